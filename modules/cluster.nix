@@ -18,7 +18,7 @@ let
     types
     ;
   inherit (florete) cfg;
-  # A directive for a misspelt unit makes one that runs nothing.
+  # systemd would run nothing for a misspelled unit, only for its directive.
   isWhole =
     name:
     if hasSuffix ".service" name then
@@ -64,8 +64,8 @@ in
     runs = mkOption {
       type = types.lazyAttrsOf types.bool;
       readOnly = true;
-      # A module of several hosts can be on one that is in no cluster; what is wrong is no reason
-      # to leave its services out.
+      # A module of several hosts can be imported on a host that is in no cluster. A wrong
+      # configuration is an error instead, because the services of the host would be missing.
       default =
         if cfg.cluster == null then
           { }

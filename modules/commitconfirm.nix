@@ -1,4 +1,4 @@
-# A switch that goes back by itself, unless an operator confirms it.
+# A switch that undoes itself, unless an operator confirms it.
 {
   florete,
   lib,
@@ -25,8 +25,8 @@ in
   };
 
   config = mkIf (cfg.enable && florete.cfg.host.enable && florete.known) {
-    # Before anything of this system is in force, and from this system: it is of no matter
-    # whether the one before knows Florete.
+    # This runs before anything of the new system is in force, with programs of the new system, so
+    # the old system need not contain Florete.
     system.preSwitchChecks.${florete.prefix} = florete.arm {
       bin = "${florete.cfg.host.package}/bin";
       inherit (cfg) timeout;

@@ -1,14 +1,14 @@
-# NixOS modules: options → the same documents and units as anywhere else.
+# NixOS modules, which make the same documents and units as on other systems.
 #
 #   packages     system → packages of the flake
-#   instance   of the host in the cluster, "" where it is a member of no other: options,
-#                units, accounts and files of each have names of their own
+#   instance   of the host in the cluster, or "" if the host is in one cluster only. Options,
+#              units, accounts and files of each instance have their own names.
 packages: instance:
 let
   inherit (import ../nix/units instance) prefix;
   word = (import ../nix/language/formats).instance;
 
-  # One module, however often it is imported.
+  # The module system imports this once, even if several modules do.
   module = file: imports: {
     _file = file;
     key = "${prefix}/${baseNameOf file}";
@@ -46,7 +46,7 @@ else
     ];
     forwarder = module ./forwarder.nix [ host ];
     provider = module ./provider.nix [ host ];
-    # Everything that the host's documents ask for.
+    # Everything that the documents of the host require.
     default = {
       imports = [
         host

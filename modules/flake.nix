@@ -1,5 +1,5 @@
-# For flake-parts: florete.clusters.<name> becomes the flake's output florete.<name> and
-# a check of every system.
+# Module of flake-parts: florete.clusters.<name> becomes the output florete.<name> of the flake, and
+# a check for every system.
 {
   lib,
   config,

@@ -1,4 +1,4 @@
-# Activation: this host fetches what it needs and keeps it fulfilled.
+# Activation: this host fetches its certificates and secrets, and renews them.
 {
   florete,
   package,
@@ -21,7 +21,7 @@ let
   cfg = florete.cfg.host;
   key = cfg.settings.ssh-host-key or "";
 
-  # Called by these names, the programs are about this instance.
+  # A program that is called by one of these names acts on this instance.
   links = pkgs.linkFarm florete.prefix (
     map
       (program: {

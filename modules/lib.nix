@@ -1,4 +1,4 @@
-# What the modules share: this host's part of its cluster, and options alike.
+# Shared by the modules: this host's part of its cluster, and options of the same form.
 {
   config,
   lib,
@@ -21,7 +21,7 @@ let
   option = "services.${prefix}";
   cfg = config.services.${prefix};
 
-  # A flake has its clusters below its output florete; a cluster is also taken as it is.
+  # The option `cluster` accepts a flake, with clusters in its output florete, or a cluster itself.
   clusters =
     if cfg.cluster ? documents then
       { ${cfg.cluster.name} = cfg.cluster; }
@@ -59,7 +59,7 @@ let
     else
       null;
 
-  # Where a host of that instance is configured, and what makes this the place.
+  # Says where a host of another instance is configured, and how to make it this place.
   elsewhere =
     declared:
     if declared == "" then
@@ -95,7 +95,7 @@ in
     unit
     ;
   inherit (cluster) topology;
-  # Every service of the cluster, and whether it is on this host.
+  # For every service of the cluster, whether it runs on this host.
   runs =
     let
       here = lib.genAttrs cluster.topology.hosts.${host}.services (_: true);
@@ -104,7 +104,7 @@ in
   directory = cluster.directory.${host};
   system = if known then declared.system else null;
 
-  # The named ones of this host's units, each directive as a default.
+  # The wanted units of this host, with each directive as a default.
   defaults =
     wanted:
     {
@@ -132,7 +132,7 @@ in
   # "host:port" or ":port" → port
   port = address: lib.toInt (lib.last (lib.splitString ":" address));
 
-  # Secrets that everybody could read.
+  # Secrets in the Nix store are readable by everybody.
   inStore = file: lib.hasPrefix builtins.storeDir (toString file);
   refused = option: file: {
     assertion = false;
@@ -141,7 +141,7 @@ in
       + "keep it in a file outside, written as a string, such as \"/run/keys/users\"";
   };
 
-  # An option of another role, whose default is activation's.
+  # An option of another role, whose default is the value for activation.
   asHost =
     name: o:
     o
@@ -150,7 +150,7 @@ in
       defaultText = literalExpression "config.${option}.host.${name}";
     };
 
-  # The settings of a program are the flags it has.
+  # An option for the flags of a program.
   flags =
     program: example:
     mkOption {

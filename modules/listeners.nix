@@ -1,4 +1,4 @@
-# A member of several clusters listens on an address for one of them alone.
+# Refuses that two clusters on one host listen on the same address.
 {
   florete,
   config,
@@ -25,7 +25,7 @@ let
     removePrefix
     ;
 
-  # Address, with its protocol → the attribute that declares it, of one instance.
+  # The listeners of one instance: address with protocol → attribute that declares it.
   listeners =
     {
       cfg,
@@ -63,7 +63,7 @@ let
       )
     );
 
-  # What listens on all addresses of the host has its port of each.
+  # A program that listens on all addresses of the host uses its port on each of them.
   port = address: lib.last (lib.splitString ":" address);
   isAny =
     address:
@@ -83,7 +83,7 @@ let
       )
     );
 
-  # Instances before this one, so that of each two one looks.
+  # Only the later of two instances compares itself with the other.
   others =
     map
       (

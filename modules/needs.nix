@@ -1,5 +1,5 @@
-# What is delivered for this host's services: paths for other modules, and when
-# the units that use them start.
+# Needs of this host's services: paths of the delivered files for other modules, and when the units
+# that use them start.
 {
   config,
   florete,
@@ -33,8 +33,8 @@ let
   names = import ../nix/lib/names.nix;
   on = cfg.host.enable && florete.known;
 
-  # { <service>.<kind> = the need; }, for files { <service>.file-<name> = the need; }, for kinds
-  # of the cluster's own { <service>.<kind>-<need> = the need; }
+  # { <service>.<kind> = need; }. The label of a file is file-<name>, and of a need of the cluster's
+  # own kinds <kind>-<need>.
   kind = need: ((kinds.${need.kind} or own).label or (n: n.kind)) need;
   service = need: names.service need.for;
   ofServices = filter (n: n.deliver.files != { } && service n != null) florete.manifest.needs;
@@ -44,7 +44,7 @@ let
     else
       { };
 
-  # What is configured for needs that there are.
+  # The settings of all needs that exist.
   configured = concatMap (
     s: map (kind: cfg.needs.${s}.${kind} // { need = needs.${s}.${kind}; }) (attrNames (needs.${s}))
   ) (attrNames needs);
@@ -120,7 +120,8 @@ let
   loaded = filter (n: n.start == "credential") configured;
   placeheld = filter (n: n.start == "placeholders") configured;
 
-  # Who may load credentials of a service: its unit, and those that its needs tell.
+  # Units that may load credentials of a service: the unit of its name, and those that its needs
+  # notify.
   entitled =
     n:
     lib.unique (
@@ -132,7 +133,7 @@ let
 
   services = n: map (removeSuffix ".service") (filter (hasSuffix ".service") n.units);
 
-  # The first generation, which the first delivery replaces.
+  # The first generation of the files, which the first delivery replaces.
   held =
     n:
     let
@@ -210,7 +211,7 @@ in
         (mkIf (adopted != [ ]) {
           ${unit "activate.service"}.Service.BindReadOnlyPaths = mkDefault (map (n: "-${n.adopt}") adopted);
         })
-        # Placeholders are generation 1: what is delivered comes after.
+        # Placeholders are generation 1, so delivered files are a later generation.
         (listToAttrs (
           map (n: {
             name = unit "need-${n.need.id}.path";
@@ -240,7 +241,7 @@ in
         n:
         map (name: {
           ${name} = {
-            # Which documents are in force decides what it may have.
+            # The documents in force decide which credentials the unit may load.
             after = [ (unit "activate.service") ];
             serviceConfig.LoadCredential = map (
               file:

@@ -1,5 +1,5 @@
-# The commands: flor, florctl and flor-provider, static. With pkcs11, florctl alone, which loads
-# modules of PKCS #11, and so is not.
+# The commands flor, florctl and flor-provider as static programs. With pkcs11, florctl alone, which
+# is not static because it loads PKCS #11 modules.
 {
   lib,
   buildGoModule,
@@ -10,7 +10,7 @@ buildGoModule {
   version = "0.1.0";
   src = ../.;
 
-  # The hash of what `go mod vendor` makes; a test tells the new one.
+  # The hash of the output of `go mod vendor`; if it is wrong, a test prints the new one.
   vendorHash = "sha256-Ik7KHRFxW6tkYRYbzKH7IWXCfpNWajE56+GDrxBVF4I=";
   subPackages =
     if pkcs11 then
@@ -26,10 +26,10 @@ buildGoModule {
     "-s"
     "-w"
   ];
-  # The tests want Nix, a network of their own, and minutes: ./tests/run.
+  # The tests need Nix, a network namespace and several minutes: ./tests/run.
   doCheck = false;
 
-  # Each program writes its own manual pages; a build for another platform cannot run it.
+  # Each program writes its own manual pages, unless it is built for another platform.
   postInstall = ''
     mkdir -p $out/share/man/man1
     for program in $out/bin/*; do

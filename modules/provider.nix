@@ -1,4 +1,4 @@
-# A provider host: answers what the hosts of the cluster need.
+# A provider host, which answers the requests of the cluster's hosts.
 {
   florete,
   package,

@@ -1,6 +1,6 @@
-# The topology language as typed options of nixpkgs' module system:
-# florete.clusters.<name>. They are made from the language's own shape, so that there is
-# one list of attributes, with their descriptions and defaults.
+# The topology language as typed options of nixpkgs' module system: florete.clusters.<name>. The
+# options are generated from the records of the language, so that attributes, descriptions and
+# defaults are written once.
 { lib, config, ... }:
 let
   inherit (lib) mkOption types;
@@ -38,8 +38,8 @@ let
     else
       value about;
 
-  # What may be left out is null then: the compiler knows its own defaults. Lists and sets are merged
-  # and never null, so they have the compiler's default.
+  # Optional values are null if they are not written, and the compiler adds its default. Lists and
+  # sets are merged and never null, so they have the default here.
   option =
     name: f:
     let
@@ -70,7 +70,7 @@ let
       )
     );
 
-  # Without what nobody wrote.
+  # Removes values that nobody wrote.
   written =
     about: v:
     if v == null then
@@ -104,8 +104,8 @@ in
       description = "What mkCluster is given for each of them.";
       readOnly = true;
       type = types.attrsOf types.raw;
-      # The compiler reports what throws as a fault without its message: what the module system
-      # refuses is evaluated before it sees any.
+      # The compiler reports a value that throws as a fault without the message. deepSeq lets the
+      # module system report its errors first.
       default = builtins.mapAttrs (
         _: c:
         let

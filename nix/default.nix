@@ -17,8 +17,8 @@ let
   inherit (import ./lib/fault.nix) errors order report;
   language = import ./language;
 
-  # A cluster from what is clean, and the faults of its shape. It does not know what was written,
-  # so that nothing keeps that in memory.
+  # A cluster from the cleaned topology and its faults of shape. It does not refer to the written
+  # topology, which Nix can then free.
   cluster =
     clean: shapes:
     let
@@ -26,7 +26,7 @@ let
         (import ./resolve/reserved.nix).added (import ./resolve/teams.nix ((import ./resolve/foreign.nix).named clean))
       );
       access = import ./access topology;
-      # Nix evaluates what names are inherited from once for each of them.
+      # A name of its own, because Nix evaluates the source of `inherit (…)` once for each name.
       needed = import ./documents/needs.nix (topology // { inherit access; });
       inherit (needed) wanted needs;
       scope = import ./check/scope.nix { inherit clean topology access; };
@@ -47,7 +47,8 @@ let
         part: names:
         concatMap (kind: concatMap (n: part.${kind}.${n} or [ ]) (attrNames names.${kind})) kinds;
       acknowledged = import ./check/acknowledge.nix clean;
-      # Where a name or a part of who reaches what is wrong, nobody knows yet what is reached by nobody.
+      # FL041 reports services that nobody reaches. It is left out if names or parts of the access
+      # are wrong.
       known =
         let
           granting = [
@@ -62,7 +63,7 @@ let
               kind: concatLists (attrValues shapes.${kind} ++ attrValues checks.${kind} or { })
             ) granting
           );
-          # Nor whom a name means in a section that is no set.
+          # Unknown names are not reported either if the section that should contain them is no set.
           named = {
             hosts = [
               "FL010"
@@ -91,7 +92,7 @@ let
         )
         )
       );
-      # What a provider may answer concerns everyone.
+      # A provider host is blocked by every fault, because its policy concerns all hosts.
       faultsOf = mapAttrs (
         name: host:
         let
@@ -181,35 +182,35 @@ let
     };
 in
 {
-  # A folder of files as arguments for mkCluster.
+  # Reads a folder of files as the arguments of mkCluster.
   folder = import ./language/folder.nix;
 
-  # id → { severity; title; } of everything that is refused or warned of.
+  # id → { severity; title; } of every error and warning.
   rules = import ./check/rules.nix;
 
   # mkCluster { self; name; trustDomain; trust; hosts; services; users; roles; serviceGroups; providers; }
   #
   #   name             of the cluster
-  #   faults           what is wrong with it, as data; never throws
-  #   faultsOf.HOST    what of that concerns a host
+  #   faults           its faults, as data; never throws
+  #   faultsOf.HOST    the faults that block a host
   #   topology         the topology with every reference followed, as data; never throws
-  #   manifests.HOST   values of the documents; these and those below throw the faults
-  #   policies.HOST    that concern the host
+  #   manifests.HOST   values of the documents; these and all below throw the faults
+  #   policies.HOST    that block the host
   #   documents.HOST   { manifest = { body; envelope; }; policy = …; }, exact bytes;
   #                    policy on provider hosts only
-  #   directory.HOST   the same as a directory in the store
-  #   units.HOST       name → text of the host's systemd units, whose commands are in
-  #                    /usr/local/bin; unitsIn DIR has others
-  #   sysusers.HOST    the accounts these need, as text of sysusers.d
-  #   public.SECRET    public halves of a secret with `public`, as florctl recorded them; throws
-  #                    where there are none yet
-  #   sysctl           what these ask of the kernel, as text of sysctl.d
+  #   directory.HOST   the documents as a directory in the store
+  #   units.HOST       name → text of the host's systemd units, for commands in
+  #                    /usr/local/bin; unitsIn DIR is for another directory
+  #   sysusers.HOST    the accounts of the units, as text of sysusers.d
+  #   public.SECRET    public keys of a secret with `public`, as florctl recorded them; throws
+  #                    if none are recorded yet
+  #   sysctl           the kernel settings of the units, as text of sysctl.d
   #   compiled         the documents of all hosts; throws every fault
   #   check SYSTEM     a derivation for the checks of a flake; throws every fault
   mkCluster =
     given:
     let
-      # folder.nix returns the faults of a folder of files beside it.
+      # folder.nix returns the faults of a folder of files in `_faults`.
       args = if isAttrs given then removeAttrs given [ "_faults" ] else given;
       folder = if isAttrs given then given._faults or [ ] else [ ];
       shapes = language.faults args;

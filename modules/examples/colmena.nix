@@ -1,10 +1,10 @@
-# colmena: a hive with every server of the cluster. `colmena apply --on ursula` switches it,
-# which arms the host; `ssh root@ursula flor sync --confirm ID` keeps it.
+# colmena: a hive with every server of the cluster. `colmena apply --on ursula` switches the host
+# and starts the timer that undoes the switch; `ssh root@ursula flor sync --confirm ID` keeps it.
 #
 #   outputs.colmena = import ./colmena.nix { inherit nixpkgs florete cluster configurations; };
 #
-# configurations has a NixOS configuration for each host, cluster is the flake with the
-# output florete.<name>.
+# configurations contains a NixOS configuration for each host. cluster is the flake with the output
+# florete.<name>.
 {
   nixpkgs,
   florete,

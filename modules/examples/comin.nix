@@ -1,5 +1,6 @@
-# comin: hosts pull their systems. Nobody is there to confirm, so the host does, once it
-# reaches a service of another host; otherwise it goes back, and comin tries the next commit.
+# comin: hosts pull their systems. No operator is there to confirm, so the host confirms by itself
+# once it reaches a service of another host. Otherwise it goes back, and comin tries the next
+# commit.
 #
 #   imports = [ comin.nixosModules.comin ./comin.nix ];
 {

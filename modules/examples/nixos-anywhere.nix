@@ -1,5 +1,5 @@
-# nixos-anywhere: a machine that is not installed yet becomes a host of the cluster. It boots
-# anything that has SSH and kexec, such as a provider's rescue system or NixOS's installer.
+# nixos-anywhere: installs a machine as a host of the cluster. The machine boots any system with SSH
+# and kexec, such as the rescue system of a hosting provider or the NixOS installer.
 #
 #   outputs.nixosConfigurations = import ./nixos-anywhere.nix {
 #     inherit nixpkgs disko florete cluster;
@@ -9,8 +9,8 @@
 #   florctl deploy --new ~/raishan raishan
 #   nixos-anywhere --flake .#raishan --extra-files ~/raishan root@192.0.2.7
 #
-# The first command makes the SSH host key by which the machine enrols when it starts for the
-# first time, and the second puts it where sshd finds it. Nothing else is to be carried over.
+# The first command creates the SSH host key with which the machine enrols at its first start. The
+# second command copies the key to where sshd reads it. Nothing else needs to be copied.
 {
   nixpkgs,
   disko,
@@ -38,7 +38,7 @@ mapAttrs (
       {
         networking.hostName = name;
         services.florete.cluster = cluster;
-        # Of the key that is copied sshd makes no other. Activation proves the machine by it.
+        # sshd must not replace the copied key, with which activation enrols the machine.
         services.openssh = {
           enable = true;
           hostKeys = [
@@ -58,7 +58,7 @@ mapAttrs (
             partitions = {
               boot = {
                 size = "1M";
-                type = "EF02"; # of GRUB, where the machine has no UEFI
+                type = "EF02"; # for GRUB, if the machine has no UEFI
               };
               ESP = {
                 size = "512M";

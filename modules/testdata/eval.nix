@@ -1,5 +1,5 @@
-# lib → every configuration in cases/ as the modules make it, with the few options
-# of NixOS that they set.
+# lib → the result of the modules for every configuration in cases/, with the few options of NixOS
+# that they set.
 lib:
 let
   inherit (builtins)
@@ -23,11 +23,11 @@ let
   modules = import ../. packages "";
   instance = name: (import ../. packages name).default;
 
-  # A flake as a user writes it.
+  # A flake as a user would write it.
   cluster = import ../../tests/cluster/cluster.nix;
   flake.florete.demo = mkCluster cluster;
 
-  # Another cluster, which two of its hosts are members of too.
+  # A second cluster, with two hosts of the first.
   blue = lib.recursiveUpdate cluster {
     name = "blue";
     trustDomain = "blue.flor";
@@ -107,7 +107,7 @@ in
     demo = flake.florete.demo.units;
     blue = (further { }).florete.blue.units;
   };
-  # What docs/reference/nixos-options.md has of each option.
+  # The options, as docs/reference/nixos-options.md describes them.
   options =
     let
       text = v: v.text or (if v == null then "" else toString v);
@@ -130,7 +130,8 @@ in
             }).options
         )
       );
-  # Without a description, or without what shows how to write one.
+  # Options without a description, or without an example, default or type that shows how to write
+  # them.
   undocumented =
     let
       nothing = [

@@ -15,7 +15,7 @@ in
 { config, ... }: {
   options = {
     assertions = any (types.listOf types.anything) [ ];
-    # The highest of these counts; the others are set in one place.
+    # The highest value wins; other options are set in one place only.
     boot.kernel.sysctl = any (types.submodule {
       freeformType = types.attrsOf (types.uniq types.int);
       options = lib.genAttrs [ "net.core.rmem_max" "net.core.wmem_max" ] (_: any highest 0);
@@ -42,7 +42,7 @@ in
       users = sets;
       groups = sets;
     };
-    # What a case wants to see besides.
+    # Further values that a case shows.
     seen = any types.anything null;
   };
   config._module.args.pkgs = {

@@ -1,5 +1,5 @@
-# lib → an example of a module → what it makes on each host of a cluster that places services,
-# and where the topology has them.
+# lib → an example of a module → its result on each host of a cluster that places services, and
+# where the topology placed them.
 lib: example:
 let
   inherit (import ../../nix) mkCluster;
@@ -55,7 +55,7 @@ in
     inherit ((on host).florete) runs;
   }) florete.topology.hosts;
   services = lib.mapAttrs (_: s: s.hosts) florete.topology.services;
-  # A host of no cluster has no services, and a wrong one has its fault.
+  # A host in no cluster has no services; a wrong host has a fault.
   without = (evaluate [ { services.florete.hostName = "x"; } ]).florete.runs;
   unknown = (builtins.tryEval (on "nobody").florete.runs).success;
 }

@@ -1,6 +1,6 @@
-# lib → keys → what the VM tests make of nixpkgs' lib and a stand-in for the rest of it:
-# each test with its hosts and their specialisations, or what is wrong with them. keys is a
-# directory with what keys.nix would make.
+# lib → keys → the VM tests, evaluated with the lib of nixpkgs and a stand-in for the rest of it:
+# each test with its hosts and specialisations, or their errors. keys is a directory with the output
+# of keys.nix.
 lib: keys:
 let
   inherit (builtins)
@@ -77,7 +77,7 @@ let
         serviceConfig = any (types.attrsOf (types.uniq types.anything)) { };
       };
   };
-  # Of NixOS, what hosts and modules set.
+  # The options of NixOS that hosts and modules set.
   nixos = {
     options = {
       assertions = any (types.listOf types.anything) [ ];

@@ -1,5 +1,5 @@
-# What identities reach, in parts that the same of them reach. Sets are compared as a whole: a
-# user reaches thousands of services, and most of them nobody else on the host does.
+# Groups identities by the services that they reach together. Sets are compared as a whole: a user
+# reaches thousands of services, and no other identity of the host reaches most of them.
 #
 #   callers [ { id = "a"; reach = { x = 1; y = 2; }; } { id = "b"; reach = { y = 2; }; } ]
 #   → [ { callers = [ "a" "b" ]; reach = { y = 2; }; } { callers = [ "a" ]; reach = { x = 1; }; } ]

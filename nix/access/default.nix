@@ -1,10 +1,9 @@
-# The access matrix, walked from principals through roles and groups to services.
-# A principal is a node, a service or a user; it reaches the services of its roles
-# and of their groups. What no role reaches, nobody reaches.
+# The access matrix, followed from principals through roles and groups to services. A principal is a
+# node, a service or a user; it reaches the services of its roles and of their groups, and no
+# others.
 #
-# Everything global is computed once and lazily; what is computed for a host is as
-# large as what the manifest of the host holds. Names of a set are sorted, so what is keyed by ID
-# needs no sorting.
+# Values for the whole cluster are computed once and lazily. The computation for a host grows only
+# with the host's manifest. Nix sorts the names of a set, so sets with IDs as names need no sorting.
 t:
 let
   inherit (builtins)
@@ -42,7 +41,7 @@ let
     map (s: s.name) (filter (s: s.published) (attrValues (intersectAttrs (toSet members) t.services)))
   ) members;
 
-  # role → the sorted IDs that hold it. A user entitled to no host has no SVID to show.
+  # role → the sorted IDs that hold it. A user on no host has no SVID, and is left out.
   holders = mapAttrs (
     _: by:
     attrNames (
@@ -63,7 +62,8 @@ let
     in
     roles // mapAttrs (_: _: [ ]) (intersectAttrs (toSet t.hidden) roles);
 
-  # Who holds one of these roles. Many services are reached by the same several roles.
+  # The sorted IDs that hold one of some roles. Many services are reached by the same roles, so the
+  # result for several roles is shared.
   holding =
     roles:
     if roles == [ ] then
@@ -80,7 +80,7 @@ let
     }
   ) (groupBy toJSON (filter (roles: length roles > 1) (attrValues leading)));
 
-  # service → those of its roles that do not lead to all of its instances
+  # service → its roles that do not lead to all of its instances
   narrow =
     let
       roles = filter (role: reach.narrow.${role}) (attrNames t.roles);
@@ -120,7 +120,7 @@ let
     )
     ++ map (s: s.listenerKey) proxies.${host.name};
 
-  # Most hosts have nothing of their own there.
+  # How a host reaches an instance. Most hosts restrict no transport.
   transports =
     host:
     if host.transport == "auto" then
@@ -131,22 +131,23 @@ let
   acting = mapAttrs (_: filter (i: i.users ++ i.uids ++ i.units != [ ])) identities;
 in
 {
-  # The services that a role leads to, published and sorted.
+  # The published services that a role leads to, sorted.
   # services :: { role = [serviceName]; }
   inherit services;
   inherit (reach) idle members;
 
-  # The roles that lead to a service, none where it is not published. Services without a
-  # role are not in it.
+  # The roles that lead to a service, [ ] if it is not published. Services without a role are
+  # missing.
   # leading :: { service = [roleName]; }
   inherit leading;
 
-  # Who may be acted under on a host: { key, id, reach, users, uids, units, workload }, the most particular
-  # first, as callers are matched; `acting` has those that somebody acts under.
+  # The identities under which processes of a host may act, in the order in which callers are
+  # matched, the most specific first: { key, id, reach, users, uids, units, workload }. `acting`
+  # contains only identities with an account or unit.
   # identities, acting :: { host = [Identity]; }
   inherit acting identities;
 
-  # What all identities of a host reach together, by SPIFFE ID.
+  # The instances that all identities of a host reach together, by SPIFFE ID.
   # reachableOn :: { host = { id = Instance; }; }
   inherit reachableOn;
 
@@ -158,23 +159,24 @@ in
   # holders :: { role = [id]; }
   inherit holders;
 
-  # The roles that lead to a service by one of the keys of its instances.
+  # The roles that lead to the instance of a service with this key.
   # leadingTo :: serviceName -> key -> [roleName]
   inherit leadingTo;
 
-  # The several roles that lead to one service or many, by their JSON, and who holds any of them.
+  # The lists of two or more roles that lead to a service, by their JSON, with the IDs that hold any
+  # of the roles.
   # several :: { json = { roles :: [roleName]; ids :: [id]; }; }
   inherit several;
 
-  # Do all roles that lead to a service lead to all of it?
+  # Reports whether all roles that lead to a service lead to all of its instances.
   # alike :: serviceName -> Bool
   alike = if narrow == { } then _: true else service: narrow.${service} or [ ] == [ ];
 
-  # When what some roles give to an ID ends, as documents have it.
+  # When the access that an ID has by some roles ends, in the form of documents.
   # ending :: [roleName] -> id -> { until :: Int } | { }
   inherit ending;
 
-  # Who may connect to a service, sorted: to one of its instances, or to any.
+  # The sorted IDs that may connect to one instance of a service, or to any.
   # allowTo :: serviceName -> key -> [id]; allow :: { service = [id]; }
   allowTo = service: key: anyOf (leadingTo service key);
   allow = mapAttrs (service: _: holding (leading.${service} or [ ])) t.services;
@@ -184,7 +186,7 @@ in
   reachEntries =
     host:
     let
-      # Where this host calls what is not called alike by all, itself above all.
+      # Services on this host, which it calls at other addresses than other hosts do.
       reachable = reachableOn.${host.name};
       here = listToAttrs (
         concatMap (
@@ -198,9 +200,9 @@ in
           map (on: address.called (h: h.forwarder) host t.hosts.${on}) i.on
         );
       };
-      # Most hosts listen and connect in the same way, and have the entries that all have.
+      # Most hosts listen and connect in the same way, and share their entries.
       plain = host.loopback == names.loopback && host.transport == "auto" && !isNetworked;
-      # What differs from the entry of others because of how this host is.
+      # Attributes that depend on the settings of this host.
       own =
         i:
         (
@@ -223,7 +225,7 @@ in
     in
     attrValues (entries // mapAttrs (key: i: entries.${key} // endpoints i) here);
 
-  # What is written of how a host reaches an instance.
+  # The transports over which a host reaches an instance, as documents list them.
   # transports :: Host -> Instance -> [String]
   inherit transports;
 

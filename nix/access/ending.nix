@@ -1,5 +1,5 @@
-# Roles that are given up to a time: when what they lead to ends, for those who hold none of the
-# roles that lead there for good. Of several ends the last counts.
+# When access by roles with an end is over: nothing for an ID that also holds one of the roles
+# without an end, otherwise the latest end.
 # Topology -> [roleName] -> id -> { until :: Int } | { }
 t:
 let

@@ -1,6 +1,5 @@
-# Where identities of other clusters are accepted: of foreign trust domains, and of this one. Few
-# hosts do, so this is computed for the services that roles of such identities lead to, and for
-# no others.
+# Hosts that accept identities of other clusters, in foreign trust domains or in this one. Few hosts
+# do, so only services are considered that roles of such identities lead to.
 let
   inherit (builtins)
     attrValues
@@ -10,7 +9,7 @@ let
     ;
   inherit (import ../lib) invert sorted;
 
-  # service → the names of those of some other clusters that have an identity which reaches it
+  # service → the names of some other clusters with an identity that reaches it
   # callingOf :: Topology -> { name = { identities, … }; } -> { service = [name]; }
   callingOf =
     t: others:
@@ -27,8 +26,8 @@ let
       )
     );
 
-  # Those of some other clusters whose identities reach a service of a host, or whose services
-  # somebody there reaches.
+  # The names of some other clusters whose identities reach a service of a host, or whose services
+  # an identity of the host reaches.
   # among :: Topology -> { name = { identities, services, … }; } -> Host -> [name]
   among =
     t: others:
@@ -52,16 +51,17 @@ let
       );
 in
 {
-  # service → the names of the foreign trust domains that have an identity which reaches it
+  # service → the names of the foreign trust domains with an identity that reaches it
   # calling :: Topology -> { service = [name]; }
   calling = t: callingOf t t.federated;
 
-  # The foreign trust domains, and the other clusters of this one, that a host has to do with.
+  # The foreign trust domains and the other clusters of this one whose identities reach a service of
+  # a host, or whose services the host reaches.
   # on, clusters :: Topology -> Host -> [name]
   on = t: among t t.federated;
   clusters = t: among t t.clusters;
 
-  # The need that delivers the bundle of one.
+  # The ID of the need that delivers the bundle of a foreign trust domain.
   # need :: name -> String
   need = name: "federation-${name}";
 }

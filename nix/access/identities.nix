@@ -1,5 +1,5 @@
-# Whom a host may act under, the most particular first: { key, id, reach, users, uids, units,
-# workload }.
+# The identities under which processes of a host may act, the most specific first: { key, id, reach,
+# users, uids, units, workload }.
 # Topology -> { role = { id = Instance; }; } -> Host -> [Identity]
 t: reachByRole: host:
 let
@@ -23,7 +23,7 @@ let
     }:
     let
       callers = if host.callers == { } then accounts else host.callers.${key} or accounts;
-      # Mostly accounts alone.
+      # Most identities have accounts only.
       plain = !any (c: !isString c || isService c) callers;
     in
     {

@@ -1,4 +1,5 @@
-# Limits, and the hosts that hold users to theirs: those that publish what these reach.
+# Limits of services and users. The hosts of the services that a user reaches enforce the user's
+# limits.
 let
   inherit (builtins)
     attrNames
@@ -27,17 +28,18 @@ let
     );
 in
 {
-  # Did somebody write any, right or wrong?
+  # Reports whether any limit is written, right or wrong.
   # any :: Limits -> Bool
   any = limits: written limits != [ ];
 
-  # What a document has of a service's.
+  # The limits of a service in the form of documents.
   # attribute :: Limits -> AttrSet
   attribute =
     limits:
     if limits == unlimited then { } else optionalAttrs (values limits != { }) { limits = values limits; };
 
-  # The users with limits that reach what a host publishes, and their entries in its manifest.
+  # The users with limits that reach a service that the host publishes, and their entries in its
+  # manifest.
   # of :: { topology, access } -> { users :: Host -> [String]; entries :: Host -> [AttrSet]; }
   of =
     { topology, access }:

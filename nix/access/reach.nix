@@ -1,6 +1,6 @@
-# What each role reaches: the services that it names, itself or by groups, and what the
-# roles in it reach, but for its exceptions. A role that names parts of services, or has
-# exceptions, is followed instance by instance; of the others services are enough.
+# The services that each role reaches: those that it names, directly or by groups, and those of the
+# roles in it, without its exceptions. A role that names parts of services or has exceptions is
+# followed by instance, and other roles by service, which is faster.
 # Topology -> { members, narrow, idle, byRole }
 t:
 let
@@ -20,12 +20,12 @@ let
   inherit (import ../lib) toSet;
 
   groups = concatMap (g: t.serviceGroups.${g} or [ ]);
-  # What is written; not all of it exists.
+  # The names in a role and its groups; some may not exist.
   written = role: role.services ++ groups role.serviceGroups;
   named = mapAttrs (_: written) t.roles;
   published = s: t.services.${s}.published or false;
 
-  # Roles that need to be looked at instance by instance.
+  # Reports whether a role must be followed by instance.
   special = r: r.except != [ ] || t.parts != { } && any (s: t.parts ? ${s}) (written r);
   isNarrow =
     if t.parts == { } && !any (r: r.except != [ ]) (attrValues t.roles) then
@@ -42,7 +42,7 @@ let
       )
     );
 
-  # Of a service those of some of its IDs and one of its ports, or all of them.
+  # The instances of a service with one of some IDs and, unless port is null, that port.
   among =
     ids: part:
     let
@@ -61,7 +61,8 @@ let
       )
     );
 
-  # What leads to all instances leads to the one that is excepted, so that goes too.
+  # A role that leads to all instances of a service also leads to an excepted one through the shared
+  # ID, so that is removed too.
   excepted =
     name:
     if t.parts ? ${name} then
@@ -74,15 +75,15 @@ let
       map (i: i.name) (t.services.${name}.reachables or [ ]);
 
   all = foldl' (a: b: a // b) { };
-  # What a role leads to before its exceptions.
+  # The instances that a role leads to before its exceptions.
   given = mapAttrs (
     name: r:
     let
       self = r.own or (r // { roles = [ ]; });
-      # What leads in a circle is a fault.
+      # Roles in a circle are a fault of their own, and are not followed.
       inside = filter (n: n != name && !elem name t.roles.${n}.roles) self.roles;
       names = written self;
-      # Of reserved services some roles do not reach what those in them do.
+      # Roles do not inherit reserved services that they may not reach.
       most = whole named.${name} // partly named.${name};
     in
     intersectAttrs most (all ([ (whole names) (partly names) ] ++ map (n: ofServices.${n}) inside))
@@ -104,11 +105,11 @@ let
   );
 in
 {
-  # Must a role be looked at instance by instance?
+  # Whether a role must be followed by instance.
   # narrow :: { role = Bool; }
   inherit narrow;
 
-  # The services that a role leads to, with those that it names and nobody may reach.
+  # The services that a role leads to, including names that nobody may reach.
   # members :: { role = [serviceName]; }
   members = mapAttrs (
     role: names:
@@ -118,7 +119,7 @@ in
       names
   ) named;
 
-  # The exceptions of a role from what it does not lead to anyway.
+  # The exceptions of a role that remove nothing.
   # idle :: role -> [String]
   idle =
     role: filter (n: !any (id: given.${role} ? ${id}) (excepted n)) t.roles.${role}.except;

@@ -32,7 +32,7 @@ let
   inherit (import ../lib) closure known toSet;
   inherit (import ../resolve/reserved.nix) leads;
 
-  # Things that have others of their sort in them, and themselves by that.
+  # Users, roles or groups that contain themselves through others of their sort.
   circle =
     kind: attribute: all: n:
     let
@@ -52,7 +52,7 @@ let
   # Roles that lead to services of other clusters.
   foreign = toSet (concatMap (f: concatMap (s: s.roles) f.services) t.abroad);
 
-  # A role with a reference to nothing was reported for that.
+  # Roles without services. A role with an unknown reference has been reported for that.
   reaches =
     n: r:
     let

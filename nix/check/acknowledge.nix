@@ -1,5 +1,5 @@
-# Faults without the warnings that the topology acknowledges. Acknowledging what is
-# not there is a warning itself: it would hide the next one.
+# Removes the warnings that the topology acknowledges. An acknowledgement without a warning is a
+# warning itself: it would hide the next one.
 # clean topology -> [Fault] -> [Fault]
 clean:
 let
@@ -14,7 +14,7 @@ let
     ;
   inherit (import ../lib/fault.nix) fault;
 
-  # What has no id or place was reported as that.
+  # An acknowledgement without an id or place has been reported.
   list = filter (a: a.id != "" && a.place != "") clean.acknowledge;
   index =
     a: head (filter (i: elemAt clean.acknowledge i == a) (genList (i: i) (length clean.acknowledge)));

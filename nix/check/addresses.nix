@@ -1,4 +1,4 @@
-# Faults of where hosts are called and where they listen: name → host → faults.
+# Faults of the addresses at which hosts are called and listen: name → host → faults.
 {
   access,
   needs,
@@ -36,8 +36,8 @@ let
 
   written = h: h.address ++ concatLists (attrValues h.networks);
 
-  # Every address of a host's programs: who has it, where that is written, and in which
-  # network, "" for anywhere.
+  # Every address of a host's programs with its owner, the place where it is written, and its
+  # network, or "" for any network.
   entries =
     programs: h:
     let
@@ -57,8 +57,8 @@ let
       ++ concatMap (n: of p n "networks.${attribute n}" p.networks.${n}) (attrNames p.networks)
     ) (programs h);
 
-  # What an earlier entry already has, for those who know both. Looked for once, over all
-  # hosts: name → entries, each with the host that has it.
+  # Entries whose address an earlier entry has, for hosts that share a network with both. Computed
+  # once for all hosts: name → entries, each with the other host.
   taken =
     programs: hosts:
     let
@@ -97,8 +97,8 @@ let
 
   valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
   forwarders = taken (h: [ h.forwarder ]) valid;
-  # Where a forwarder has an address of its own, so have the providers. What two programs of one host
-  # both have is a port.
+  # If forwarders on two hosts have different addresses, so have their providers. Two programs of
+  # one host in conflict have the same port, which ports.nix reports.
   providers = mapAttrs (n: filter (e: e.other.name != n)) (
     taken (
       h:
@@ -142,7 +142,7 @@ let
       }
     );
 
-  # Where all are so, all hosts are one machine.
+  # If all addresses are loopback addresses, all hosts are on one machine.
   loops =
     a:
     let
@@ -172,7 +172,7 @@ let
       attrNames h.networks
     );
 
-  # Whoever listens on all addresses of a sort has each of them.
+  # A program that listens on all addresses of a family has each of them.
   excluding =
     bind:
     let
@@ -205,8 +205,8 @@ let
       })
     ];
 
-  # That nobody can call a host is a fault of its own. Without networks who has an address has
-  # one for all.
+  # A host without any address has a fault of its own. Without networks, an address is reachable
+  # from everywhere.
   reaches =
     h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
   networked = any (h: h.networks != { }) (attrValues t.hosts);

@@ -1,5 +1,5 @@
-# The cause and the cure of every rule, for docs/reference/faults.md: two sentences or more, the
-# cure after "Cure:". A test compares the ids with those of rules.nix.
+# The cause and the remedy of every rule, for docs/reference/faults.md: two sentences or more, the
+# remedy after "Cure:". A test compares the ids with those in rules.nix.
 {
   FL001 = "The topology has an attribute, a file or a folder that the language does not know. Cure: Correct the spelling, or remove it. Begin the names of your own files with an underscore.";
   FL002 = "A value has the wrong type or form. Cure: Write a value of the form that the message asks for.";

@@ -34,13 +34,13 @@ let
   inherit (import ../lib) distinct isInvalid;
   until = (import ./until.nix arguments).faults;
   all = t.kinds;
-  # Reasons are found among the services that may be one.
+  # Only services that use some kind of need can be a reason to provide it.
   wanting = clean // { services = t.wanting; };
 
   inherit (clean.providers) store;
   members = distinct store.hosts;
 
-  # The sealing key of a shared store goes to its hosts by their SSH host keys.
+  # The sealing key of a shared store is encrypted to the SSH host keys of its hosts.
   shared =
     host "providers.store.hosts" members
     ++ when (store.kind == "etcd") (

@@ -1,4 +1,4 @@
-# Faults of other clusters of this trust domain: what has an identity here has it nowhere else.
+# Faults of other clusters in this trust domain: an identity belongs to one cluster only.
 {
   clean,
   lib,
@@ -25,7 +25,7 @@ let
   elsewhere = import ./elsewhere.nix { inherit clean lib; };
   places = n: "clusters.${attribute n}";
 
-  # What has an identity here, by what follows the trust domain in it, null for nothing.
+  # The attribute that declares an identity here, by its path below the trust domain, or null.
   # owner :: path -> String | null
   owner =
     path:
@@ -88,12 +88,12 @@ let
       path:
       again "${place}.services.${attribute path}" "service/${path}" [
         (owner "service/${path}")
-        # By name it is what callers would reach.
+        # Callers would reach the service with that alias by the same name.
         (if t.aliases ? ${path} then "services.${t.aliases.${path}}, whose alias it is," else null)
       ]
     ) (attrNames c.services);
 
-  # Of two other clusters one has it.
+  # An identity belongs to only one of the other clusters.
   all = concatMap (
     n:
     map (path: {

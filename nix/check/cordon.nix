@@ -1,4 +1,4 @@
-# Warnings of hosts that take no more services, or are to have none.
+# Warnings about hosts with a cordon or a drain.
 {
   clean,
   t,
@@ -28,7 +28,7 @@ let
       remedy = "name another host in ${at}, or acknowledge this";
     };
 
-  # What would be here without the cordon, and is not.
+  # Services that would be placed on the host without the cordon.
   leaving =
     n:
     filter (

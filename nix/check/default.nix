@@ -1,8 +1,8 @@
-# What is wrong with a topology beyond the shape of its parts, entry by entry, so that
-# the faults that block one host are found without looking at everything:
+# Faults of a topology beyond the shape of its parts, by entry, so that the faults that block one
+# host are found without computing all others:
 # { top = [ … ]; hosts.<name> = [ … ]; services.<name> = [ … ]; …; warnings = { top = [ … ]; … }; }.
-# `clean` is what was written, `shapes` are the faults of how, `topology` has its
-# references followed.
+# `clean` is the written topology with wrong values replaced, `shapes` its faults of shape, and
+# `topology` has its references followed.
 # AttrSet -> Faults
 {
   clean,
@@ -20,7 +20,7 @@ let
     mapAttrs
     ;
   lib = import ./lib.nix topology;
-  # Faults of what is a kind's alone, and warnings.
+  # Faults that belong to one kind of need, and warnings.
   entries =
     of:
     mapAttrs (

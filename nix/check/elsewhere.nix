@@ -1,5 +1,5 @@
-# Faults of what another cluster has, as it is declared here: its identities that have roles, and
-# its services that roles lead to.
+# Faults of a declaration of another cluster: its identities with roles, and its services that roles
+# lead to.
 # { clean, lib } -> name -> place -> { identities, services, … } -> [Fault]
 { clean, lib }:
 let
@@ -21,7 +21,7 @@ let
     ;
   inherit (import ../language/formats) isIdentity;
 
-  # Is s@n a part of a service, too?
+  # Reports whether s@n is also a part of a service.
   isPart =
     n: s:
     clean.services ? ${s}

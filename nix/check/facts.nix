@@ -1,5 +1,5 @@
-# Warnings of facts whose names speak of secrets. Values that look like one are refused, as
-# everywhere: FL006 and FL026.
+# Warnings of facts with names of secrets. Values that look like a secret are refused as everywhere:
+# FL006 and FL026.
 lib:
 let
   inherit (builtins) attrNames filter;

@@ -17,7 +17,7 @@ let
   inherit (import ../lib) isInvalid;
   elsewhere = import ./elsewhere.nix { inherit clean lib; };
   names = attrNames clean.federated;
-  # Those written wrongly were reported.
+  # A trust domain of wrong form has been reported.
   written = filter (n: clean.federated.${n}.trustDomain != "") names;
 
   own = map (

@@ -38,8 +38,8 @@ let
   transports = import ./transports.nix arguments;
   until = (import ./until.nix arguments).faults;
 
-  # Hosts that share something with an earlier one: name → what the earlier one is called.
-  # Looked for once, over all hosts.
+  # Hosts that share a value with an earlier host: name → the name of the earlier one. Computed once
+  # for all hosts.
   earlier =
     key: hosts:
     let
@@ -60,7 +60,7 @@ let
     filter (h: h.sshHostKey != "" && !isInvalid h.sshHostKey) (attrValues t.hosts)
   );
 
-  # A host without a key in the flake comes in by what others provide already, over the network.
+  # A host without a key in the flake joins over the network, at providers on other hosts.
   joins =
     n: h:
     when (h.kinds != [ ]) [
@@ -93,7 +93,7 @@ let
       })
     ];
 
-  # A role that needs what the host does not have, held by the host or a service on it.
+  # Roles that need a capability of the host, held by the host or by a service on it.
   capabilities =
     n: h:
     let
@@ -116,7 +116,7 @@ let
     of "hosts.${n}.roles" h ++ concatMap (s: of "services.${s.name}.roles" s) h.running;
   requiring = any (r: r.requires != [ ]) (attrValues t.roles);
 
-  # A provider on a host that lacks what the kind needs.
+  # Providers on a host that lacks something that the kind needs.
   provides =
     n: h:
     concatMap (

@@ -1,4 +1,4 @@
-# Roles, teams and users that lead nowhere, or not where they should.
+# Roles, teams and users that reach nothing, or not all that they name.
 {
   access,
   clean,
@@ -19,7 +19,7 @@ let
   inherit (import ../lib) invert toSet;
   inherit (lib) fault show when;
 
-  # That a role reaches nothing at all is an error.
+  # A role that reaches nothing at all is an error, reported elsewhere.
   hidden =
     n: r:
     let

@@ -1,5 +1,5 @@
-# Faults of issuers: of others, at which people sign in or services are registered, with what
-# services want of the one they sign in at, and of those whose pages a kind of provider serves.
+# Faults of issuers: external ones, at which people sign in or services are registered, with what
+# services require of them, and issuers whose pages a kind of provider serves.
 { clean, lib }:
 let
   inherit (builtins)
@@ -32,7 +32,7 @@ let
 
   inherit ((import ../lib/constants.nix).spiffe) suffix;
 
-  # Codes and clients' secrets go there.
+  # Codes and client secrets would cross the network unencrypted.
   clear =
     issuer:
     match "https://.*" issuer == null
@@ -97,7 +97,8 @@ in
         "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"
     );
 
-  # The service that publishes the pages must lead there; `leads` is what it has for that.
+  # Faults of the service that publishes the pages of an issuer. `leads` says to which port it must
+  # lead.
   # pages :: { kind, leads, t } -> [Fault]
   pages =
     {
@@ -110,7 +111,7 @@ in
       place = "providers.${kind}.issuer";
       publishing = serviceOf provider.issuer;
 
-      # The provider serves its pages on the host, unless something else takes them there.
+      # The provider serves its pages on its own host, unless a proxy connects to it.
       away =
         let
           service = t.services.${publishing};

@@ -1,5 +1,5 @@
-# Faults of upstreams that are the forwarder itself, or the socket at which systemd has credentials:
-# what callers send would come back to the forwarder until it has no connections left, or be refused.
+# Faults of upstreams that are the forwarder itself, or the socket from which systemd loads
+# credentials: connections would return to the forwarder until it has none left, or be refused.
 { t, lib, ... }:
 let
   inherit (builtins)

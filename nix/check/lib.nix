@@ -1,4 +1,4 @@
-# What checks share.
+# Functions that the checks share.
 t:
 let
   inherit (builtins)
@@ -29,8 +29,8 @@ let
     suggest
     ;
 
-  # Names that are not in a set, also empty ones. What stands for a wrong one, and secrets were
-  # reported already.
+  # Faults of names that are not in a set. Empty names too, but not wrong values and secrets, which
+  # have been reported.
   unknown =
     id: what: set: place: names:
     let
@@ -74,11 +74,11 @@ in
     when
     ;
 
-  # A name as it is written behind a dot.
+  # A name as it is written after a dot.
   # attribute :: String -> String
   attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
-  # `node` is given to every node and to nothing else, `operator` by hand alone.
+  # `node` belongs to every node and nothing else; `operator` is assigned explicitly.
   # reserved :: String -> String -> Fault
   reserved =
     place: name:
@@ -95,7 +95,7 @@ in
         .${name};
     };
 
-  # An attribute that should be there, and one that should not be beside another.
+  # Faults of a missing attribute, and of one that another attribute excludes.
   # missing, excluded :: String -> String -> String -> [Fault]
   missing = place: value: remedy: [
     (fault {
@@ -112,8 +112,8 @@ in
     })
   ];
 
-  # A URL below the trust domain leads to its service's port on all hosts but through SOCKS5,
-  # which takes any.
+  # Faults of the port in a URL below the trust domain. All hosts call a service at one port; only
+  # SOCKS5 accepts others.
   # answers :: String -> String -> [Fault]
   answers =
     place: url:
@@ -151,10 +151,10 @@ in
         })
       ];
 
-  # The service that a URL names below the trust domain, null when it is elsewhere.
+  # The service that a URL below the trust domain names, or null.
   # serviceOf :: String -> String | null
   inherit serviceOf;
-  # A fault where a URL names a service that is not there.
+  # A fault if the URL names an unknown service.
   # named :: String -> String -> [Fault]
   named =
     place: url:
@@ -163,7 +163,7 @@ in
     in
     if name == null then [ ] else unknown "FL011" "service" t.services place [ name ];
 
-  # Faults for the names in a list that are not there.
+  # Faults of unknown names in a list.
   # host, service, part, user, role, group :: String -> [String] -> [Fault]
   host = unknown "FL010" "host" t.hosts;
   service = services.whole;
@@ -172,7 +172,7 @@ in
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;
 
-  # Of the things that share a key, all but the first are faults.
+  # Faults of all but the first of the items that share a key.
   # twice :: { … } -> [a] -> [Fault]
   twice =
     {

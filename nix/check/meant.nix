@@ -1,5 +1,5 @@
-# Which service was probably meant by a name that is none: written as addresses and IDs have
-# it, in another order, or misspelled. What is suggested never opens more than what was meant.
+# Suggests a service for an unknown name: one in the form of an address or ID, in another order, or
+# misspelled. A suggestion never grants more access than the written name could.
 { t }:
 let
   inherit (builtins)
@@ -31,7 +31,7 @@ let
       "both"
       "node"
     ];
-  # What can follow the @: its hosts, their groups and tags.
+  # The words that may follow the @: hosts of the service, their groups and tags.
   places =
     s:
     if !scoped s then
@@ -40,10 +40,10 @@ let
       filter (at: at != "") (
         sorted (concatMap (h: [ h ] ++ t.outward t.hosts.${h}.group ++ t.hosts.${h}.tags) s.hosts)
       );
-  # One over two protocols is there twice.
+  # A port over two protocols is in the list twice.
   ports = s: if s.several then sorted (map (p: p.name) s.ports) else [ ];
   numbered = s: number: filter (p: toString p.number == number) (if s.several then s.ports else [ ]);
-  # All that is less than the whole service.
+  # The names of all parts of a service.
   parts =
     name:
     let
@@ -53,7 +53,7 @@ let
     map (p: name + p) of
     ++ concatMap (at: map (p: "${name}@${at}${p}") ([ "" ] ++ of)) (places s);
 
-  # "http://shell.forge.demo.flor.rete:80/" → "shell.forge", with the port that it leads to.
+  # "http://shell.forge.demo.flor.rete:80/" → "shell.forge" with the name of the port.
   domain = replaceStrings [ "." ] [ "\\." ] t.trustDomain;
   plain =
     n:
@@ -77,7 +77,8 @@ let
   flat = replaceStrings [ "@" ":" "/" ] [ "." "." "." ];
   words = name: filter (w: isString w && w != "") (split "[.@:/]" name);
   join = concatStringsSep ".";
-  # Of two words the service may be the second; of three the port may be before the host.
+  # Other orders of the words: of two, the service may be the second; of three, the port may come
+  # before the host.
   orders =
     w:
     if length w == 2 then
@@ -100,7 +101,7 @@ let
     else
       [ (join w) ];
 
-  # Which there are of other services with the same @ and port.
+  # The same @ and port with other services that have them.
   alike =
     n:
     let
@@ -122,9 +123,9 @@ let
       of = plain n;
       written = words of.name;
       here = filter (s: t.services ? ${s}) written;
-      # Where it runs says nothing of a service that is on one host.
+      # The host adds nothing to the name of a service that is on one host.
       w = if here == [ ] || scoped s then written else filter (x: x == name || [ x ] != s.hosts) written;
-      # A misspelled service is the first word.
+      # If the service is misspelled, it is the first word.
       near = filter (within (if stringLength (head w) > 3 then 2 else 1) (head w)) (attrNames t.services);
       bases = if here != [ ] || length w < 2 then here else near;
       elsewhere = attrNames t.elsewhere;

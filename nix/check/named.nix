@@ -1,5 +1,5 @@
-# Faults of names of services: those that are not there, and parts of services that lead to
-# nothing, or where none belong.
+# Faults of names of services: unknown services, parts that do not exist, and parts where only whole
+# services are allowed.
 # { t, unknown } -> { parts, whole :: place -> [name] -> [Fault] }
 { t, unknown }:
 let
@@ -42,7 +42,7 @@ let
       }
     ) (unknown "FL011" "service" t.services place [ n ]);
 
-  # What does not lead to a part of a service that is there.
+  # Faults of a part of a service that exists.
   partial =
     place: n:
     let
@@ -56,7 +56,7 @@ let
           value = show n;
         })
       ];
-      # Words that are here, and no password: they are shown.
+      # Only known words are shown, in case the text is a password.
       turned = if of.port == null then null else match "([a-z0-9-]+)@([a-z0-9./-]+)" of.port;
       atEnd = turned != null && elem (elemAt turned 1) (meant.places has);
       isPlace =
@@ -135,9 +135,9 @@ let
     );
 in
 {
-  # Of services and parts of them.
+  # Names of services and of their parts.
   parts = each partial;
-  # Of services alone.
+  # Names of services only.
   whole = each (
     place: n:
     if t.services ? ${named n} then

@@ -22,7 +22,7 @@ let
     when
     ;
 
-  # Need → the needs it waits for, looked at where people wrote some.
+  # Need → the needs that it waits for, for needs whose dependsOn somebody wrote.
   waiting =
     n: written:
     let

@@ -1,4 +1,4 @@
-# Faults of where a service is to run.
+# Faults of the placement of services.
 {
   clean,
   shapes,
@@ -33,11 +33,11 @@ let
     when
     ;
   list = concatStringsSep ", ";
-  # Size counts for those too that name their hosts.
+  # The size also counts for services that name their hosts.
   default = (import ../language/service.nix).zero.placement;
   unwritten = removeAttrs default [ "size" ];
 
-  # Most name a host and want nothing else.
+  # Most services only name a host.
   isNamed = s: s.host != "" && s.hosts == [ ] && s.replicas == null && s.placement == default;
   where =
     n: s:
@@ -47,7 +47,7 @@ let
       chosen = s.replicas != null && !isInvalid s.replicas;
       given = s.host != "" || s.hosts != [ ];
       naming = if s.host != "" then "host = ${show s.host}" else "hosts";
-      # A wrong one was reported.
+      # A placement with a wrong value has been reported.
       placed = removeAttrs p [ "size" ] != unwritten && shapes.services.${n} == [ ];
       ofAll = a: excluded "it runs on every host that fits: take it out" "services.${n}.placement.${a}" "replicas = \"all\"";
     in
@@ -102,7 +102,7 @@ let
         ]
     );
 
-  # A group that is not there has no hosts, which is reported as that.
+  # An unknown group is reported, and has no hosts.
   grouped =
     n: group:
     when (group != "") (
@@ -111,7 +111,7 @@ let
   groups = toSet (concatMap t.outward (attrNames clean.hostGroups));
   servers = filter (h: h.kind == "server") (attrValues t.hosts);
 
-  # What a placement requires that no server has.
+  # Values that a placement requires and no server has.
   lacking =
     p: attribute: what:
     let
@@ -152,7 +152,7 @@ let
         else
           "declare servers in further groups, want fewer, or write spread = \"even\";";
     in
-    # What is written wrongly was reported, and no host fits it.
+    # A wrong value has been reported, and fits no host.
     if unknownGroup || elem "" (p.tags ++ p.capabilities) then
       [ ]
     else if length fitting < wanted then
@@ -184,7 +184,7 @@ let
     else
       concatLists (map (pin n s) (filter (h: t.hosts ? ${h} && !elem h on) (distinct p.pins)));
 
-  # On a host that is drained or cordoned it does not hold for now.
+  # A host with a drain or cordon does not need to fit for now.
   pin =
     n: s: h:
     let
@@ -213,7 +213,7 @@ let
       fault' "with fewer replicas than pins, or two of these in one group, it does not run on"
         "want more replicas, or take the pin out";
 
-  # What names a host is there, whatever the host takes.
+  # A service that names a host runs there regardless of capacity.
   full =
     n: h:
     let

@@ -1,4 +1,4 @@
-# Faults of ports that two programs of a host cannot both have: name → host → faults.
+# Faults of ports that two programs of a host would share: name → host → faults.
 {
   access,
   t,
@@ -26,11 +26,11 @@ let
   names = import ../lib/names.nix;
   transport = import ../resolve/transport.nix;
 
-  # What of ours listens on a host.
+  # The programs of Florete that listen on a host.
   programs =
     n: h:
     let
-      # A port that somebody wrote is the one to change.
+      # Programs with default ports come first, so that the fault is at a written port.
       usual = filter (kind: !t.providers.${kind} ? port) h.kinds;
       own = filter (kind: t.providers.${kind} ? port) h.kinds;
     in
@@ -82,7 +82,7 @@ let
           }
         ]
     );
-  # The ports of 127.0.0.1 that a service relies on, over each protocol.
+  # The ports of 127.0.0.1 on which a service relies, by protocol.
   relied =
     s:
     if s ? process then
@@ -90,7 +90,7 @@ let
     else
       filter (p: p.relies != null && p.relies != invalid.number) s.ports;
   protocol = p: if p.carried ? protocol then "udp" else "tcp";
-  # The same with where they are written.
+  # The same ports with the places where they are written.
   listening =
     s:
     map (
@@ -111,17 +111,18 @@ let
       )
     ) (relied s);
 
-  # Does a number stand twice in a list?
+  # Reports whether a list contains a number twice.
   repeats =
     list:
     foldl' (last: n: if n == last || last == null then null else n) invalid.number (sort lessThan list)
     == null;
 
-  # Port and protocol as one number, for a first look.
+  # Port and protocol as one number, for the quick comparison.
   number = protocol: port: if protocol == "udp" then port + 65536 else port;
 
-  # Our programs, and services that rely on their port of 127.0.0.1: on all addresses a program
-  # has the port there, too. Mostly each has its own, which numbers show.
+  # Faults of Florete's programs, and services that rely on the same port of 127.0.0.1, which a
+  # program on all addresses also has. A quick comparison of numbers shows that most hosts have
+  # none.
   taken =
     n: h: onAll: ours:
     let
@@ -147,7 +148,7 @@ let
     let
       key = l: l.listen + (if l ? protocol then "/${l.protocol}" else "");
       all = access.reachEntries h ++ access.socks h;
-      # Of two ports of one service that is said there.
+      # Two ports of one service are a fault of that service, reported elsewhere.
       whose = l: "${l.id} ${key l}";
       first = mapAttrs (_: head) (groupBy whose all);
     in
@@ -161,7 +162,7 @@ let
       remedy = "give the host another or a wider loopback range, or one service another listenPort";
     } (filter (l: l.port or "" == first.${whose l}.port or "") all);
 
-  # What is on all addresses has its port there alone.
+  # A program that listens on all addresses leaves its port to no other.
   covered =
     keys: n: h: ours:
     concatMap

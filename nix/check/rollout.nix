@@ -1,4 +1,4 @@
-# Faults of how what is published reaches hosts.
+# Faults of the rollout, by which published versions reach hosts.
 {
   clean,
   lib,
@@ -34,10 +34,10 @@ let
   last = length waves - 1;
   rest = "write { rest = true; } as the last wave, and nowhere else";
 
-  # What was written wrongly was reported.
+  # A wrong value has been reported.
   wrong = w: isInvalid w.percent || isInvalid w.rest || elem "" w.tags;
 
-  # A wave is of one kind.
+  # A wave has exactly one of the ways to choose hosts.
   wave =
     i:
     let

@@ -1,7 +1,6 @@
-# Every rule: id → what it refuses, in a few words. Warnings may be acknowledged in the
-# topology, errors may not. Ids are stable and never reused. What needs a clock, a parser of
-# certificates, the flake's other files or several clusters is found by florctl, in
-# nix/operator/compile.
+# Every rule: id → a few words about what it refuses. The topology may acknowledge warnings, but not
+# errors. Ids are stable and never reused. Rules that need a clock, a parser of certificates, other
+# files of the flake or several clusters are checked by florctl, in nix/operator/compile.
 let
   inherit (builtins) mapAttrs;
 

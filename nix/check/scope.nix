@@ -1,6 +1,6 @@
-# Which faults block a host: those about the host, a service it runs or reaches, its
-# providers, or a role or group that grants such access. A service with nowhere to run
-# blocks every host: it may be meant for this one.
+# The faults that block a host: those of the host, the services it runs or reaches, its providers,
+# and the roles and groups that grant such access. A service that fits no host blocks every host,
+# because it may be meant for this one.
 # { clean, topology, access } -> hostName -> { checks, shapes }
 {
   clean,
@@ -15,7 +15,7 @@ let
     mapAttrs
     ;
   inherit (import ../lib) toSet;
-  # attribute of a kind → host → those that concern it
+  # attribute of a kind → host → the entries that concern the host
   ofKinds = mapAttrs (_: e: e.on topology) (import ../language).ofKinds;
   limits = (import ../access/limits.nix).of { inherit topology access; };
   federation = import ../access/federation.nix;
@@ -54,8 +54,8 @@ let
   // mapAttrs (_: on: toSet (on.${name} or [ ])) ofKinds;
 in
 {
-  # Entries whose faults of meaning block the host, and those whose faults of shape do: of
-  # hosts that it calls only what is written counts.
+  # The entries whose faults block the host: by meaning, and by shape. Of hosts that it calls only
+  # faults of shape count.
   # checks, shapes :: { <part of the language> = { name = null; }; }
   inherit checks;
   shapes = checks // {

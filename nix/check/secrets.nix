@@ -1,4 +1,5 @@
-# Warnings of secrets: public halves that are recorded of another key, and files that all accounts read.
+# Warnings of secrets: a recorded public key that belongs to another generation, and files that all
+# accounts can read.
 { lib, shapes }:
 let
   inherit (builtins)

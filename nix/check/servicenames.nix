@@ -1,4 +1,4 @@
-# Faults of the names of a service beside its own: those that strangers know it by, and aliases.
+# Faults of further names of a service: public names, and aliases.
 { clean, lib, t, ... }:
 let
   inherit (builtins)
@@ -23,7 +23,7 @@ let
   isWild = name: substring 0 2 name == "*.";
   both = excluded "keep one of the two";
 
-  # name → the services that have it, each as often as it is written
+  # name → the services that have it, once for each time it is written
   having =
     of:
     groupBy (e: e.name) (
@@ -31,7 +31,7 @@ let
         attrValues clean.services
       )
     );
-  # Of what several have, the first keeps it.
+  # If several services have a name, the first keeps it.
   taken =
     id: place: remedy: first: n: names:
     concatMap (
@@ -47,7 +47,7 @@ let
         })
       ]
     ) names;
-  # Whose name it is before that of service n, null where n has it, once.
+  # The service that has a name before service n, or null if n has it, and only once.
   before =
     by: n: name:
     let
@@ -103,7 +103,7 @@ let
       ) (filter (name: isWild name && match "[^.]*" (below name) != null) names)
     );
 
-  # A name inside leads to one service, and what a host has its own of is called by its name.
+  # An alias leads to one service, and may not hide the name of a service on a host.
   inside = having (s: s.aliases);
   aliases =
     n: s:

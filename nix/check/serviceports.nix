@@ -1,4 +1,4 @@
-# Faults of what a service is called at: its one port, or each of several.
+# Faults of the ports of a service.
 {
   lib,
   ...
@@ -59,8 +59,8 @@ let
       })
     ];
 
-  # Headers of requests need a protocol that has requests, a header before the bytes one that
-  # has connections.
+  # Announcing callers in HTTP headers needs a protocol with requests; a header before the bytes
+  # needs one with connections.
   identity =
     place: of: protocols:
     let
@@ -80,7 +80,7 @@ let
     ++ (if of.upstream == "" then [ ] else protocol place of protocols)
     ++ (if of.identity == "none" then [ ] else identity place of protocols);
 
-  # What a port of several has, in place of the service.
+  # Attributes that belong to each port if the service has several.
   beside =
     n: s:
     concatLists (
@@ -104,7 +104,7 @@ let
       )
     );
 
-  # A wrong one was reported.
+  # A wrong protocol has been reported.
   protocols =
     place: p:
     when
@@ -126,7 +126,7 @@ let
         })
       ];
 
-  # At one address, so that a number leads to one port.
+  # Each number may be used once, because the ports share one address.
   taken =
     n: s:
     twice {

@@ -37,13 +37,14 @@ let
   inherit (import ./placement.nix arguments) isNamed where;
   ports = import ./serviceports.nix arguments;
   itself = import ./itself.nix arguments;
-  # One port of 127.0.0.1, where nobody learns who calls.
+  # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
 
   both = excluded "keep one of the two";
 
-  # Its certificate is for who acts under its identity on each of its hosts.
+  # The Workload API gives the certificate to processes that act as the service on each of its
+  # hosts.
   workload =
     n: s:
     when s.workloadApi (
@@ -75,8 +76,7 @@ let
       excluded "take them out: nobody reaches it" "services.${n}.limits" "visibility = \"host\""
     );
 
-  # The name that people type, see RFC 1035 section 2.3.4. None is longer than that on the host
-  # with the longest name.
+  # The length of the name that people type (RFC 1035 section 2.3.4), with the longest host name.
   longest =
     stringLength ".${t.trustDomain}${suffix}."
     + foldl' (most: h: if stringLength h > most then stringLength h else most) 0 (attrNames t.hosts);
@@ -102,13 +102,13 @@ let
         ]
     ) t.services.${n}.hosts;
 
-  # An ingress is something on a host that takes in strangers, and that reaches the service.
+  # Hosts with an ingress whose proxy reaches the service.
   entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
   ingress =
     n: s:
     let
       inherit (t.services.${n}) shared;
-      # What it is known by there.
+      # The names by which it reaches the service.
       entered = map (i: i.name) (
         filter (
           i: (shared == null || i.value.entry.id == shared) && i.value.entry.port or entrance == entrance
@@ -132,8 +132,8 @@ let
       })
     ];
 in
-# What no set at all was reported as that. There are many services, and a check costs more than
-# to see that a service has nothing that it is about.
+# A service that is no set has been reported. Because there are many services, each check first
+# compares whether the service uses the feature at all.
 mapAttrs (
   n: s:
   if isInvalid s.host && isInvalid s.replicas then
@@ -142,7 +142,7 @@ mapAttrs (
     (if s.hosts == [ ] && clean.hosts ? ${s.host} then [ ] else hosts n s)
     ++ (if s.roles == [ ] && s.until == { } then [ ] else roles n s)
     ++ (if isNamed s then [ ] else where n s)
-    # Ports that are no set were reported as that.
+    # Ports that are no set have been reported.
     ++ (if isPlain s || s.ports == { } && any (f: f.place == "services.${n}.ports") shapes.services.${n} then [ ] else ports n s ++ itself n)
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])

@@ -1,5 +1,5 @@
-# What is still the template's: nobody has the private halves of its keys, so that hosts
-# and documents that depend on them get nothing.
+# Keys of the template that are still in use. Nobody has their private halves, so hosts and
+# documents that depend on them do not work.
 { clean, lib, ... }:
 let
   inherit (builtins)

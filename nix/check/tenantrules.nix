@@ -1,4 +1,4 @@
-# Faults of what a rule of a tenant names: a tenant's rules are about its own alone.
+# Faults of names in the rules of a tenant, which may only name things of that tenant.
 lib:
 let
   inherit (builtins)
@@ -27,7 +27,7 @@ let
   label = (import ../lib/constants.nix).spiffe.labelPattern;
 in
 rec {
-  # Rules of run time come to the process of kind token through that of kind config, on its host.
+  # Operators reach the process of kind token only through kind config on its host.
   # runtime :: Providers -> String -> Tenant -> [Fault]
   runtime =
     { config, token, ... }:
@@ -42,7 +42,7 @@ rec {
       })
     ];
 
-  # A tenant: its rules, its quotas and its issuers.
+  # Faults of a tenant: its rules, quotas and issuers.
   # tenant :: String -> Tenant -> [Fault]
   tenant =
     n: e:
@@ -94,13 +94,13 @@ rec {
       )
     ) (attrValues e.issuers);
 
-  # What groupings of a tenant give a principal.
+  # The roles that the groupings of a tenant give to a principal.
   # next :: Tenant -> String -> [String]
   next =
     tenant: member:
     map (g: g.role) (filter (g: g.member == member && !isInvalid g.role) tenant.groupings);
 
-  # Roles that are in themselves.
+  # Roles that contain themselves.
   circles =
     place: tenant:
     let
@@ -117,7 +117,7 @@ rec {
       }
     ) (filter (r: elem r (closure (next tenant) (next tenant r))) roles);
 
-  # An object, of which everything but the last part is written out.
+  # Faults of an object. Only its last part may be a pattern.
   # object :: String -> Tenant -> String -> [Fault]
   object =
     place: tenant: o:
@@ -164,7 +164,7 @@ rec {
         ]
     );
 
-  # A subject: an issuer of the tenant, or an identity of the cluster.
+  # Faults of a subject: a user of the tenant's issuers, or an identity of the cluster.
   # subject :: String -> Tenant -> String -> [Fault]
   subject =
     place: tenant: s:

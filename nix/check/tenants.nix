@@ -1,4 +1,4 @@
-# Warnings of tenants: what their rules permit nobody. Rules of run time may change that.
+# Warnings of rules of tenants that permit nothing. Rules added at run time may change that.
 {
   clean,
   lib,
@@ -26,7 +26,7 @@ let
     ;
   inherit (import ../lib) closure isInvalid sorted;
 
-  # Policies for a role that nobody has. Rules of run time may give it.
+  # Policies for a role that nobody has. A rule added at run time may give it to somebody.
   # idle :: String -> Tenant -> [Fault]
   idle =
     n: tenant:
@@ -49,8 +49,8 @@ let
     in
     when (tenant.runtimeRules != true) (concatLists (genList at (length tenant.policies)));
 
-  # Actions that a service requests and no policy permits it, on anything: the provider denies the
-  # token. Rules of run time may permit them.
+  # Actions that a service requests and no policy permits on any object: the provider denies the
+  # token, unless a rule added at run time permits it.
   # denied :: String -> Tenant -> [String] -> [String] -> [Fault]
   denied =
     place: tenant: subjects: requested:

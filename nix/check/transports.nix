@@ -1,5 +1,4 @@
-# Services that a host reaches, and that those who publish them, and the host itself, want to
-# be reached over different things.
+# Services that a host cannot reach, because it and their hosts allow different transports only.
 {
   access,
   lib,

@@ -1,4 +1,4 @@
-# Faults and warnings of roles that somebody has, and of teams that somebody is in, up to a time.
+# Faults and warnings of roles and team memberships with an end.
 { clean, lib, ... }:
 let
   inherit (builtins) attrNames filter;
@@ -42,7 +42,7 @@ in
       }
     ) (filter (r: holder.until ? ${r}) holder.roles);
 
-  # Members of a team.
+  # Faults of the members of a team.
   # members :: String -> { users, usersUntil, … } -> [Fault]
   members =
     place: team:
@@ -62,7 +62,7 @@ in
   warnings =
     place: holder: ended "${place}.until" holder.until;
 
-  # Of members of a team.
+  # Warnings of the members of a team.
   # membersEnded :: String -> { usersUntil, … } -> [Fault]
   membersEnded = place: team: ended "${place}.usersUntil" team.usersUntil;
 }

@@ -1,5 +1,5 @@
-# What is probably not meant. No host waits for it, so none looks at it. What concerns
-# no entry is at the top.
+# Warnings about probable mistakes. They block no host, so no host evaluates them. Warnings that
+# concern no entry are in `top`.
 {
   access,
   clean,
@@ -43,7 +43,8 @@ let
   facts = import ./facts.nix lib;
   idle = import ./idle.nix arguments;
 
-  # What is on another host is that host's to publish: forwarders encrypt, an upstream does not.
+  # An upstream on another host should be a service of that host: forwarders encrypt, a connection
+  # to an upstream is not encrypted.
   at = invert (h: h.machines) (attrValues t.hosts);
   upstream =
     n: s:
@@ -67,7 +68,7 @@ let
       })
     ];
 
-  # Those that no role leads to which somebody holds.
+  # Services that no role with a holder leads to.
   unreached = removeAttrs clean.services (
     concatMap (role: access.members.${role}) (
       filter (role: access.holders.${role} != [ ]) (attrNames t.roles)
@@ -89,7 +90,7 @@ let
       })
     ];
 
-  # A group is there for the hosts in it and in the groups below.
+  # A group applies to the hosts in it and in the groups below it.
   inhabited = toSet (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
   hostGroups = map (
     g:
@@ -106,7 +107,7 @@ let
     }
   ) (filter (g: !inhabited ? ${g}) (attrNames clean.hostGroups));
 
-  # A majority of four is three: one may fail, as of three.
+  # Four members survive the loss of one, as three do.
   evenStore =
     let
       n = length t.store.hosts;
@@ -121,7 +122,7 @@ let
       })
     ];
 
-  # Others wait for a provider.
+  # Other hosts wait for a provider on a device, which is often off.
   devices = concatMap (
     kind:
     map (
@@ -136,8 +137,8 @@ let
     ) (filter (h: t.hosts.${h}.kind == "device") t.providers.${kind}.hosts)
   ) (attrNames t.providers);
 
-  # An account acts under the first of its identities, whatever the others reach. Who
-  # wrote that it acts under that one meant it.
+  # A process acts under the first of the identities of its account, regardless of the others.
+  # Somebody who writes `callers` for it intends that.
   accounts =
     n: h:
     let
@@ -179,7 +180,7 @@ let
     if of.until == { } then [ ] else ended "hostGroups.${attribute g}" of
   ) (attrNames clean.hostGroups);
 
-  # What others are on has a name that they all write.
+  # Other hosts on the same network write the same name.
   members = invert (h: attrNames h.networks) (attrValues t.hosts);
   networks =
     n: h:
@@ -201,8 +202,8 @@ let
     ++ (if s.until == { } then [ ] else ended "services.${n}" s)
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ]);
 
-  # Of a cluster that does not know its flake all documents are of 1970: none is newer than another, and no
-  # end of a role has come.
+  # If a cluster does not know its flake, all documents are from 1970: none is newer than another,
+  # and no role has ended.
   unversioned = when (clean.self == { } && clean.serial == null) [
     (fault {
       id = "FL154";

@@ -1,4 +1,4 @@
-# What proves a node: the SSH host key that the flake declares, or a device key that an
+# How a node proves itself: with the SSH host key in the flake, or with a device key that an
 # operator admitted.
 { id, sshHostKey, ... }:
 if sshHostKey == "" then

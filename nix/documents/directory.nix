@@ -1,9 +1,9 @@
-# The document set of a host as a directory in the store: Nix's own channel unpacker is given
-# a tar file. As a string the result is /nix/store/…-florete-ursula/documents.
+# The documents of a host as a directory in the store, unpacked from a tar file by Nix's own channel
+# unpacker. As a string the result is /nix/store/…-florete-ursula/documents.
 #
-# The archive is a string, without a shell or nixpkgs. Strings of Nix hold no NUL, which the
-# v7 format can do without: names fill their field, every other field is padded with spaces,
-# and the archive just ends.
+# The archive is a string, made without a shell or nixpkgs. Nix strings cannot contain NUL. The v7
+# format works without: names fill their field, other fields are padded with spaces, and the archive
+# has no end marker.
 # hostName -> documents -> Derivation
 let
   inherit (builtins)
@@ -31,7 +31,7 @@ let
   );
   sum = s: foldl' (n: i: n + code.${substring i 1 s}) 0 (genList (i: i) (stringLength s));
 
-  # "a" and ".//./a" are the same file.
+  # "a" and ".//./a" name the same file.
   fill =
     width: name:
     let
@@ -40,8 +40,8 @@ let
     (if free - free / 2 * 2 == 1 then ".//" + times (free / 2 - 1) "./" else times (free / 2) "./")
     + name;
 
-  # One file of the archive, which is the files one after the other. Names have lower-case
-  # letters, digits, "." and "/".
+  # One file of the archive, which is a concatenation of files. Names consist of lower-case letters,
+  # digits, "." and "/".
   #   tar "a/b.json" "{}" → 512 bytes ".//././…/a/b.json0000444 0000000 …", then "{}" and 510 spaces
   # tar :: String -> String -> String
   tar =

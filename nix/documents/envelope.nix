@@ -1,4 +1,4 @@
-# A document: the exact bytes of a body, and of the envelope that names them.
+# A document: the exact bytes of a body, and of the envelope with its digest.
 # { cluster, serial, rev } -> kind -> hostName -> body -> { body, envelope :: String }
 let
   inherit (builtins)
@@ -24,7 +24,7 @@ let
     policy = ../schema/policy.schema.json;
   };
 
-  # A schema with the one that it refers to: "#/$defs/id", "manifest.schema.json#/$defs/id".
+  # The schema to which a schema refers: "#/$defs/id", "manifest.schema.json#/$defs/id".
   follow =
     of: schema:
     let
@@ -39,9 +39,10 @@ let
     else
       { inherit of schema; };
 
-  # What finds the formats of all that some values have, made once for a schema: `since` of the
-  # values themselves, of their attributes and of their elements. null where nothing is newer.
-  # All elements of a list are looked at together: a manifest has thousands of entries.
+  # Makes a function that finds the formats of some values: `since` of the values, of their
+  # attributes and of their elements. The function is made once for a schema, and null if nothing in
+  # it is newer than 1.0. It handles all elements of a list together, because a manifest has
+  # thousands of entries.
   # finder :: "manifest" | "policy" -> Schema -> ([Any] -> [String]) | null
   finder =
     of: unresolved:
@@ -81,8 +82,8 @@ let
 
   ofKinds = mapAttrs finder schemas;
 
-  # The format of a document: the newest "since" of the attributes that it has, by the schemas. Only
-  # attributes that are newer than 1.0 are looked for.
+  # The format of a document: the newest "since" of its attributes in the schemas. Only attributes
+  # newer than 1.0 are considered.
   # formatOf :: String -> AttrSet -> String
   formatOf =
     kind: value:

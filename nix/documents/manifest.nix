@@ -1,4 +1,4 @@
-# host → its manifest: what it needs to know and nothing else.
+# host → its manifest, which contains only what the host needs.
 # { topology, access, needs, policyOf } -> hostName -> Manifest
 {
   topology,
@@ -30,13 +30,13 @@ let
   federation = import ../access/federation.nix;
   inherit (import ../lib) optionalAttrs sorted;
   inherit (import ../lib/names.nix) entrance;
-  # The units of a host by its instance. Most have none, for whom what is alike is made once.
+  # The units of a host, by instance. The import for most hosts, without an instance, is shared.
   plainUnits = import ../units "";
   unitsOf = host: if host.instance == "" then plainUnits else import ../units host.instance;
   t = topology;
 
-  # Entries for all who may connect, made once for the same roles: many services are reached
-  # by one role, or by the same several.
+  # The allow list of a service. Lists for the same roles are shared, because many services are
+  # reached by the same roles.
   entries = roles: map (id: { inherit id; } // access.ending roles id);
   alone = mapAttrs (role: entries [ role ]) access.holders;
   several = mapAttrs (_: of: entries of.roles of.ids) access.several;
@@ -55,7 +55,7 @@ let
     else
       entries (access.leadingTo service key) (access.allowTo service key);
 
-  # Public names by service ID, for those that take in strangers.
+  # Public names by service ID, for hosts with an ingress.
   public = listToAttrs (
     concatMap (
       s:
@@ -72,7 +72,7 @@ let
   calling = federation.calling t;
   accepted = federation.on t;
   domain = n: t.federated.${n}.trustDomain;
-  # The foreign trust domains whose bundles an identity has by the Workload API.
+  # The foreign trust domains whose bundles an identity gets from the Workload API.
   federates =
     host: i:
     if !i.workload then
@@ -114,7 +114,7 @@ let
         ) (s.idsOn host.name)
       ) published;
     in
-    # Services are sorted by name, and so are their IDs where none has one of this host.
+    # Services are sorted by name. IDs are in the same order if none contains the host.
     if all (s: s.scope == "cluster") published then
       entries
     else
@@ -136,7 +136,7 @@ let
             inherit (i) id users uids;
           };
         in
-        # Most have nothing else.
+        # Most identities have no further attributes.
         if i.units == [ ] && !i.workload then
           caller
         else
@@ -151,7 +151,7 @@ let
     // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 
-  # Where a host calls the process that answers a kind of need on a provider host.
+  # The addresses at which a host calls the process of a kind of need on a provider host.
   process = host: on: kind: {
     inherit (on.provider.${kind}) id;
     addresses = address.called (h: h.provider.${kind}) host on;

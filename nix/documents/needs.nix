@@ -1,5 +1,5 @@
-# What a host must fetch, from whom, and where it goes: derived from what runs on it, as
-# the kinds define. Nobody configures needs.
+# The needs of each host, with their providers and files: derived by the kinds from what runs on the
+# host. Nobody configures needs.
 topology:
 let
   inherit (builtins)
@@ -12,15 +12,15 @@ let
     ;
   t = topology;
 
-  # What most have is one value for all.
+  # Common values are shared by all needs.
   none = { };
   nothing = [ ];
   first = [ "cert-node" ];
 
-  # As it is in a manifest. Kinds leave out what is usual, have `files` and `owner` or else
-  # `deliver`, and add for people:
+  # A need in the form of a manifest. Kinds omit default values, set `files` and `owner` or else
+  # `deliver`, and add attributes for error messages:
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
-  #   what    what it is called where another has its ID
+  #   what    its name in the error if another need has its ID
   complete =
     kind: providers:
     {
@@ -52,7 +52,7 @@ let
       dependsOn = after ++ dependsOn;
     };
 
-  # What kinds want of hosts, each with what that is in a manifest.
+  # The needs of hosts by kind, each with its form in a manifest.
   kinds = attrValues (
     mapAttrs (
       kind: k:
@@ -77,15 +77,15 @@ let
     in
     {
       inherit needs;
-      # Of several with one id one is left.
+      # Only one of several needs with one ID remains.
       repeated = if length needs == length all then [ ] else written all;
       waiting = written (filter (n: n.want.dependsOn or [ ] != [ ]) all);
     }
   ) t.hosts;
 in
 {
-  # host → what the kinds need there, as far as there is something to check: all of it where two
-  # have one id, and what waits for others. Mostly nothing, and the rest is not kept.
+  # host → the needs that a check examines: all if two have one ID, and those that wait for others.
+  # Most hosts have none, and the other needs are not kept.
   # wanted :: { hostName = { repeated, waiting :: [Need]; }; }
   wanted = each;
 

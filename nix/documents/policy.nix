@@ -1,6 +1,5 @@
-# The policy of a provider host: every need that names it, as a grant to the node
-# that has the need, with the need's very request and generation, and the SSH host keys
-# of those nodes.
+# The policy of a provider host: a grant for every need that names the host as a provider, with the
+# request and generation of the need, and the SSH host keys of the nodes.
 {
   topology,
   access,
@@ -31,7 +30,7 @@ let
 
   hosts = attrValues t.hosts;
 
-  # Hosts and needs come sorted, so the grants are.
+  # Hosts and needs are sorted, so the grants are sorted too.
   grants = concatMap (
     host:
     map (need: {
@@ -42,8 +41,7 @@ let
   ) hosts;
   grantsOf = groupBy (g: g.kind) grants;
 
-  # What those have to answer who provide some kinds, looked for once for the same kinds: grants,
-  # and the nodes that have any.
+  # The grants and nodes for a set of kinds. Hosts that provide the same kinds share them.
   answering = mapAttrs (_: same: answer (head same).kinds) (
     groupBy (host: toJSON host.kinds) (filter (host: host.kinds != [ ]) hosts)
   );
@@ -58,7 +56,7 @@ let
 
   settings = mapAttrs (_: k: (k.policy or (_: { })) t) t.kinds;
 
-  # Those who reach a reserved service, and what they may do there.
+  # The identities that reach a reserved service, and whether they may write there.
   operators =
     service:
     let
@@ -82,10 +80,10 @@ let
   providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
 in
 {
-  # The hosts that provide.
+  # The provider hosts.
   # providers :: { hostName = null; }
   inherit providers;
-  # The policy of one of them.
+  # The policy of a provider host.
   # of :: hostName -> Policy
   of =
     name:

@@ -1,6 +1,6 @@
-# How what is published reaches hosts: the waves as lists of their names, as a policy has
-# them; null where it reaches all at once. Only hosts that receive documents over the network
-# are in a wave, and what reaches nobody is none.
+# The rollout in the form of a policy: waves as lists of host names, or null if versions reach all
+# hosts at once. Only hosts that receive documents over the network are in a wave, and empty waves
+# are omitted.
 # { clean, topology } -> Rollout | null
 { clean, topology }:
 let
@@ -21,7 +21,7 @@ let
   inherit (clean.rollout) maintenance waves;
   hosts = filter (h: h.deploy == "network") (attrValues topology.hosts);
 
-  # Where a host stands among a hundred, by its name alone.
+  # A number from 0 to 99 that depends only on the host's name.
   share =
     host:
     let
@@ -34,7 +34,7 @@ let
     || wave.percent != null && share host < wave.percent
     || wave.tags != [ ] && all (t: elem t host.tags) wave.tags;
 
-  # The first that the host is in.
+  # The first wave that includes the host.
   first =
     host:
     let
@@ -46,7 +46,7 @@ let
     genList (i: map (h: h.name) (byWave.${toString i} or [ ])) (length waves)
   );
 
-  # The group closest to the host that has a window.
+  # The innermost group of the host with a maintenance window.
   closest =
     host:
     let

@@ -1,5 +1,5 @@
-# What a provider host knows of the store that all of them share: where its members are, which
-# nodes share a sealing key with it, and the member that it keeps itself.
+# The shared store in the policy of a provider host: the addresses of its members, the nodes that
+# share a sealing key, and the member on this host.
 topology:
 let
   inherit (builtins)
@@ -20,7 +20,7 @@ let
   url = at: "https://${at}";
   peers = name: map (a: url (hostPort a (store.port + 1))) t.hosts.${name}.machines;
 
-  # A member listens on addresses alone, one for all of them.
+  # etcd listens on IP addresses: those of `bind`, or one that stands for all.
   listen =
     host: port:
     map url (
@@ -48,7 +48,7 @@ let
       cluster = concatMap (m: map (at: "${m}=${at}") (peers m)) store.hosts;
     };
 
-  # Of each kind the host whose files have the state that moves here.
+  # For each kind, the host whose files contain the state that moves into the store.
   moved =
     host:
     listToAttrs (
@@ -69,7 +69,7 @@ host:
 optionalAttrs store.shared {
   store = {
     inherit (store) kind;
-    # Its own first.
+    # The member on the same host is first.
     endpoints = distinct (
       concatMap (m: map url (address.called (h: h.store) host t.hosts.${m})) (
         filter (m: m == host.name) store.hosts ++ filter (m: m != host.name) store.hosts

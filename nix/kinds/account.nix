@@ -1,11 +1,11 @@
-# What kinds share whose needs are accounts at servers that are services of the cluster, as their
-# providers do (../../providers/serveraccount). Of such a kind:
+# Shared by kinds whose needs are accounts at servers that are services of the cluster, like their
+# providers (../../providers/serveraccount). The arguments of such a kind:
 #
 #   kind     its name
-#   needed   attribute of services.<name> with what is needed there, by names
-#   what     what one of these is called, for people
-#   servers  attribute of providers.<kind> with the servers, by names
-#   called   service → name → what is needed → how its account at the server is called
+#   needed   attribute of services.<name> with the needs, by name
+#   what     a word for one of them, for people
+#   servers  attribute of providers.<kind> with the servers, by name
+#   called   service → name → need → name of its account at the server
 {
   kind,
   needed,
@@ -35,10 +35,10 @@ let
 
   place = s: n: "services.${s.name}.${needed}.${n}";
 
-  # Of all that some services need.
+  # A function of all needs of some services.
   each = f: concatMap (s: map (f s) (attrNames s.${needed}));
 
-  # Files of values, of which all read some.
+  # Files with one value each, of the same mode.
   files =
     mode: values:
     listToAttrs (
@@ -49,7 +49,8 @@ let
     );
 in
 {
-  # The servers as providers read them. unwritten: server → its service → address where none is.
+  # The servers in the form that providers read. unwritten: server → its service → the address if
+  # none is written.
   # policy :: (Server -> Service -> String) -> Topology -> { name = { … }; }
   policy =
     unwritten: t:
@@ -69,8 +70,9 @@ in
 
   reasons = clean: each (s: n: "${place s n} needs it") (attrValues clean.services);
 
-  # Needs of a host. of: topology → what is needed → how it is called → { request; public; secret;
-  # renew; }: values that all read in files, and that the service's user reads.
+  # The needs of a host. of: topology → need → name of the account → { request; public; secret;
+  # renew; }: values in files that everybody may read, and in files that only the service's user may
+  # read.
   # needs :: (Topology -> Any -> String -> { … }) -> Topology -> Host -> [Need]
   needs =
     of: t: host:
@@ -98,17 +100,17 @@ in
       substring (stringLength "${kind}-" + stringLength (names.service need.for) + 1) (-1) need.id
     }";
 
-  # What is wrong. wrong: what check/ has → { server; needed; }, faults besides these: of a server,
-  # at a place, and of what is needed: service → name → faults.
+  # Faults. wrong: the arguments of check/ → { server; needed; }, further faults: of a server at a
+  # place, and of a need by service and name.
   # check :: { … } -> AttrSet -> { … }
   check =
     {
-      server, # what servers are called
-      # server → its service → pattern of upstreams at which a provider on its host reaches it where no
-      # address is written; null where there is no such upstream
+      server, # a word for the servers, for people
+      # server → its service → pattern of the upstreams that a provider on the same host can reach
+      # without a written address; null if there are none
       reached,
-      at, # where that is, and an example of an address
-      unknown, # rules, and problems of two of one account, and of a server out of reach
+      at, # words for these upstreams, and an example of an address
+      unknown, # rules and texts: unknown server, two needs with one account, unreachable server
       taken,
       unreached,
       wrong,
@@ -126,7 +128,7 @@ in
       all = clean.providers.${kind}.${servers};
       besides = wrong has;
 
-      # What an account at a server is for, of which one is right.
+      # The needs for each account at a server, of which only one is allowed.
       for = groupBy (d: d.key) (
         each (s: n: {
           key = "${s.${needed}.${n}.on}/${called s.name n s.${needed}.${n}}";
@@ -176,7 +178,7 @@ in
           ]
         ) (attrNames s.${needed});
 
-      # It is of no use to whom no forwarder lets through.
+      # Without access to the server's service, the account is useless.
       warnings.service =
         _: s:
         let

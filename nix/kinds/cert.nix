@@ -1,4 +1,4 @@
-# X.509-SVIDs: of the node, and of the services and users that act on it.
+# X.509-SVIDs of the node, and of the services and users on it.
 let
   inherit (builtins) attrValues filter;
   names = import ../lib/names.nix;
@@ -18,14 +18,14 @@ in
   needs =
     t:
     let
-      # Read by the forwarder: activation knows its account.
+      # The forwarder reads them; activation knows its account.
       certificate = name: id: {
         id = "cert-${name}";
         for = id;
         request = { inherit id; };
         inherit deliver renew;
       };
-      # Made once for all of them.
+      # Shared by all certificates.
       deliver = {
         inherit files;
         owner = "";
@@ -54,7 +54,7 @@ in
     ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) acting
     ++ map (s: certificate "shared-${s.name}" s.shared) (filter (s: s.scope == "both") acting)
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
-    # The process that issues certificates makes its own; the others fetch theirs.
+    # The process of kind cert issues its own certificate; the other kinds fetch theirs.
     ++ map (
       kind:
       certificate "service-${names.provider kind}" host.provider.${kind}.id

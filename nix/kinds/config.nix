@@ -1,4 +1,4 @@
-# The documents of hosts that receive them over the network.
+# Documents, for hosts that receive them over the network.
 let
   inherit (builtins) any attrValues;
   inherit (import ../language/types) default;
@@ -37,7 +37,7 @@ in
       inherit (clean.providers.config) hosts interval staleAfter;
     in
     {
-      # What was written wrongly is below zero, and was reported.
+      # A wrong value is negative, and has been reported.
       top =
         when (staleAfter >= 0 && staleAfter <= interval) [
           (fault {

@@ -16,7 +16,7 @@ let
     inherit called;
   };
 
-  # How a database of a service is called at its server.
+  # The name of a service's database at its server.
   called =
     service: n: database:
     if database.called != "" then

@@ -1,24 +1,25 @@
-# The kinds of need. Each is one file here and one package below providers/; nothing else
-# lists them. A kind is a set of:
+# The kinds of need. Each kind is one file here and one package below providers/; no other list
+# names them. A kind is a set of:
 #
-#   doc        what its providers do, for people
-#   port       of its process on a provider host: how far after hosts.<name>.providerPort
-#   alone      why one host alone can provide it, since providers share no store; several may
-#              without
-#   apart      what several hosts that provide it do not have in common, for people; none without
-#   operated   true where its process answers operators, through the one of kind config; else none
-#   announced  true where its process answers whoever the forwarder announces, at a socket; else none
-#   settings   attributes of providers.<kind>, besides those that all have
-#   service    attributes of services.<name> that are about it; none without
-#   entries    attributes of mkCluster that are sets of things with names, each { doc; type; on; shown; };
-#              on: topology → host → the names of those that concern it; shown: what others read
-#              of one in the exported topology; { } without
-#   policy     topology → what its providers read of it; { } without
-#   needs      topology with access → host → its needs of this kind, as needs.nix completes them
-#   reasons    clean topology → why somebody must provide it, one text for each who needs it
-#   label      need → what modules call it below the service that it is for; the kind without
-#   check      what check/ has → faults { top; service = name: s: …; entries.<attribute> = name: e: …; }
-#              and { warnings = …; } of the same form; none without
+#   doc        description of its providers
+#   port       distance of its port from hosts.<name>.providerPort
+#   alone      why only one host can provide it while providers share no store; absent if
+#              several can
+#   apart      what several hosts that provide it do not share, for people; optional
+#   operated   true if its process answers operators, through kind config; optional
+#   announced  true if its process answers callers that the forwarder announces, at a socket;
+#              optional
+#   settings   attributes of providers.<kind>, besides those of all kinds
+#   service    attributes of services.<name> for this kind; optional
+#   entries    attributes of mkCluster that are sets of named things; optional. Each is
+#              { doc; type; on; shown; }, with on: topology → host → the names of those that
+#              concern it; shown: attributes of one in the exported topology
+#   policy     topology → the part of the policy for its providers; optional
+#   needs      topology with access → host → its needs of this kind, which needs.nix completes
+#   reasons    clean topology → why somebody must provide it, one text for each reason
+#   label      need → its name in modules, below its service; the name of the kind if absent
+#   check      arguments of check/ → faults { top; service = name: s: …; entries.<attribute> =
+#              name: e: …; } and { warnings = …; } of the same form; optional
 {
   cert = import ./cert.nix;
   config = import ./config.nix;

@@ -1,4 +1,4 @@
-# Files of services that do not belong in a repository.
+# Files of services that must not be in a repository.
 let
   inherit (builtins)
     attrNames

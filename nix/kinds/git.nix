@@ -1,4 +1,4 @@
-# Tokens for repositories of forges that are services of the cluster.
+# Tokens for repositories at forges that are services of the cluster.
 let
   inherit (builtins) filter match stringLength;
   inherit (import ../language/types) named of;
@@ -17,7 +17,7 @@ let
 in
 {
   doc = "Makes tokens for Git repositories at forges of the cluster.";
-  port = 11; # the tenth would be that of forwarders, where neither is written
+  port = 11; # 10 would be the default port of forwarders
   alone = "each would make tokens of its own, and end those of the others";
   settings.forges = of "Forges, by name." (named { what = "forge"; } forge);
   service.git =
@@ -56,7 +56,7 @@ in
 
   check = accounts.check {
     server = "forge";
-    # Soft Serve is reached by SSH, wherever its service listens.
+    # Soft Serve is reached over SSH, regardless of the upstream of its service.
     reached = f: _: if f.kind == "forgejo" then "(127\\.|\\[::1]:).*" else ".*";
     at = {
       place = "a loopback address";

@@ -1,4 +1,4 @@
-# JWT-SVIDs (SPIFFE JWT-SVID) of services, for peers that accept no certificates.
+# JWT-SVIDs (SPIFFE JWT-SVID) of services, for peers that do not accept certificates.
 let
   inherit (builtins)
     any
@@ -25,7 +25,7 @@ let
     most = 255;
   };
 
-  # Those written wrongly were reported.
+  # Wrong values have been reported.
   wanting = filter (s: s.jwtAudiences != [ ] && any (a: a != "" && !isInvalid a) s.jwtAudiences);
 in
 {
@@ -72,7 +72,7 @@ in
         inherit renew;
       };
     in
-    # Where they are verified, or exchanged, and where the bundle with them is served.
+    # Keys for hosts that verify or exchange JWT-SVIDs, or serve the bundle.
     when
       (
         t.providers.jwt.hosts != [ ]

@@ -17,7 +17,7 @@ let
   inherit (import ../lib) optionalAttrs;
   signin = import ../language/signin.nix;
 
-  # A list of a service that its request has where something was written.
+  # A list of the service in its request, if it is written.
   sorted =
     name: service:
     optionalAttrs (service.sso.${name} != [ ]) { ${name} = sort lessThan service.sso.${name}; };
@@ -128,10 +128,10 @@ in
         ;
       issuer = serviceOf clean.providers.oidc.issuer;
 
-      # Hosts whose service has one identity have one client.
+      # Hosts of a service with one identity share one client.
       shared = n: clean.services.${n}.scope == "cluster" && length t.services.${n}.hosts > 1;
 
-      # Without its mode the rest has no effect. A wrong mode was reported.
+      # Attributes without effect in this mode. A wrong mode has been reported.
       idle =
         s:
         s.mode == "none"
@@ -160,7 +160,7 @@ in
         )
         ++ issuers.top;
 
-      # Most services have nothing of it.
+      # Most services have no sign-in.
       service =
         n: s:
         if s.sso == signin.sso.zero then
@@ -197,7 +197,7 @@ in
             ) [ "redirectURIs" "postLogoutRedirectURIs" ]
           );
 
-      # Signing in takes the service to the pages of the issuer, where that is in the cluster.
+      # The service must reach the pages of an issuer inside the cluster.
       warnings.service =
         n: s:
         let

@@ -1,5 +1,6 @@
-# Kinds of need of a cluster's own: an executable, or an HTTP service, behind the provider, with
-# what needs request of it and what is delivered. docs/how-to/issue-your-own-kind.md has its contract.
+# Kinds of need that a cluster defines: an executable or an HTTP service behind the provider, the
+# fields of requests, and the delivered files. docs/how-to/issue-your-own-kind.md describes the
+# contract.
 let
   inherit (builtins)
     attrNames
@@ -23,7 +24,7 @@ in
 {
   service = { inherit (import ../language/own.nix) needs; };
 
-  # What modules call a need below its service.
+  # The name of a need in modules, below its service.
   # label :: Need -> String
   label =
     need:
@@ -31,7 +32,7 @@ in
       substring (stringLength need.kind + stringLength (names.service need.for) + 2) (-1) need.id
     }";
 
-  # The kinds of a topology: those of this folder, and its own in the same form.
+  # The kinds of a topology: those in this folder, and its own in the same form.
   # kinds :: clean topology -> { <kind> = …; }
   kinds =
     clean:

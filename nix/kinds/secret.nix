@@ -1,4 +1,4 @@
-# Secrets that nobody makes up: the provider makes each once, for all who read it.
+# Generated secrets: the provider makes each once, for all its readers.
 let
   inherit (builtins)
     any
@@ -21,16 +21,16 @@ let
   inherit (import ../lib) isInvalid optionalAttrs;
   secret = import ../language/secret.nix;
 
-  # Characters of those that are text. The others are key pairs.
+  # The number of characters of secrets that are text. Other secrets are key pairs.
   texts = {
     hex = 64;
     password = 32;
   };
 
-  # Does a reader accept two?
+  # Reports whether a reader accepts two values.
   held = s: any (r: r.overlap) s.readers;
 
-  # A reader on each host where it has the secret, by host.
+  # The readers of secrets by host, one entry for each host of a reader.
   onHosts =
     t:
     groupBy (r: r.host.name) (
@@ -87,7 +87,8 @@ in
     t:
     let
       on = onHosts t;
-      # Several may differ, and one may be late, until they fetch it again.
+      # A value with several readers must not change by itself: readers that fetch at different
+      # times would have different values.
       shared = mapAttrs (_: all: length all > 1) (
         groupBy (r: r.secret.name) (concatLists (attrValues on))
       );
@@ -190,7 +191,7 @@ in
               ]
             );
         in
-        # What was written wrongly was reported.
+        # A secret with wrong values has been reported.
         when (shapes.secrets.${n} == [ ]) (
           when (s.readers == [ ]) (missing place "readers" "write readers = [ { service = \"…\"; } ];")
           ++ when (pair && s.length != null) (

@@ -1,4 +1,4 @@
-# Certificates for public names (ACME, RFC 8555), for hosts that take in strangers.
+# Certificates for public names (ACME, RFC 8555), for hosts with an ingress.
 let
   inherit (builtins)
     any
@@ -27,7 +27,7 @@ let
 
   inherit ((import ../lib/constants.nix).spiffe) labelPattern;
 
-  # Domains that may be of one label: "internal".
+  # Domains, also of one label: "internal".
   domain = word {
     want = "a lower-case DNS name";
     hint = "write for example \"internal\" or \"home.arpa\"";
@@ -128,7 +128,7 @@ in
         dependsOn = when (challenged && !c.internal) [ "tls" ];
         renew = {
           atPercent = 66;
-          interval = 21600; # the CA may want it renewed earlier
+          interval = 21600; # the CA may ask for an earlier renewal
         };
       }) here
     );

@@ -1,4 +1,4 @@
-# Tokens of tenants, for services and for whoever exchanges another token (RFC 8693).
+# Tokens of tenants, for services and for callers that exchange another token (RFC 8693).
 let
   inherit (builtins)
     attrNames
@@ -24,10 +24,10 @@ let
   inherit (import ../lib) isInvalid optionalAttrs sorted;
   tenant = import ../language/tenant.nix;
 
-  # Tenants that a service has tokens of, or verifies them.
+  # Tenants whose tokens a service uses or verifies.
   tenantsOf = s: filter (n: !isInvalid n) (map (k: k.tenant) (attrValues s.tokens) ++ s.verifies);
 
-  # Rules in an order of their own, each once.
+  # Rules sorted, each once.
   canonical =
     rules:
     attrValues (
@@ -39,7 +39,7 @@ let
       )
     );
 
-  # A subject as providers have it: of a service on several hosts, the identity on each.
+  # A subject in the form for providers. A service on several hosts may have several IDs.
   idsOf =
     t: s:
     let

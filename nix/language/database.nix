@@ -1,4 +1,4 @@
-# Records of database servers, and of databases that services need there.
+# Records of database servers, and of databases of services.
 let
   inherit (import ./types)
     between

@@ -77,10 +77,10 @@ let
     });
   };
 
-  # Sets of things with names of their own.
+  # Sets of named things.
   entries = {
     hosts = named { what = "host"; } host;
-    # Needs are named "cert-service-<name>" and "cert-user-<name>": DNS labels too.
+    # Their needs are named "cert-service-<name>" and "cert-user-<name>", which are DNS labels too.
     services = named {
       what = "service";
       max = 50;
@@ -112,7 +112,7 @@ let
         until = of "Roles up to a time, as for users." (attrsOf date);
       }
     );
-    # Needs are named "federation-<name>".
+    # Their needs are named "federation-<name>".
     federated = named {
       what = "federation";
       max = 52;
@@ -135,7 +135,7 @@ let
   }
   // mapAttrs (_: e: e.type) ofKinds;
 
-  # attribute → what a kind has there
+  # attribute → the entry of a kind for it
   ofKinds = foldl' (all: k: all // k.entries or { }) { } (attrValues kinds);
 
   cluster = record "mkCluster" (attributes // mapAttrs (_: e: of e.doc e.type) ofKinds);
@@ -206,11 +206,11 @@ in
   inherit cluster entries ofKinds;
   inherit (cluster) clean;
 
-  # Faults of shape: { top = [ … ]; hosts.<name> = [ … ]; … }, each looked for once.
+  # The faults of shape: { top = [ … ]; hosts.<name> = [ … ]; … }, each computed once.
   faults =
     args:
     let
-      # What is no set is a fault of the whole.
+      # A part that is no set has one fault, for the whole.
       sets =
         if !isAttrs args then
           { }

@@ -1,6 +1,5 @@
-# What another cluster has that has to do with this one, as it is declared here: those of its
-# identities that have roles, and those of its services that roles lead to. `called` is the name
-# of one of these by example.
+# Attributes for another cluster: its identities with roles here, and its services that roles here
+# lead to. `called` is an example of the name of one.
 # { called } -> attributes of a record
 { called }:
 let

@@ -1,5 +1,5 @@
-# What an attribute can be, for those who write one: what its name means, where that is right
-# for it, else what its format has. Records have theirs in their attributes.
+# An example for an attribute: the one for its name, if its type accepts that, otherwise the example
+# of its format. The attributes of a record have their own examples.
 # String -> About -> { example :: Any; } | { }
 let
   inherit (builtins)
@@ -10,7 +10,7 @@ let
     isList
     ;
 
-  # Names of others, numbers and free text, of which a format knows nothing.
+  # Names of other things, numbers and free text, for which formats have no example.
   named = {
     scalar = {
       base = "ou=groups,dc=example,dc=org";

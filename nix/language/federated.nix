@@ -1,4 +1,4 @@
-# The record of a foreign trust domain, some of whose identities have roles here.
+# The record of a foreign trust domain with identities that have roles here.
 let
   inherit (import ./types)
     default

@@ -1,21 +1,21 @@
-# A topology as a folder of files, so that a change of the cluster reads like a change
-# request: path → arguments for mkCluster.
+# A topology as a folder of files, so that each change is in the file of the changed part: path →
+# arguments for mkCluster.
 #
-#   cluster.nix           name, trustDomain, trust and whatever has no file of its own
-#   services.nix          the attribute `services`; so with every other name
-#   services/wiki.nix     the service `wiki`; so with hosts, users, roles, secrets,
+#   cluster.nix           name, trustDomain, trust and all attributes without a file of their own
+#   services.nix          the attribute `services`; likewise for other names
+#   services/wiki.nix     the service `wiki`; likewise for hosts, users, roles, secrets,
 #                         serviceGroups, providers and hostGroups
-#   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which is
-#                         there because the folder is
+#   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which exists because the
+#                         folder exists
 #
-# Faults of the files are in `_faults`: mkCluster reports them with all others.
+# Faults of the files are in `_faults`; mkCluster reports them with all others.
 #
-# A file that ends in .json has the same as data; "$schema", for editors, is no part of it.
+# A .json file contains the same as data. "$schema", for editors, is ignored.
 #
-# What starts with a dot or an underscore is left alone; at the top flake.nix, default.nix,
-# and folders and JSON files called otherwise too. One called almost like one of these is taken
-# for the attribute of its name, which mkCluster then refuses. A file of another sort where
-# one of these belongs is a fault.
+# Names that start with a dot or an underscore are ignored. At the top, so are flake.nix,
+# default.nix, and folders and JSON files with other names. A name that differs slightly from an
+# attribute counts as an attribute, which mkCluster refuses. A file of another format among them is
+# a fault.
 # folder :: Path -> AttrSet
 root:
 let
@@ -43,7 +43,7 @@ let
     "hostGroups"
     "providers"
   ];
-  # Other programs have files of their own beside it: which names mean the topology.
+  # Other programs keep files in the same folder. Reports whether a name belongs to the topology.
   means =
     name:
     language.cluster.about.fields ? ${name}
@@ -79,10 +79,9 @@ let
         ;
     };
 
-  # Below the top a file has the name of what it describes.
+  # Below the top, the name of a file is the name of its entry.
   things = path: filter (e: e.name != "default" && alien e == null) (entries path);
-  # What looks like part of it, and is none: a file of another sort, and, where only hosts
-  # are in groups, what lies deeper.
+  # Faults of files that are probably meant for the topology, but are not read.
   ignored =
     path:
     map (
@@ -118,7 +117,7 @@ let
     );
 
   inside = group: name: if group == "" then name else "${group}/${name}";
-  # Every group below a path, itself not.
+  # The groups below a path, without itself.
   groups =
     group: path:
     concatMap (name: [ (inside group name) ] ++ groups (inside group name) (path + "/${name}")) (
@@ -147,7 +146,7 @@ let
       inherit file name;
       value = set.${name};
     }) (attrNames set);
-  # One name in two places would hide one of them.
+  # Names must be unique; duplicates are reported.
   set = all: listToAttrs all;
   twice =
     prefix: all:
@@ -164,7 +163,7 @@ let
     ) (attrValues (groupBy (e: e.name) all));
 
   files' = filter (e: means e.name) (entries root);
-  # Files in Nix that other tools have beside a flake, such as shell.nix.
+  # Nix files of other tools, such as shell.nix.
   foreign =
     e:
     e.form == "nix"
@@ -177,14 +176,14 @@ let
   clusters = filter (e: e.name == "cluster") files';
   cluster = (listToAttrs files').cluster or { };
   clusterFile = if clusters == [ ] then "cluster.nix" else (head clusters).file;
-  # What no folder adds to.
+  # The attributes in files at the top.
   parts =
     (if isAttrs cluster then pairs clusterFile cluster else [ ])
     ++ filter (e: e.name != "cluster") files';
   written = set parts;
 
   meant = name: elem name kinds || any (within 1 name) kinds && holding (root + "/${name}");
-  # With what is no set there is nothing to add to; mkCluster refuses it.
+  # Nothing can be added to an attribute that is no set, which mkCluster refuses.
   below =
     name:
     let

@@ -1,4 +1,5 @@
-# What is in a folder of files: those that are read, with their values, and the folders.
+# Finds the files of a topology in a folder: those that are read, with their values, and the
+# folders.
 # Path -> { place, regular, entries, alien, folders, holding, lookalike }
 root:
 let
@@ -24,10 +25,10 @@ let
 
   inherit (import ../lib/text.nix) toLower within;
 
-  # As people know it, who do not know the store.
+  # The path relative to the flake, because people do not know the store path.
   place = path: substring (stringLength (toString root) + 1) (-1) (toString path);
 
-  # A symbolic link to a folder is one. Of what leads out of the flake nothing is known.
+  # A symbolic link to a folder counts as a folder. Nix cannot follow links out of the flake.
   isFolder =
     path: f: type:
     type == "directory" || type == "symlink" && pathExists "${toString path}/${f}/.";
@@ -54,14 +55,14 @@ let
       file = place f.path;
       value = if elemAt f.name 1 == "nix" then import f.path else data f.path;
     }) (files path);
-  # What is no set has no attributes to take out; mkCluster refuses it.
+  # mkCluster refuses a value that is no set.
   data =
     path:
     let
       value = addErrorContext "while reading ${place path}" (fromJSON (readFile path));
     in
     if isAttrs value then removeAttrs value [ "$schema" ] else value;
-  # What an entry is instead of a part of the topology, in words; null where it may be one.
+  # A description of an entry that belongs to another tool; null for other entries.
   alien =
     { value, ... }:
     let
@@ -74,8 +75,8 @@ let
       "rules of agenix"
     else
       null;
-  # Looks like part of the topology, and is not read: what has no ending, one that is almost one of
-  # ours, one that comes after it, or one of another language for data.
+  # Reports whether a file looks like part of the topology without being read: it has no ending, a
+  # misspelled one, a further ending, or that of another data language.
   lookalike =
     f:
     let

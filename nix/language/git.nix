@@ -1,4 +1,4 @@
-# Records of forges, and of tokens that services need there.
+# Records of forges, and of tokens of services.
 let
   inherit (import ./types)
     between

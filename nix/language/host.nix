@@ -31,7 +31,7 @@ let
     ;
 in
 record "a host" {
-  # A host that nobody calls, such as a laptop, needs no address.
+  # A host that no other host calls, such as a laptop, needs no address.
   address = of "IP addresses and DNS names at which others call this host from anywhere. Callers try them side by side. Add a port if a NAT forwards another port to the forwarder." (
     oneOrMore address
   );

@@ -1,6 +1,6 @@
-# The language as a JSON Schema, for those who generate a topology or write it as JSON:
-# what schema/input.schema.json is written from. Formats that take more than a pattern, and
-# whatever follows from several attributes, the compiler alone knows.
+# The language as a JSON Schema, for people who generate a topology or write it as JSON;
+# schema/input.schema.json is made from it. Only the compiler checks formats that need more than a
+# pattern, and rules about several attributes.
 let
   inherit (builtins)
     attrNames
@@ -54,7 +54,7 @@ let
     else
       about.json;
 
-  # What the compiler takes null for.
+  # Attributes for which the compiler accepts null.
   nullable =
     f:
     f ? default
@@ -66,7 +66,8 @@ let
   property =
     name: f:
     let
-      # Of what must be written the hint is one, in Nix: strings, numbers and their lists are so in JSON.
+      # The hint of a required attribute is an example in Nix. Strings, numbers and lists of them
+      # are read as JSON.
       hint = match "\"[^\"\\]*\"|[0-9]+|\\[ \"[^\"\\]*\" ]" (f.hint or "");
       example = if hint == null then exampleOf name f.about else { example = fromJSON f.hint; };
       default = f.default or null;

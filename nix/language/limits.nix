@@ -7,7 +7,7 @@ let
     record
     ;
 in
-# At most so many connections, which is what a forwarder lets them have anyway.
+# A limit on connections. Its maximum is the forwarder's own limit.
 # Int -> String -> Field
 most: doc:
 of doc (

@@ -1,5 +1,5 @@
-# What a topology says of kinds of need of its own, and of needs of them. A request is a record
-# whose fields the topology defines.
+# Records of kinds of need that a topology defines, and of needs of these kinds. A request is a
+# record whose fields the topology defines.
 let
   inherit (builtins)
     attrNames
@@ -36,7 +36,7 @@ let
     word
     ;
 
-  # Of JSON that every program reads: no floats, no numbers beyond 2^53, no control characters.
+  # JSON that every program can read: no floats, no numbers beyond 2^53, no control characters.
   isText = v: matches "[^[:cntrl:]]*" v && stringLength v <= 1000;
   isNumber = v: isInt v && v >= -9007199254740991 && v <= 9007199254740991;
   text = scalar {
@@ -70,7 +70,7 @@ let
     clean = v: if isList v then texts.clean v else single.clean v;
   };
 
-  # "*@example.org" as a regular expression: * is any text, all else itself.
+  # "*@example.org" as a regular expression: * matches any text, other characters themselves.
   expression =
     replaceStrings
       [ "\\" "." "[" "(" ")" "+" "?" "{" "|" "^" "$" "*" ]
@@ -119,7 +119,7 @@ let
     }
     .${f.type};
 
-  # What a need requests, as a record of the language.
+  # The request of a need, as a record of the language.
   requestOf =
     kind: fields:
     record "a request of kind ${kind}" (
@@ -128,7 +128,7 @@ let
       ) fields
     );
 
-  # With what the topology does not write.
+  # The request with default values.
   requested =
     fields: request:
     mapAttrs (_: f: f.default) (
@@ -151,7 +151,7 @@ in
     named
       {
         what = "kind";
-        max = 14; # of an account's name, 31, florete-provider- has 17
+        max = 14; # account names have at most 31, of which florete-provider- takes 17
         reserved = [
           "state"
           "activation"

@@ -1,5 +1,5 @@
-# The reference of the language as Markdown: docs/reference/topology.md. Each record is a section,
-# each attribute a row with an anchor of its own, such as #hostsname-address.
+# The reference of the language in Markdown: docs/reference/topology.md. Each record is a section,
+# and each attribute a row with its own anchor, such as #hostsname-address.
 let
   inherit (builtins)
     attrNames
@@ -14,7 +14,7 @@ let
   inherit (import ./.) cluster;
   inherit (import ../lib/text.nix) toLower;
 
-  # A set whose names people choose is written hosts.<name>.
+  # The place of entries whose names people choose is written hosts.<name>.
   inner =
     place: about:
     if about.kind == "record" then
@@ -33,7 +33,7 @@ let
     ++ (if about ? others then inner "${place}.${about.others.called}" about.others.about else [ ]);
   sections = section: [ section ] ++ concatMap sections (within section);
 
-  # The anchor that GitHub and mdBook make of the heading.
+  # The anchor that GitHub and mdBook make from the heading.
   anchor =
     place:
     if place == "" then

@@ -1,4 +1,4 @@
-# The record of how what is published reaches hosts.
+# The record of the rollout, by which published versions reach hosts.
 let
   inherit (builtins) isBool;
   inherit (import ./types)
@@ -47,7 +47,7 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         }
       )
     );
-    # They look every ten seconds whether there is something to report.
+    # Hosts check every ten seconds whether there is something to report.
     healthy =
       default "Seconds for which all hosts reached so far must be healthy before the next wave." 600
         (between 20 31536000 "seconds");

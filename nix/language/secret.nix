@@ -1,4 +1,4 @@
-# The record of a secret that a provider makes, and of who reads it.
+# The record of a generated secret and its readers.
 let
   inherit (builtins) isPath;
   inherit (import ./types)

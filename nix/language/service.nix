@@ -1,4 +1,4 @@
-# The record of a service, with what each kind of need adds to it.
+# The record of a service, with the attributes of each kind of need.
 let
   inherit (builtins) attrValues foldl';
   inherit (import ./types)

@@ -1,5 +1,5 @@
-# Where people sign in besides the users file of providers.oidc, and what services write of how
-# their users do.
+# Further sources of users besides the users file of providers.oidc, and the settings of a service
+# for the sign-in of its users.
 let
   inherit (builtins) isString stringLength substring;
   inherit (import ./types)

@@ -1,4 +1,4 @@
-# The state of providers: a file of each process, or a store that their hosts share.
+# The state of providers: a file for each process, or a store that their hosts share.
 let
   inherit (import ./types)
     between

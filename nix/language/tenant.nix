@@ -1,4 +1,4 @@
-# The record of a tenant: who may do what with things that are its alone.
+# The record of a tenant: who may do what with things of that tenant.
 let
   inherit (builtins) stringLength;
   inherit (import ./types)
@@ -32,7 +32,7 @@ let
     invalid = wrong.string;
   };
 
-  # Of which tenant, and whether that has it, is checked where tenants are known.
+  # check/tenantrules.nix verifies which tenant an object belongs to, and whether it exists.
   object = word {
     want = "an object of a tenant";
     hint = "write for example \"stream:acme/payments/orders\", \"stream:acme/payments/*\", \"namespace:acme/payments\" or \"tenant:acme\"";
@@ -42,7 +42,7 @@ let
     invalid = wrong.string;
   };
 
-  # What a claim can have that rules name.
+  # The characters that a claim may contain if rules name it.
   claim = "[]!#-&(-+.-Z\\^-~[\\-]{1,255}";
   subject = word {
     want = "a subject: an identity of the cluster, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME";
@@ -146,7 +146,7 @@ in
     );
   };
 
-  # Of a service.
+  # A token of a service.
   token = record "a token" {
     tenant = required "Tenant of the token." "\"acme\"" (string // { invalid = wrong.string; });
     requested = of "Actions that the token permits. By default all that the policies permit the service." (listOf action);

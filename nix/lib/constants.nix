@@ -1,6 +1,6 @@
-# What the compiler and the programs in Go both know, by the Go package that has it as constants:
-# go test ./nix/operator/compile -run Constants -update writes internal/<package>/constants.go. Patterns are
-# POSIX extended regular expressions that Go reads as well, and match a whole text.
+# Constants that the compiler shares with Go, by Go package: go test ./nix/operator/compile -run
+# Constants -update writes internal/<package>/constants.go. Patterns are POSIX extended regular
+# expressions that Go accepts too, and match a whole text.
 let
   label = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?";
 in
@@ -13,25 +13,25 @@ in
     # A DNS name whose last label is not a number: 10.0.0.300 is a mistake, no name.
     hostnamePattern = "(${label}\\.)*[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
 
-    # What every name that callers use ends in.
+    # The suffix of every name that callers use.
     suffix = ".rete";
 
-    # Services whose names begin so are reserved.
+    # The prefix of the names of reserved services.
     reservedPrefix = "florete-";
-    # The service that answers a kind of need on a provider host: this and the kind.
+    # The name of the service that answers a kind of need on a provider host, without the kind.
     providerPrefix = "florete-provider-";
-    # The service by which operators reach the config provider of a host, and the group of services
-    # for those who read there; those who also act there have the group with "-write" after it.
+    # The service through which operators reach the config provider of a host, and the group of
+    # services for reading there. The group for writing has the suffix "-write".
     controlService = "florete-control";
     controlGroup = "control-plane";
-    # The same for the Nix binary cache there.
+    # The same for the Nix binary cache.
     cacheService = "florete-cache";
     cacheGroup = "nix-cache";
     writeSuffix = "-write";
   };
   hostdir = {
-    # Which of its clusters a host runs beside others, and what everything of an instance is called
-    # after: florete, or florete_<instance>.
+    # The name of a further cluster on a host. Everything of that instance begins with
+    # florete_<instance> instead of florete.
     instancePattern = "[a-z]([a-z0-9-]{0,12}[a-z0-9])?";
     prefix = "florete";
   };

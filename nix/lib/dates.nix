@@ -1,5 +1,5 @@
-# Dates as people write them, "2027-01-31" or "2027-01-31T18:00Z", or with seconds as programs do,
-# as Unix seconds: of a day its beginning, in UTC.
+# Unix seconds of dates: "2027-01-31", which is the beginning of that day in UTC,
+# "2027-01-31T18:00Z", or with seconds as programs write them.
 let
   inherit (builtins)
     elem
@@ -28,7 +28,7 @@ let
       30
     else
       31;
-  # Days since 1970 by the Gregorian calendar, in years that begin in March.
+  # Days since 1970 in the Gregorian calendar, computed in years that begin in March.
   days =
     y: m: d:
     let
@@ -40,7 +40,7 @@ let
     era * 146097 + of * 365 + of / 4 - of / 100 + day - 719468;
 in
 rec {
-  # Is it one, from 1971 on?
+  # Reports whether a value is a date, from 1971 on.
   # isDate :: Any -> Bool
   isDate =
     v:

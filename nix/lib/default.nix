@@ -1,4 +1,4 @@
-# What the parts of the compiler share and the builtins lack.
+# Shared functions that the builtins lack.
 let
   inherit (builtins)
     attrNames
@@ -24,18 +24,18 @@ let
     ;
 in
 rec {
-  # What stands for a value that was written wrongly. Whatever computes with values computes
-  # with these: they are a string and a number that no rule takes.
+  # Replacements for wrong values. All computations use them; no rule accepts this string or this
+  # number.
   invalid = {
     string = "?";
     number = -1;
   };
 
-  # Was the value written wrongly, and reported as that?
+  # Reports whether a value was wrong, which has been reported.
   # isInvalid :: Any -> Bool
   isInvalid = v: v == invalid.string || v == invalid.number;
 
-  # A list, where a condition holds; else none.
+  # A list if a condition holds, else [ ].
   # when :: Bool -> [a] -> [a]
   when = condition: list: if condition then list else [ ];
 
@@ -54,15 +54,15 @@ rec {
       }) list
     );
 
-  # Those of a list that are names of a set, in their order.
+  # The elements of a list that are names in a set, in their order.
   # known :: AttrSet -> [String] -> [String]
   known = set: filter (n: set ? ${n});
 
-  # The attributes of a set with these names.
+  # The attributes of a set with some names.
   # only :: [String] -> AttrSet -> AttrSet
   only = names: intersectAttrs (toSet names);
 
-  # Names and all that they lead to, each once.
+  # Names and everything that they lead to, each once.
   # closure :: (String -> [String]) -> [String] -> [String]
   closure =
     next: names:
@@ -71,32 +71,31 @@ rec {
       operator = e: map (key: { inherit key; }) (next e.key);
     });
 
-  # Each once, in the order of their first places. For short lists.
+  # The elements of a list, each at its first place. For short lists.
   # distinct :: [a] -> [a]
   distinct = foldl' (seen: e: if elem e seen then seen else seen ++ [ e ]) [ ];
 
-  # When roles end, by their names. The last of several ends counts. An end that was written wrongly
-  # stays, as what stands for it, unless another one is there.
+  # The latest end of each role. A wrong end remains, as its replacement, unless there is another.
   # latest :: [{ role = Int; }] -> { role = Int; }
   latest = foldl' (
     sum: until:
     sum // mapAttrs (role: end: if sum ? ${role} && sum.${role} > end then sum.${role} else end) until
   ) { };
 
-  # Each once, sorted.
+  # The elements of a list, each once and sorted.
   # sorted :: [String] -> [String]
   sorted = list: if length list < 2 then list else attrNames (toSet list);
 
-  # Lists the other way round: from things with a name and a function that gives each its list,
-  # the sorted names of those whose list has an element. Of ten thousand things most have one of a
-  # few lists: each list is turned once for all who have it.
+  # Inverts lists: from things with a name and a function that returns the list of each, the sorted
+  # names of the things by element. Of ten thousand things most share a few lists, and each list is
+  # inverted once.
   #   invert (host: host.tags) [ { name = "a"; tags = [ "x" "y" ]; } { name = "b"; tags = [ "x" ]; } ]
   #   → { x = [ "a" "b" ]; y = [ "a" ]; }
   # invert :: (Thing -> [String]) -> [Thing] -> { element = [name]; }
   invert =
     list: things:
     let
-      # JSON takes longer than to see that there is one.
+      # Encoding as JSON takes longer than this check.
       key =
         list:
         if list == [ ] then
@@ -125,7 +124,7 @@ rec {
   shared =
     a: b: if a == [ ] || b == [ ] || head a != head b then 0 else 1 + shared (tail a) (tail b);
 
-  # The time of an evaluation, which knows no clock: that of its documents.
+  # The time of an evaluation, which has no clock: the time of its documents.
   # time :: clean topology -> Unix seconds
   time = clean: if clean.serial == null then clean.self.lastModified or 0 else clean.serial;
 }

@@ -1,5 +1,5 @@
-# A fault is data: { id, severity, place, problem, value, remedy }; rules.nix has the
-# ids. default.nix reports all faults of a topology together.
+# A fault is data: { id, severity, place, problem, value, remedy }; rules.nix lists the ids.
+# default.nix reports all faults of a topology together.
 let
   inherit (builtins)
     concatMap
@@ -19,7 +19,7 @@ let
   line =
     places: f: "${f.id} ${if f.severity == "error" then "" else "${f.severity}: "}${places}: ${said f}";
 
-  # Each once.
+  # Removes duplicates.
   distinct =
     faults:
     let
@@ -32,7 +32,7 @@ let
     in
     map (e: e.fault) (filter (e: e.i == (head same.${whole e}).i) all);
 
-  # Three and more that differ by their places are one line. Go's Lines is the same.
+  # Three or more faults that differ only in their places become one line, as in Go's Lines.
   lines =
     all:
     let
@@ -73,7 +73,7 @@ let
 in
 {
   # Names that people wrote are in all of it: no terminal obeys them.
-  # fault :: { id, place, problem, value, remedy } -> Fault
+  # Attributes may contain names that people wrote, so control characters are escaped for terminals.
   fault =
     {
       id,
@@ -91,14 +91,14 @@ in
       inherit (rules.${id}) severity;
     };
 
-  # By place, rule and value.
+  # Sorts by place, rule and value.
   # order :: [Fault] -> [Fault]
   order = sort before;
-  # Those that withhold documents.
+  # The faults that withhold documents.
   # errors :: [Fault] -> [Fault]
   errors = filter (f: f.severity == "error");
 
-  # What is thrown for the faults of a cluster.
+  # The text that is thrown for the faults of a cluster.
   # report :: String -> [Fault] -> String
   report =
     name: faults:

@@ -1,4 +1,4 @@
-# Names and what is derived from them: SPIFFE IDs, addresses, digests.
+# Names and values derived from them: SPIFFE IDs, addresses, digests.
 let
   inherit (builtins)
     bitAnd
@@ -28,7 +28,7 @@ let
   base64 = chars "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" 64;
   pairs = a: b: concatLists (map (x: map (y: x + y) b) a);
 
-  # { <key> = <value>; } from a list of keys and a function of the place in it.
+  # { <key> = <value>; } from a list of keys and a function of the index.
   table =
     keys: value:
     listToAttrs (
@@ -39,7 +39,7 @@ let
     );
 
   byte = table (pairs digits digits) (i: i);
-  # Digits by two bits each: two make a hex digit, three a base64 character.
+  # Digits as pairs of bits: two pairs make a hex digit, three a base64 character.
   quarters = chars "0123" 4;
   fours = pairs quarters quarters;
   sixes = pairs quarters fours;
@@ -52,25 +52,25 @@ in
   # id :: String -> String -> String
   id = trustDomain: path: "spiffe://${trustDomain}/${path}";
 
-  # The reserved services: of a kind of need on a provider host, and on the hosts of providers.config
-  # those of operators and of the Nix binary cache.
+  # The reserved services: one for each kind of need on a provider host, and on the hosts of
+  # providers.config those of operators and of the Nix binary cache.
   provider = kind: constants.providerPrefix + kind;
   control = constants.controlService;
   cache = constants.cacheService;
 
-  # "wiki.demo.flor.rete", and whether a name is one of these.
+  # The name that callers use, "wiki.demo.flor.rete", and whether a name has this form.
   # called :: String -> String -> String
   called = name: trustDomain: "${name}.${trustDomain}${constants.suffix}";
   isInside = v: match ".*\\${constants.suffix}" v != null;
 
-  # The port of a service with several at which an ingress passes strangers on.
+  # The port to which an ingress connects, for services with several ports.
   entrance = "http";
 
-  # "service/wiki" of such an ID.
+  # "service/wiki" from a SPIFFE ID.
   # short :: String -> String
   short = id: head (match "spiffe://[^/]*/(.*)" id);
 
-  # "wiki" of the ID of a service, null of another.
+  # "wiki" from the ID of a service, null for other IDs.
   service =
     id:
     let
@@ -78,7 +78,7 @@ in
     in
     if part == null then null else elemAt part 1;
 
-  # host:port, an IPv6 address in brackets.
+  # host:port, with an IPv6 address in brackets.
   # hostPort :: String -> Int -> String
   hostPort =
     address: port:
@@ -87,7 +87,7 @@ in
     else
       "[${address}]:${toString port}";
 
-  # The machine that an upstream is on, null where it is the forwarder's own.
+  # The machine of an upstream, null if it is the forwarder's own.
   # machine :: String -> String | null
   machine =
     upstream:
@@ -99,7 +99,8 @@ in
     else
       head part;
 
-  # An IPv6 address in its longest form, so that one has one spelling: "::1" → "0:0:0:0:0:0:0:1"
+  # An IPv6 address in its longest form, so that equal addresses have one spelling: "::1" →
+  # "0:0:0:0:0:0:0:1"
   # spelled :: String -> String
   spelled =
     address:
@@ -112,8 +113,8 @@ in
     in
     concatStringsSep ":" (head halves ++ zeros ++ concatLists (tail halves));
 
-  # "127.64.0.0/10" → its first address as a number, how many addresses, and
-  # whether the bits after the prefix are zero.
+  # "127.64.0.0/10" → its first address as a number, the number of addresses, and whether the bits
+  # after the prefix are zero.
   # range :: String -> { first :: Int; size :: Int; aligned :: Bool; }
   range =
     cidr:
@@ -141,13 +142,13 @@ in
     * 256
     + byte.${substring 6 2 sum};
 
-  # The range of a host that does not choose its own.
+  # The default range of local listeners.
   # loopback :: String
   loopback = "127.64.0.0/10";
 
-  # Where something with a hash listens in a range: address and port in one number, to be
-  # compared and looked up. The same name has the same key, whatever else the cluster
-  # holds, and never the range's first or last address.
+  # The listener for a hash in a range: address and port in one number, for comparison and lookup.
+  # The same name always has the same key, whatever else the cluster contains, and never the first
+  # or last address of the range.
   #   listenerKey (range "127.64.0.0/10") 6 80 → 127.64.0.7:80 → 2134900743 * 65536 + 80
   # listenerKey :: Range -> Int -> Int -> Int
   listenerKey =
@@ -157,7 +158,7 @@ in
     in
     (range.first + 1 + hash - hash / places * places) * 65536 + port;
 
-  # The port of a key, and the key as host:port.
+  # The port of a key, and the listener of a key as host:port.
   # port :: Int -> Int; listen :: Int -> String
   port = bitAnd 65535;
   listen =
@@ -166,7 +167,7 @@ in
       toString (bitAnd 255 (key / 16777216))
     }.${toString (bitAnd 255 (key / 65536))}:${toString (bitAnd 65535 key)}";
 
-  # The W3C SRI form of a text's SHA-256.
+  # The SHA-256 of a text in the form of W3C SRI.
   # sri :: String -> String
   sri =
     text:

@@ -1,5 +1,5 @@
-# Text for people: how a value is shown, which name was probably meant, and what
-# looks like a private key and is therefore never shown.
+# Text for people: how a value is shown, and which known name is close to a wrong one. Values that
+# look like private keys are never shown.
 let
   inherit (builtins)
     any
@@ -24,7 +24,7 @@ let
 
   tail = substring 1 (-1);
 
-  # Is b at most k edits from a? An edit inserts, drops, replaces or swaps.
+  # Reports whether b is at most k edits from a. An edit inserts, drops, replaces or swaps.
   within =
     k: a: b:
     if a == b then
@@ -51,7 +51,7 @@ let
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
-  # What keys and passwords have in them, made once for all that is looked at.
+  # Parts of keys and passwords, as lists that all checks share.
   keyMarks = [
     "PRIVATE KEY-----"
     "AGE-SECRET-KEY-1"
@@ -71,11 +71,12 @@ let
   marks = keyMarks ++ passwordMarks;
   unmarked = map (_: "") marks;
 
-  # Has it nothing in it that keys and passwords have? Asked first, of nearly everything.
+  # Reports whether a text has no part of keys and passwords: a quick check for nearly all values.
   harmless =
     s: stringLength s <= 12 || stringLength s < 88 && replaceStrings marks unmarked s == s;
 
-  # PEM and OpenSSH keys, with their first line or without, age identities, Nix secret keys (64 bytes where a public key has 32).
+  # PEM and OpenSSH keys, with or without their first line, age identities, and Nix secret keys (64
+  # bytes; public keys have 32).
   secret =
     s:
     stringLength s > 16
@@ -87,8 +88,8 @@ let
         && match "[^:[:space:]]+:[A-Za-z0-9+/]{86}==[[:space:]]*" s != null
     );
 
-  # Password hashes as crypt(5) writes them, tokens of well-known issuers, JSON Web Tokens,
-  # passwords in URLs. The first line keeps the regular expression engine away from the rest.
+  # Password hashes of crypt(5), tokens of well-known issuers, JSON Web Tokens, and passwords in
+  # URLs. The length limits keep the regular expression engine away from long texts.
   password =
     s:
     stringLength s > 12
@@ -98,8 +99,8 @@ let
       match "\\$([0-9]|2[abxy]|y|gy|sha1|argon2[id]+)\\$.+|(gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|sk_(live|test)_)[A-Za-z0-9_-]+|AKIA[A-Z0-9]{16}|eyJ[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]+\\.[A-Za-z0-9_-]*|[a-z][a-z0-9+.-]*://[^/@[:space:]]*:[^/@[:space:]]+@.*" s
       != null;
 
-  # Control characters, and those that change the direction of text or end a line, as JSON
-  # writes them.
+  # Escapes control characters, and characters that change the direction of text or end a line, as
+  # JSON does.
   digit = i: substring i 1 "0123456789abcdef";
   code =
     n:
@@ -118,7 +119,7 @@ let
   );
   escape = replaceStrings (map (c: fromJSON "\"${c}\"") codes) codes;
 
-  # user:password@host, as URLs have it.
+  # user:password@host in a URL.
   userinfo =
     s:
     replaceStrings [ "@" ] [ "" ] s != s
@@ -135,12 +136,12 @@ in
     within
     ;
 
-  # Does a name speak of something that does not belong in a topology?
+  # Reports whether a name suggests a value that does not belong in a topology.
   # confidential :: String -> Bool
   confidential =
     n: match ".*([Pp]assw(or)?d|[Pp]assphrase|[Ss]ecret|[Tt]oken|api[Kk]ey|[Pp]rivate-?[Kk]ey).*" n != null;
 
-  # A value as messages show it, cut short, and never what looks like a secret.
+  # A value in messages: cut short, and hidden if it looks like a secret.
   # show :: Any -> String
   show =
     v:
@@ -167,7 +168,7 @@ in
       }
       .${typeOf v};
 
-  # The remedy for a name that is none of `known`.
+  # The remedy for an unknown name.
   # suggest :: String -> String -> [String] -> String
   suggest =
     what: name: all:

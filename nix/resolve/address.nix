@@ -1,4 +1,4 @@
-# Where hosts are called, and where they listen.
+# Addresses at which hosts are called and listen.
 let
   inherit (builtins)
     any
@@ -25,7 +25,7 @@ let
   part = written: match "\\[([^]]*)]:([0-9]+)|([^:]*):([0-9]+)" written;
 in
 rec {
-  # The machine of an address, without the port that it may have.
+  # The machine of an address, without the port.
   # machine :: String -> String
   machine =
     written:
@@ -39,7 +39,7 @@ rec {
     else
       elemAt p 2;
 
-  # Its host:port: the port is the usual one where the address has none of its own.
+  # The host:port of an address, with the usual port if the address has none.
   # at :: Int -> String -> String
   at =
     usual: written:
@@ -48,7 +48,7 @@ rec {
     in
     if p == null then hostPort written usual else written;
 
-  # One spelling of each.
+  # The same spelling for equal addresses.
   # canonical :: String -> String
   canonical =
     hostport:
@@ -60,7 +60,7 @@ rec {
     else
       "[${spelled (elemAt p 0)}]:${elemAt p 1}";
 
-  # All machines under which others know a host.
+  # All addresses by which others know a host, without ports.
   # machines :: Host -> [String]
   machines =
     host:
@@ -68,8 +68,8 @@ rec {
       map machine (host.address ++ concatMap (n: host.networks.${n}) (attrNames host.networks))
     );
 
-  # Where a program of a host listens, where the host itself calls it, and where others
-  # do: from anywhere, and within each of its networks.
+  # The addresses of a program of a host: where it listens, where the host itself calls it, and
+  # where other hosts call it, from anywhere or within each of its networks.
   # program :: Host -> Int -> (String -> String) -> { listen, self, anywhere :: [String]; networks :: { name = [String]; }; }
   program = host: port: address: {
     listen = if host.bind == [ ] then [ ":${toString port}" ] else map (ip: hostPort ip port) host.bind;
@@ -82,9 +82,9 @@ rec {
     networks = mapAttrs (_: map address) host.networks;
   };
 
-  # Where a host calls a program of another, in the order in which it is tried: within the
-  # networks that both are on, then where everybody does. Another machine may have the
-  # same address in a network that only one of them is on.
+  # The addresses at which a host calls a program of another, in the order in which it tries them:
+  # within the networks that both are on, then from anywhere. In a network that only one of them is
+  # on, another machine may have the same address.
   # called :: "forwarder" | "provider" -> Host -> Host -> [String]
   called =
     program: from: to:
@@ -101,7 +101,7 @@ rec {
         ++ p.anywhere
       );
 
-  # Does a host listen on all its IPv4 addresses?
+  # Reports whether a host listens on all its IPv4 addresses.
   # listensOnAll :: Host -> Bool
   listensOnAll = host: host.bind == [ ] || any isAny host.bind;
 }

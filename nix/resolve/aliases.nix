@@ -1,4 +1,4 @@
-# Other names of services inside the cluster.
+# Aliases of services inside the cluster.
 let
   inherit (builtins) concatMap filter listToAttrs;
   inherit (import ../lib) optionalAttrs sorted;
@@ -7,7 +7,7 @@ let
   unnamed = _: { };
 in
 {
-  # another name → the service
+  # alias → the service
   # owners :: [Service] -> { alias = serviceName; }
   owners =
     services:
@@ -21,7 +21,7 @@ in
       ) (filter (s: s.aliases != [ ]) services)
     );
 
-  # What callers' entries have of them: those of the ID that all hosts of a service share.
+  # The aliases in callers' entries. Only the ID that all hosts of a service share has aliases.
   # named :: String -> Service -> id -> (id -> { aliases :: [String]; } | { })
   named =
     trustDomain: service: shared:

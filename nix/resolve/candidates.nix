@@ -1,6 +1,7 @@
-# Who may run what is placed: servers that have the tags, capabilities and group that are required.
-# A host with `drain` or `cordon` takes nothing but what it keeps: nothing here knows what was placed
-# before, so the topology has that. What each host has of its own cannot run elsewhere and stays.
+# The hosts on which a service may be placed: servers with the required tags, capabilities and
+# group. A host with `drain` or `cordon` only takes the services in `keeps`. The topology lists
+# them, because the compiler does not know earlier placements. A service that runs on every host
+# with an instance of its own stays.
 # { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
 {
   hosts,
@@ -21,7 +22,7 @@ let
     ;
   inherit (import ../lib) path shared;
 
-  # What is required → the hosts that fit. Many services require the same.
+  # Requirements → the hosts that fit. Many services have the same requirements.
   servers = filter (h: h.kind == "server") (attrValues hosts);
   required =
     p:
@@ -44,7 +45,7 @@ let
     map (h: h.name) (filter fit servers)
   ) (groupBy required (map (s: s.placement) placed));
 
-  # Those of them that a service may be placed on.
+  # The hosts that fit and take the service.
   closed = filter (h: h.drain || h.cordon) servers;
   stays = service: service.replicas == "all" && service.scope != "cluster";
   takes = service: h: !(h.drain || h.cordon) || elem service.name h.keeps;

@@ -1,5 +1,5 @@
-# The topology as data: what topology.nix made of it, without functions. Other
-# programs read it (florctl plan, explain, graph), so names here are stable.
+# The topology as data: the result of topology.nix without functions. Other programs read it
+# (florctl plan, explain, graph), so names here are stable.
 # Topology -> AttrSet
 t:
 let
@@ -25,7 +25,7 @@ let
   names = import ../lib/names.nix;
   reach = import ../access/reach.nix t;
   named = filter (n: t.services ? ${n} || t.parts ? ${n});
-  # Where a service leads out of its hosts, "" for those that run there.
+  # The upstream of a service outside its hosts, or "" if it runs on them.
   outside =
     s:
     let
@@ -41,7 +41,7 @@ let
       ""
     else
       port.upstream;
-  # Of a service with several, each by its name.
+  # The ports of a service with several, by name.
   ports =
     s:
     optionalAttrs s.several {
@@ -53,13 +53,14 @@ let
         protocols = map (p: p.carried.protocol or "tcp") same;
       }) (groupBy (p: p.name) s.ports);
     };
-  # Of what a role leads to of services with several ports, which, by ID; of all of them none.
+  # The ports that a role leads to of services with several ports, by ID of the service. Without an
+  # entry, the role leads to all.
   reachPorts =
     role:
     mapAttrs (_: same: sorted (map (i: i.entry.port) same)) (
       groupBy (i: i.entry.id) (filter (i: i.entry ? port) (attrValues reach.byRole.${role}))
     );
-  # What another cluster has, by ID.
+  # The identities and services of another cluster, by ID.
   elsewhere = f: {
     identities = listToAttrs (
       map (i: {
@@ -85,7 +86,7 @@ in
     inherit (t.trust) roots signingKeys;
   };
 
-  # A host without addresses is called by nobody.
+  # A host without addresses has no attribute for them.
   hosts = mapAttrs (
     _: h:
     only [
@@ -187,13 +188,13 @@ in
     serviceGroups = known t.serviceGroups r.serviceGroups;
     services = named r.services;
     except = named r.except;
-    # Where that is not all instances of the services that it names.
+    # Only if the role does not lead to all instances of the services that it names.
     reach =
       if reach.narrow.${name} then
         sorted (map (i: i.entry.id) (attrValues reach.byRole.${name}))
       else
         null;
-    # What it names itself, where it has other roles in it.
+    # The services that it names itself, if it contains other roles.
     own =
       if r ? own then
         {
@@ -206,7 +207,7 @@ in
   // optionalAttrs (reach.narrow.${name} && reachPorts name != { }) { ports = reachPorts name; }
   ) t.roles;
   serviceGroups = mapAttrs (_: named) t.serviceGroups;
-  # What is written with "@" or ":", where that leads somewhere.
+  # Names with "@" or ":" that exist.
   parts = mapAttrs (
     _: p:
     only [

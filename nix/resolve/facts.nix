@@ -1,4 +1,4 @@
-# What hosts and services let others read, by fact: who has it, and what it is there.
+# The facts that hosts and services publish for other configurations: who has each, with its value.
 # Topology -> { <fact> = { hosts.<name> = value; services.<name> = value; }; }
 t:
 let

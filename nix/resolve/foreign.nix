@@ -1,4 +1,4 @@
-# What is elsewhere: services and identities of foreign trust domains and of other clusters of this one.
+# Services and identities of foreign trust domains and of other clusters of this one.
 let
   inherit (builtins)
     all
@@ -57,9 +57,10 @@ let
     };
 in
 {
-  # Services of other clusters in roles and groups of services: "tickets@blue" is the service tickets
-  # of federated.blue or clusters.blue. Roles that name it lead to it as those do that it names itself;
-  # nothing that follows parts of services sees such names. `elsewhere` has all that there are.
+  # Services of other clusters in roles and groups: "tickets@blue" is the service tickets of
+  # federated.blue or clusters.blue. The names are moved from the roles to the services that they
+  # name, so code that follows parts of services does not see them. `elsewhere` contains all of
+  # them.
   # named :: clean topology -> clean topology
   named =
     clean:
@@ -109,9 +110,9 @@ in
         federated = led clean.federated;
       };
 
-  # Foreign trust domains, other clusters of this one, and all of these: their named identities, as
-  # { name = <SPIFFE ID>; roles }, and their services, as { roles; instance }. Each instance is like
-  # one of this cluster's, on no host.
+  # The instances of foreign trust domains, of other clusters of this one, and of both: named
+  # identities as { name = <SPIFFE ID>; roles }, and services as { roles; instance }. An instance
+  # has the form of one of this cluster, and is on no host.
   # instances :: { clean, rolesOf } -> { federated, clusters, abroad }
   instances =
     { clean, rolesOf }:

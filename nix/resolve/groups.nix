@@ -1,4 +1,4 @@
-# Host groups: what hosts have from those they are in. "eu/fra" is in "eu".
+# Host groups and the attributes that hosts inherit from them. "eu/fra" is in "eu".
 # clean topology -> { outward; hosts; timed; }
 clean:
 let
@@ -27,11 +27,12 @@ let
     in
     genList (i: concatStringsSep "/" (genList (elemAt labels) (i + 1))) (length labels);
 
-  # What a host has from the groups it is in, from the outside in, and itself.
+  # An attribute of a host: from its groups, from the outside in, and then its own.
   inherited =
     host: attribute:
     concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
-  # Of several ends of a role the last counts, and none where one gives it for good.
+  # Of several ends of a role the latest applies, and none if one source gives the role without an
+  # end.
   ending = any (g: g.until != { }) (attrValues clean.hostGroups);
   until =
     host:

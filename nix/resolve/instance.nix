@@ -1,5 +1,5 @@
-# A service under one of its IDs, on the hosts where it has that: what callers' manifests have
-# of it.
+# An entry of a service in callers' manifests: the service under one of its IDs, on the hosts where
+# it has that ID.
 # { hosts, usual } -> Service -> (id -> AttrSet) -> id -> Port -> [hostName] -> { name, value }
 {
   hosts,
@@ -21,7 +21,7 @@ let
   inherit (port) number;
   listenerKey = names.listenerKey usual hash number;
   key = if port.key == "" then id else id + port.key;
-  # What those have written who publish it, mostly nothing.
+  # The transports that the publishing hosts and the service demand; usually none.
   transports =
     if service.transport == "auto" && all (h: h.transport == "auto") at then
       [ ]
@@ -43,10 +43,10 @@ in
     networked = any (h: h.networks != { }) at;
     inherit transports;
     excluded = transport.excluded transports;
-    # What a manifest has of it, on hosts with the usual range.
+    # The entry in a manifest, on hosts with the default range of listeners.
     entry = {
       inherit id;
-      # Those of a host on several networks differ from caller to caller.
+      # The endpoints within networks depend on the caller, and are added for each host.
       endpoints = filter (e: e != [ ]) (catAttrs "anywhere" (catAttrs "forwarder" at));
       listen = names.listen listenerKey;
     }

@@ -1,7 +1,7 @@
-# Parts of a service of which each host has its own: "shell@forge" is that of one host,
-# "shell@eu" those of the hosts in a group or with a tag. A name that is several of these is
-# none, unless they come to the same. Of a service with several ports "wiki:metrics" is one,
-# and "shell@eu:metrics" that of a part.
+# Parts of a service with an instance for each host: "shell@forge" is the instance on one host,
+# "shell@eu" the instances on the hosts in a group or with a tag. A name with several of these
+# meanings is ambiguous, unless they lead to the same hosts. "wiki:metrics" is one port of a service
+# with several, and "shell@eu:metrics" one port of a part.
 let
   inherit (builtins)
     all
@@ -22,8 +22,8 @@ let
   agree = among: readings: all (r: on among r == on among (head readings)) (tail readings);
 in
 rec {
-  # "shell@eu:http" → { service = "shell"; at = "eu"; port = "http"; }, with null for what is
-  # not there; null of what is no part.
+  # "shell@eu:http" → { service = "shell"; at = "eu"; port = "http"; }, with null for missing parts;
+  # null if the name has another form.
   # split :: String -> { service, at, port } | null
   split =
     written:
@@ -39,8 +39,8 @@ rec {
         port = elemAt part 4;
       };
 
-  # What roles and groups of services name parts by. Those without readings name nothing that
-  # there is, those that readings disagree about have no hosts.
+  # The parts that roles and groups of services name. A part without readings does not exist; a part
+  # whose readings disagree has no hosts.
   # parts ::
   #   { clean, services, hosts, outward } -> { written = { service, at, port, readings, hosts, ids }; }
   parts =
@@ -97,7 +97,7 @@ rec {
                 }
             );
         };
-      # Of a service that is one everywhere there are no parts.
+      # A service with one instance for all hosts has no parts.
       scoped =
         name:
         let

@@ -1,15 +1,15 @@
-# Where services are to run: on the hosts that they name. For those with replicas it is a
-# pure function of who the hosts are, so that the plan shows every move before it happens.
-# Of the hosts that candidates.nix finds come those first that preference.nix prefers; who
-# wants "all" gets them all.
+# The hosts of each service: those that it names, or for services with replicas the chosen ones. The
+# choice is a pure function of the hosts, so that the plan shows every move before it happens.
+# candidates.nix finds the hosts that fit, and preference.nix orders them. A service with "all" gets
+# all of them.
 #
-#   minimize-movement  rendezvous hashing: a host that comes takes only its share, a
-#                      host that goes gives away only its own
+#   minimize-movement  rendezvous hashing: an added host takes only its share, and a removed host
+#                      gives away only its own services
 #   balanced           the hosts that run least, counted over services in order of name
-#   locality           the hosts whose group has most in common with those `near`
+#   locality           the hosts whose group shares the most levels with those in `near`
 #
-# Where it matters what runs elsewhere (`balanced`, `apart`, `capacity`) services are placed
-# one after the other, those with pins first and those on "all" last.
+# If other placements matter (`balanced`, `apart`, `capacity`), services are placed one after the
+# other: those with pins first, and those on "all" last.
 { hosts, services }:
 let
   inherit (builtins)
@@ -39,7 +39,7 @@ let
   };
   prefer = import ./preference.nix { inherit hosts paths; };
 
-  # Whom a service is to be apart from: those that it names, and those that name it.
+  # Services that a service must be apart from: those that it names, and those that name it.
   apart =
     attribute:
     let
@@ -62,7 +62,7 @@ let
     invert named (attrValues services)
   );
 
-  # What those before it leave of a service's candidates, and what they do not.
+  # The candidates of a service by whether earlier services leave them free.
   left =
     sum: service:
     let
@@ -115,7 +115,7 @@ let
       "then";
   turns = groupBy turn (filter depends choosing);
 
-  # One after the other, each sees what those before it were given.
+  # Places services one after the other. Each sees the placements before it.
   inTurn =
     foldl'
       (
@@ -148,8 +148,8 @@ let
   ) services;
 in
 {
-  # service → its hosts: those that it names, of which not all need exist, or those chosen
-  # for it, in order of preference
+  # service → its hosts: the named ones, which may not exist, or the chosen ones in order of
+  # preference
   # hosts :: Service -> [hostName]
   hosts =
     service:
@@ -158,28 +158,28 @@ in
     else
       chosen.${service.name}.hosts;
 
-  # The hosts that fit what the placement of a service requires, and take it.
+  # The hosts that fit the requirements of a service and take it.
   # candidates :: Service -> [hostName]
   candidates = candidates.of;
 
-  # The same, whether a host is drained or cordoned or not.
+  # The hosts that fit, with or without a drain or cordon.
   # fitting :: Service -> [hostName]
   fitting = service: candidates.fitting service.placement;
 
-  # Its candidates by what becomes of them: `free` for it, or taken by what it is `apart` from,
-  # likewise `apartByGroup`, or without `capacity` left.
+  # The candidates of a service by result: `free`, or excluded by a service on the same host
+  # (`apart`) or in the same group (`apartByGroup`), or by `capacity`.
   # left :: Service -> { free ? [ hostName ]; … }
   left = service: chosen.${service.name}.of;
 
-  # How much of its capacity a host needs for services that name it.
+  # The capacity that services with named hosts use on a host.
   # bound :: hostName -> Int
   bound = h: bound.${h} or 0;
 
-  # Whom it is not to be with, on a host or in a group.
+  # The services that must not be on the same host or in the same group as a service.
   # others :: Service -> [serviceName]
   others = service: fromHosts service.name ++ fromGroups service.name;
 
-  # The same without cordon and drain.
+  # The placement without cordon and drain.
   open = import ./placement.nix {
     inherit services;
     hosts = mapAttrs (

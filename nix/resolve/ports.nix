@@ -1,13 +1,14 @@
-# What callers reach of a service: its one port, or each of several over each of its protocols.
+# The ports of a service: its only one, or each of several over each of its protocols.
 #
-#   key       what follows its ID in the key of an instance: " metrics", " dns udp"; "" of one port.
-#             A space sorts before all that names have, so that keys are sorted as entries are
-#   name      of the port, "" of one
+#   key       suffix of the ID in the key of an instance: " metrics", " dns udp"; "" for an only
+# port.
+#             A space sorts before all characters of names, so keys sort as entries do
+#   name      of the port, "" for an only port
 #   number    that callers use
-#   upstream  where it listens
-#   relies    on this port of 127.0.0.1; null where something else is written
-#   identity  how it learns who calls
-#   carried   what its entries in manifests have of it
+#   upstream  where the service listens
+#   relies    port of 127.0.0.1 on which the service listens; null with another upstream
+#   identity  how the service learns its callers
+#   carried   attributes of its entries in manifests
 #
 # Service -> [Port]
 service:

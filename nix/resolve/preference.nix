@@ -1,4 +1,4 @@
-# In which order a service prefers the hosts that it may run on.
+# The order in which a service prefers the hosts on which it may run.
 # { hosts, paths } -> load -> Service -> [hostName] -> [hostName]
 { hosts, paths }:
 let
@@ -21,7 +21,8 @@ let
     ;
   inherit (import ../lib) distinct shared toSet;
 
-  # The least of as many hashes as the host weighs: more weight moves things to it alone.
+  # The smallest of several hashes, one for each unit of the host's weight. More weight moves
+  # services only to that host.
   hashed =
     name: host:
     let
@@ -30,12 +31,12 @@ let
     in
     if weight < 2 then of 0 else head (sort lessThan (genList of weight));
 
-  # Hosts in the order of their hashes with the service; a SHA-256 has 64 digits.
+  # Hosts in the order of their hashes with the service. A SHA-256 in hex has 64 digits.
   shuffle =
     name: candidates:
     map (substring 65 (-1)) (sort lessThan (map (host: "${hashed name host} ${host}") candidates));
 
-  # Hosts from least to most, equals as they come.
+  # Hosts by rising cost; hosts of equal cost keep their order.
   order =
     cost: candidates:
     map (h: h.host) (
@@ -54,8 +55,8 @@ let
     in
     0 - foldl' (best: h: if depth h > best then depth h else best) 0 (filter (h: hosts ? ${h}) p.near);
 
-  # The first of each group, then the second of each, and so on; within a group likewise by the
-  # groups in it.
+  # The first host of each group, then the second of each, and so on; within a group the same for
+  # the groups in it.
   even =
     depth: list:
     let
@@ -83,7 +84,7 @@ let
     else
       map (h: h.host) (sort before (concatMap rounds (attrValues (groupBy group list))));
 
-  # The first of each group alone.
+  # Only the first host of each group.
   single =
     list:
     let
@@ -91,7 +92,7 @@ let
     in
     filter (h: first ? ${h}) list;
 
-  # What counts of a host's load: 2520 can be divided by every weight.
+  # The load of a host by weight. 2520 is divisible by every weight.
   filled = load: h: load.${h} or 0 * 2520 / hosts.${h}.weight;
 in
 load: service: candidates:

@@ -1,4 +1,4 @@
-# Public halves of secrets, as `florctl secret record` wrote them:
+# Public keys of secrets, as `florctl secret record` wrote them:
 # { <secret> = { generate; generation; public = [ … ]; }; } in JSON.
 let
   inherit (builtins)
@@ -9,7 +9,7 @@ let
     toJSON
     ;
 
-  # What is recorded of a secret, null for nothing.
+  # The recorded public keys of a secret, or null.
   # halves :: Secret -> AttrSet | null
   halves =
     s:
@@ -21,7 +21,7 @@ in
 {
   inherit halves;
 
-  # secret → its public halves: of the one in use, then the next or the former one.
+  # secret → its public keys: the one in use, then the next or the former one.
   # all :: clean topology -> { <secret> = [String]; }
   all =
     clean:

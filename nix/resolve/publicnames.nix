@@ -1,4 +1,4 @@
-# Public names of services, and the certificates that hosts have for them which take in strangers.
+# Public names of services, and their certificates on hosts with an ingress.
 let
   inherit (builtins)
     any
@@ -30,7 +30,7 @@ let
   short = text: substring 0 16 (hashString "sha256" text);
   isInternal = p: name: any (d: endsIn d name) p.internal;
 
-  # The certificate that a public name of a service has: its own, or one for all names below a domain.
+  # The certificate for a public name of a service: its own, or a wildcard certificate.
   certificate =
     t: s: public:
     let
@@ -39,7 +39,7 @@ let
       name = if wild then "*.${parent}" else public;
     in
     {
-      # Names of services begin with a letter or digit.
+      # Names of services begin with a letter or digit, so "tls--" is not the need of a service.
       id =
         if wild then
           "tls--${short parent}"
@@ -52,7 +52,7 @@ let
       what = "certificate for ${name}";
     };
 
-  # host → its certificates by ID, where it takes in strangers.
+  # host → its certificates by ID, if it has an ingress.
   onHosts =
     t:
     let

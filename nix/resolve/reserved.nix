@@ -1,7 +1,6 @@
-# The reserved services of the hosts of providers.config: operators act through one, the
-# other is a Nix binary cache. Each is there where somebody holds a role with one of the two
-# groups that are for it, and is a member of both: access, names, listeners and needs follow
-# from that as for any service.
+# The reserved services on the hosts of providers.config: operators act through one, and the other
+# is a Nix binary cache. Each exists if somebody holds a role with one of its two groups, and is a
+# member of both groups. Access, names, listeners and needs follow from that as for any service.
 let
   inherit (builtins)
     any
@@ -24,7 +23,7 @@ let
       socket = "cache.sock";
       nodes = true;
     };
-    # The role `node` does not lead there: what an operator reads is not every host's to know.
+    # The role `node` does not lead to it, because hosts must not read what operators read.
     ${names.control} = {
       read = constants.controlGroup;
       write = constants.controlGroup + constants.writeSuffix;
@@ -41,7 +40,7 @@ let
   service =
     name: socket: hosts:
     let
-      # Where its process listens on a host, and under which account.
+      # The socket of the process on a host, and its account.
       process =
         instance:
         let
@@ -57,7 +56,7 @@ let
       inherit (process "") upstream;
       identity = "proxy-v2";
       listenPort = 80;
-      # Each provider has what was published to it: callers choose one by its name.
+      # Providers may have different versions, so callers choose one by its name.
       scope = "node";
     }
     // {
@@ -73,7 +72,7 @@ let
         attrNames clean.roles
       );
       holds = holder: any (r: elem r leading) holder.roles;
-      # One on no host has no certificate.
+      # A user on no host has no certificate.
       acts = user: any (h: elem user h.users) (attrValues clean.hosts ++ attrValues clean.hostGroups);
       held =
         elem "node" leading
@@ -82,7 +81,7 @@ let
         || any holds (attrValues clean.services)
         || any (f: any holds (attrValues f.identities)) (attrValues clean.federated ++ attrValues clean.clusters)
         || any acts (filter (u: holds clean.users.${u}) (attrNames clean.users));
-      # It reaches by itself what else is in the groups.
+      # The role `node` keeps the other services of these groups.
       alone =
         node:
         node
@@ -111,15 +110,15 @@ let
       };
 in
 {
-  # Does a role lead to one of them?
+  # Reports whether a role leads to a reserved service.
   # leads :: Role -> Bool
   leads = role: any (service: leadsTo service role) (attrValues reserved);
 
-  # Does it lead to one, by its name, to do more than read?
+  # Reports whether a role leads to a reserved service with the right to write.
   # writes :: String -> Role -> Bool
   writes = name: role: elem reserved.${name}.write role.serviceGroups;
 
-  # The topology, with these services.
+  # The topology with these services.
   # added :: clean topology -> clean topology
   added = clean: foldl' add clean (attrNames reserved);
 }

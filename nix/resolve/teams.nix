@@ -1,6 +1,6 @@
-# Teams and roles that have others in them, followed: a user has the roles of the teams that
-# they are in, up to a time or for good, a role reaches what the roles that it has reach. What leads in a circle is
-# reported, and followed once.
+# Teams and roles with the teams and roles in them: a user has the roles of their teams, with or
+# without an end, and a role reaches what the roles in it reach. A circle is reported elsewhere, and
+# followed once.
 # clean topology -> clean topology
 clean:
 let
@@ -24,7 +24,7 @@ let
 
   teams = attrValues clean.teams;
   of = invert (team: team.users) teams;
-  # Who is in one up to a time, and not for good.
+  # Teams with members whose membership ends.
   guests = filter (team: team.usersUntil != { }) teams;
   guestOf =
     name:
@@ -32,7 +32,7 @@ let
       inherit (team) name;
       end = team.usersUntil.${name};
     }) (filter (team: team.usersUntil ? ${name} && team.usersUntil.${name} > now && !elem name team.users) guests);
-  # What a team gives up to a time: its roles, and those that end, before that where they do.
+  # The roles of a team for a member whose membership ends: until then, or until the role ends.
   upTo =
     end: team:
     mapAttrs (_: own: if own < end then own else end) clean.teams.${team}.until
@@ -49,8 +49,8 @@ let
     filter (r: r != name) (closure (r: known clean.roles clean.roles.${r}.roles) (known clean.roles role.roles));
   nested = any (r: r.roles != [ ]) (attrValues clean.roles);
 
-  # Roles up to a time are roles until then, and nothing from the evaluation after it on. Of
-  # several ends the last counts, and none where a role is given for good.
+  # A role with an end is a role until the first evaluation after it. Of several ends the latest
+  # applies, and none if one source gives the role without an end.
   now = (import ../lib).time clean;
   live =
     holder:
@@ -78,12 +78,12 @@ let
       users = ending followed.users;
       services = ending followed.services;
     };
-  # Mostly nothing ends.
+  # Most clusters have no ends.
   ending =
     holders:
     if any (h: h.until != { }) (attrValues holders) then mapAttrs (_: live) holders else holders;
 
-  # Foreign services name which roles lead to them: so do those that have these in them.
+  # A foreign service names the roles that lead to it; roles that contain these lead to it too.
   ledTo =
     service:
     service
@@ -120,7 +120,7 @@ clean
         else
           user
           // {
-            # From the one that names the user outwards.
+            # From the team that names the user outwards.
             teams = all ++ filter (team: !elem team all) (outwards (map (g: g.name) guest));
             roles = sorted (user.roles ++ concatMap (team: clean.teams.${team}.roles) all);
             until = latest (

@@ -1,7 +1,6 @@
-# The topology with every reference followed: who runs where, under which ID.
-# Takes what language cleaned; a reference to nothing is dropped here and
-# reported by check. Everything is indexed once and lazy, so that one host of
-# ten thousand costs one host.
+# The topology with every reference followed: which services run on which hosts, under which IDs.
+# The input is cleaned by language/; unknown references are dropped here and reported by check/.
+# Everything is indexed once and lazily, so evaluating one host does not evaluate the others.
 # clean topology -> Topology
 clean:
 let
@@ -43,7 +42,7 @@ let
   inherit (groups) outward timed;
   written = groups.hosts;
 
-  # The store that they share: its members, where they call it, and how long a key lives.
+  # The store that providers share: its members, their addresses, and the lifetime of a sealing key.
   store = clean.providers.store // {
     hosts = sorted (known clean.hosts clean.providers.store.hosts);
     from = known clean.hosts clean.providers.store.from;
@@ -67,7 +66,7 @@ let
     hosts = written;
     inherit (clean) services;
   };
-  # Where there is no host, "" stands for one.
+  # Services without a host are listed under "".
   placed = invert (
     s:
     let
@@ -76,14 +75,14 @@ let
     if on == [ ] then [ "" ] else on
   ) all.services;
   wanting = import ../kinds/wanting.nix clean.services;
-  # Services that nobody reaches.
+  # Services that nobody may call.
   hidden = map (s: s.name) (filter (s: s.visibility == "host") all.services);
-  # Services with nowhere to run, or not everywhere they should.
+  # Services with fewer hosts than they want.
   unplaced = sorted (concatLists (attrValues (removeAttrs placed (attrNames clean.hosts))));
 
   entitled = invert (h: h.users) all.hosts;
 
-  # role → the names of those who have it
+  # role → the names of its holders
   holders =
     let
       holding = mapAttrs (_: invert (holder: holder.roles)) all;
@@ -94,7 +93,7 @@ let
       // (if role == "node" then { hosts = attrNames clean.hosts; } else { })
     ) roles;
 
-  # What answers a kind of need on a host, at a port of its own.
+  # The process that answers a kind of need on a host, with its port.
   process =
     name: host: kind:
     let
@@ -116,15 +115,15 @@ let
       tags = sorted host.tags;
       users = sorted (known clean.users host.users);
       services = placed.${name} or [ ];
-      # The same as what is here of them: looking one up by name in a large set costs more than
-      # what is then done with it.
+      # Services on the host as values: looking one up by name in a large set costs more than the
+      # work with it.
       running = map (s: services.${s}) (placed.${name} or [ ]);
-      # Those of them that want something of a kind.
+      # The services with needs of some kind.
       wanting = map (s: services.${s}) (filter (s: wanting ? ${s}) (placed.${name} or [ ]));
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
-      # kind → its process here
+      # kind → its process on the host
       provider = listToAttrs (
         map (kind: {
           name = kind;
@@ -132,7 +131,7 @@ let
         }) (kinds.${name} or [ ])
       );
       machines = address.machines host;
-      # Where the member of the store here listens, and where it is called.
+      # The addresses of the store's member on the host.
       store = address.program host store.port (a: names.hostPort (address.machine a) store.port);
     }
   ) written;
@@ -146,10 +145,10 @@ let
       scoped = service.scope == "node" || service.scope == "both";
       own = host: id "service/${host}/${name}";
       shared = if service.scope == "node" then null else id "service/${name}";
-      # One value for all hosts, where they share it.
+      # Hosts that share an ID share the value.
       idOn = if scoped then own else _: shared;
       ids = [ shared ];
-      # What callers' entries have of its other names, which are those of all its hosts.
+      # Aliases in callers' entries, which all hosts of the service share.
       named = aliases.named clean.trustDomain service shared;
       at =
         port:
@@ -161,20 +160,20 @@ let
     in
     service
     // {
-      # Its identity on a host, and after it the one that it has besides.
+      # Its ID on a host. With scope "both", idsOn adds the shared one.
       inherit idOn shared;
       idsOn = if scoped then host: [ (own host) ] ++ when (shared != null) ids else _: ids;
       hosts = on;
-      # One per ID, as pairs of name and value: a service of the cluster is one
-      # wherever it runs.
+      # One instance for each ID, as pairs of name and value. A service with scope "cluster" has
+      # one.
       inherit instances ports several;
-      # One per ID and port.
+      # One instance for each ID and port.
       reachables = if several then concatMap at ports else instances;
       published = service.visibility != "host";
-      # Does it have an identity to act under, or to be called by?
+      # Whether the service has an ID, to call others or to be called.
       acts = service.visibility != "host" || rolesOf service != [ ] || service.workloadApi;
-      # What its entry in the manifest of a host has of a port, of its owner, and of
-      # what it learns.
+      # The attributes of its entry in the manifest of a host: for a port, its owner, and how it
+      # learns callers.
       servedOn =
         host: port:
         let
@@ -195,7 +194,7 @@ let
         // (if port.identity == "none" then { } else { inherit (port) identity; })
         // (if service.accessLog == "off" then { } else { inherit (service) accessLog; });
       roles = rolesOf service;
-      # Those of its one port.
+      # The attributes of an only port.
       listenPort = if several then invalid.number else (head ports).number;
       upstream = if several then "" else (head ports).upstream;
       aliases = sorted service.aliases;

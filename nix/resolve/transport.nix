@@ -1,4 +1,4 @@
-# What connections between forwarders go over, where somebody wrote it.
+# The transports of connections between forwarders.
 let
   inherit (builtins)
     elem
@@ -9,17 +9,17 @@ let
   inherit (import ../lib) distinct isInvalid;
 in
 rec {
-  # What is written in several places: none, one, or two that exclude each other.
+  # The transports demanded in several places: none, one, or two that exclude each other.
   # written :: [String] -> [String]
   written = all: distinct (filter (t: !isInvalid t && t != "auto") all);
 
-  # What a document has of it.
+  # The attribute of a document.
   # attribute :: [String] -> AttrSet
   attribute = all: if all == [ ] then { } else { transport = head all; };
 
   excluded = all: length all > 1;
 
-  # Does a forwarder listen for it?
+  # Reports whether the forwarder of a host listens for a transport.
   # listens :: "quic" | "tcp" -> Host -> Bool
   listens =
     transport: host:

@@ -1,5 +1,4 @@
-# Activation, and the timer that starts one that someone stopped, before certificates
-# run out.
+# Activation, and the timer that starts it again if somebody stopped it, before certificates expire.
 common:
 let
   inherit (builtins) toJSON;
@@ -22,7 +21,7 @@ in
   settings,
 }:
 let
-  # Only there is a device key, and only then may the TPM have it.
+  # Only a host that joined has a device key, which may be in the TPM.
   joins = manifest.identity.joins or false;
 in
 {
@@ -35,7 +34,7 @@ in
         "sshd-keygen.service"
       ];
       StartLimitIntervalSec = 0;
-      # Other documents are another unit: a deployment starts it again.
+      # Changed documents change the unit, so that a deployment restarts it.
       X-Documents = names.sri (toJSON documents);
     };
     Service = service // {
@@ -47,7 +46,7 @@ in
         }
         // settings
       );
-      # It may read every file, so it sees few.
+      # It may read every file, so it sees only these.
       BindPaths = [ state ] ++ when joins [ "-/dev/tpmrm0" ];
       BindReadOnlyPaths = [
         "/etc"
@@ -58,7 +57,7 @@ in
         bin
       ]
       ++ (if settings ? ssh-host-key then [ settings.ssh-host-key ] else [ ]);
-      # Distributions give the TPM to an account of its own.
+      # Distributions give the TPM device to an account of its own.
       CapabilityBoundingSet =
         "CAP_CHOWN CAP_DAC_READ_SEARCH" + (if joins then " CAP_DAC_OVERRIDE" else "");
       DeviceAllow = when joins [ "/dev/tpmrm0 rw" ];
@@ -69,11 +68,11 @@ in
       StateDirectory = prefix;
       StateDirectoryMode = "0755";
       SuccessExitStatus = 2;
-      # The forwarder's socket, for what the host reports.
+      # The group may connect to the forwarder's socket, whose status is part of the report.
       SupplementaryGroups = prefix;
       SystemCallFilter = confined.SystemCallFilter ++ [ "@chown" ];
-      # Not a RootDirectory: to such a root, where /run/host is another's, systemd 257
-      # cannot add what it adds to each.
+      # Not RootDirectory=: systemd 257 cannot mount its own directories into a root in which
+      # /run/host belongs to another system.
       TemporaryFileSystem = "/:ro";
       UMask = "0022";
     };

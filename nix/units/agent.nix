@@ -1,8 +1,8 @@
-# The forwarder, which starts when the node's certificate is there.
+# The forwarder, which starts when the certificate of the node is delivered.
 common:
 let
   inherit (builtins) any attrNames filter;
-  # Kinds on a provider host whose processes it leads callers to.
+  # Kinds on a provider host whose sockets the forwarder connects to.
   answering =
     policy:
     filter (kind: kind == "config" || (import ../kinds).${kind}.announced or false) (
@@ -31,7 +31,7 @@ in
 let
   f = manifest.forwarder;
   listeners = map (r: r.listen) (f.reach ++ f.socks) ++ f.listen;
-  # Documents from the network can bring any listener.
+  # Documents from the network can add any listener.
   flags = {
     inherit state;
     socket = "${run}/agent/status.sock";
@@ -55,23 +55,23 @@ in
       service
       // {
         ExecStart = command "${bin}/flor agent run" flags;
-        # A process of the new program, in the new sandbox, takes over from the one that runs.
+        # The new program takes over from the running one, in a new sandbox.
         ExecReload = command "${bin}/flor agent reload" flags;
-        NotifyAccess = "exec"; # of ExecReload too, which reports the new main process
-        X-ReloadIfChanged = true; # of NixOS
+        NotifyAccess = "exec"; # also of ExecReload, which reports the new main process
+        X-ReloadIfChanged = true; # for NixOS
         User = prefix;
         Group = prefix;
         AmbientCapabilities = capability;
         CapabilityBoundingSet = capability;
-        FileDescriptorStoreMax = 4096; # local listeners, for the next agent
+        FileDescriptorStoreMax = 4096; # local listeners, for the next forwarder
         LimitNOFILE = 65536;
-        MemoryMax = "1G"; # twice what agent/forward/usage lets it take: buffers of the kernel count too
-        # What comes meanwhile waits in sockets that systemd holds.
+        MemoryMax = "1G"; # twice the limit of agent/forward/usage: kernel buffers count too
+        # systemd holds the sockets in which connections wait meanwhile.
         RestartSec = "200ms";
         RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
-        # The directory above is root's: services get their credentials there.
+        # The parent directory belongs to root: services load credentials there.
         RuntimeDirectory = "${prefix}/agent";
-        # agent/confine. systemd has no name for these three before release 254.
+        # For agent/confine. systemd has no group for these three calls before release 254.
         SystemCallFilter = confined.SystemCallFilter ++ [
           "landlock_add_rule landlock_create_ruleset landlock_restrict_self"
         ];
@@ -79,7 +79,7 @@ in
         UMask = "0077";
         WatchdogSec = 30;
       }
-      # The sockets of operators, and of callers, are for these groups.
+      # These groups may connect to the sockets of providers.
       // optionalAttrs (policy != null && answering policy != [ ]) {
         SupplementaryGroups =
           if answering policy == [ "config" ] then

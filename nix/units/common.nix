@@ -1,5 +1,5 @@
-# What the units of a host are made of, as a member of its cluster: a second instance
-# has names, directories and accounts of its own.
+# Shared parts of the units of a host in one of its clusters. A second instance has its own names,
+# directories and accounts.
 # String -> AttrSet
 instance:
 let
@@ -19,7 +19,7 @@ in
 rec {
   confined = import ./confined.nix;
 
-  # Programs that wait for whatever they need, and are started again whatever ended them.
+  # Programs that wait for everything they need, and restart after every failure.
   service = confined // {
     NotifyAccess = "main";
     Restart = "on-failure";
@@ -27,20 +27,20 @@ rec {
     Type = "notify";
   };
 
-  # Those that nothing has to wait for.
+  # Programs that no unit waits for.
   simple = service // {
     NotifyAccess = "none";
     Type = "exec";
   };
 
-  # What sockets start: it starts however often it ended, and stops with them, since a
-  # socket does not start while its service runs.
+  # Services that a socket starts. They start regardless of how often they ended, and stop with the
+  # socket, because a socket does not start while its service runs.
   ofSocket = names: {
     PartOf = map unit names;
     StartLimitIntervalSec = 0;
   };
 
-  # Nothing but Unix sockets.
+  # Units that only use Unix sockets.
   offline = {
     IPAddressDeny = "any";
     PrivateNetwork = true;
@@ -54,7 +54,7 @@ rec {
   etc = "/etc/${prefix}";
   current = need: "${state}/needs/${need}/current";
 
-  # A command line of ours: the program, and a flag for each attribute.
+  # A command line with a flag for each attribute.
   # command :: String -> AttrSet -> String
   command =
     program: set:
@@ -63,12 +63,12 @@ rec {
     in
     concatStringsSep "" ([ program ] ++ map (n: " --${n}=${word flags.${n}}") (attrNames flags));
 
-  # One argument of it, as systemd reads it.
+  # One argument of a command line, quoted for systemd.
   # word :: Any -> String
   word = v: toJSON (replaceStrings [ "%" "$" ] [ "%%" "$$" ] (text v));
   text = v: if isBool v then (if v then "true" else "false") else toString v;
 
-  # Of addresses to listen on, host:port or :port, does one need a privilege to listen?
+  # Reports whether listening on one of some addresses, host:port or :port, needs a privilege.
   # privileged :: [String] -> Bool
   privileged = any (address: fromJSON (elemAt (match ".*:([0-9]+)" address) 0) < 1024);
   bind = needed: if needed then "CAP_NET_BIND_SERVICE" else "";

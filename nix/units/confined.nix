@@ -1,5 +1,5 @@
-# What none of our programs does, as directives of systemd.exec(5). SystemCallFilter
-# comes with what one does. Each unit has its exceptions in its own file.
+# Restrictions of all programs, as directives of systemd.exec(5). SystemCallFilter lists the
+# permitted groups. Each unit adds its exceptions in its own file.
 {
   DevicePolicy = "closed";
   KeyringMode = "private";

@@ -1,4 +1,4 @@
-# Gives services their credentials when systemd loads them: root's alone to connect.
+# Gives services their credentials when systemd loads them. Only root may connect.
 common:
 let
   names = import ../lib/names.nix;
@@ -15,7 +15,7 @@ let
     ;
 in
 {
-  # Is a need that of a service?
+  # Reports whether a need belongs to a service.
   ofService = n: n.deliver.files != { } && names.service n.for != null;
 
   units = { bin }: {
@@ -39,7 +39,7 @@ in
         // {
           inherit (service) NotifyAccess; # to keep descriptors
           ExecStart = command "${bin}/flor credentials" { inherit state; };
-          # It may read every file, so it sees few.
+          # It may read every file, so it sees only these.
           BindReadOnlyPaths = [
             "-/nix/store"
             "-/usr"
@@ -51,13 +51,13 @@ in
           CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
           Environment = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/run/dbus/system_bus_socket";
           MemoryMax = "256M";
-          FileDescriptorStoreMax = 256; # who waits, for the next process
+          FileDescriptorStoreMax = 256; # waiting connections, for the next process
           ProcSubset = "pid";
           RestartSec = 1;
           StateDirectory = prefix;
           TemporaryFileSystem = "/:ro";
           UMask = "0077";
-          # It ends when nobody waits; until then units would fail.
+          # It ends when no unit waits; until then a restart would make units fail.
           X-RestartIfChanged = false;
         };
     };

@@ -1,10 +1,8 @@
-# The units of a host, as data: name → { Unit; Service; Path; Timer; Socket; Install; },
-# each a set of directives. A list is a directive given several times. The NixOS
-# module and plain hosts use the same, rendered by the same function, so that
-# there is nothing to keep in step. docs/reference/units.md says why each is as it is.
+# The units of a host, as data: name → { Unit; Service; Path; Timer; Socket; Install; }, each a set
+# of directives. A list is a directive given several times. The NixOS module and other systems use
+# the same data, rendered by the same function. docs/reference/units.md explains the exceptions.
 #
-# The argument names the instance of the host that they are for, "" where the host
-# is a member of one cluster.
+# The argument is the instance of the host, or "" if the host is in one cluster.
 # String -> AttrSet
 instance:
 let
@@ -44,7 +42,7 @@ let
 
   delivering = filter (n: n.deliver.files != { });
 
-  # Which parts a host has besides what every host has.
+  # The optional units of a host.
   parts = manifest: policy: {
     certificates = policy.store or null != null;
     store = policy.store.member or null != null;
@@ -73,13 +71,13 @@ let
   texts = import ./texts.nix { inherit sysctl text; };
 in
 {
-  # The units of the host with this manifest and, on provider hosts, this policy.
-  #   documents     their exact bytes
+  # The units of a host with this manifest and, on provider hosts, this policy.
+  #   documents     exact bytes of the documents
   #   bin           directory of the commands
   #   settings      flags: .activate of flor activate, .agent of flor agent run;
-  #                 .ingress of flor ingress; .provider what its settings file has, if that is known
+  #                 .ingress of flor ingress; .provider the settings file, if known
   #   credentials   secrets of the providers: kind → name → file that root can read
-  #   etcd          the program of that name, for hosts that keep a member of the store
+  #   etcd          path of etcd, for hosts with a member of the store
   units =
     {
       manifest,
@@ -127,10 +125,10 @@ in
       // optionalAttrs has.workload (workload { inherit bin; })
     ) (delivering manifest.needs);
 
-  # Those of them that should run: name without prefix → whether the unit must be installed.
+  # The units that should run: name without prefix → whether the unit must be installed.
   inherit expected;
 
-  # The accounts that they need: name → { description; home; }.
+  # The accounts of the units: name → { description; home; }.
   accounts =
     policy:
     {
@@ -141,16 +139,16 @@ in
     }
     // optionalAttrs (policy != null) (provider.accounts policy);
 
-  # Before a switch to a NixOS system, which then goes back unless it is confirmed.
+  # Runs before a switch to a NixOS system, and undoes it unless it is confirmed.
   inherit (rollback) arm;
 
-  # What QUIC asks the kernel to buffer, in bytes; the kernel's own is 208 KiB.
+  # The buffers that QUIC needs, in bytes; the default of the kernel is 208 KiB.
   inherit sysctl;
 
-  # A unit, accounts and settings of the kernel as the text of their files.
+  # Units, accounts and kernel settings as the text of their files.
   inherit (texts) render sysusers sysctls;
 
-  # Where things are, and how units are called.
+  # Paths, and names of units.
   inherit
     current
     etc

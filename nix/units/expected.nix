@@ -1,7 +1,6 @@
-# The units of a host that should run: name without prefix → whether the unit must be installed. Without
-# the others a host does what its documents say, or they came over the network, which installs
-# nothing, or an option of the NixOS module leaves them out. The arguments are those of the same
-# names in default.nix.
+# The units of a host that should run: name without prefix → whether the unit must be installed. A
+# host works without the other units: its documents came over the network, which installs no units,
+# or an option of the NixOS module excludes them. The arguments are those in default.nix.
 {
   activate,
   agent,
@@ -28,7 +27,7 @@ let
     substring
     ;
 
-  # Of units, those that start at boot: name without prefix → whether it must be installed.
+  # The units that start at boot: name without prefix → whether the unit must be installed.
   started =
     units:
     listToAttrs (
@@ -51,7 +50,7 @@ let
     "workload.socket"
   ];
 
-  # The same of parts, which are alike on all hosts that have them.
+  # The same for the optional units, which are alike on all hosts that have them.
   starting =
     let
       bin = "";

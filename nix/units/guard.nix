@@ -1,5 +1,5 @@
-# Keeps other accounts of this host out of its published services, with a table of
-# nftables that is there as long as it runs. Without nft(8) it waits for one.
+# Keeps other accounts of this host away from the upstreams of its services, with a table of
+# nftables that exists while it runs. Without nft(8) it waits.
 common:
 let
   inherit (common)
@@ -14,7 +14,7 @@ in
   ${unit "guard.service"} = {
     Unit = {
       Description = "Keep other accounts of this host out of its published services";
-      # Nobody is logged in before it.
+      # It is active before anybody can log in.
       Before = [
         "systemd-user-sessions.service"
         (unit "agent.service")
@@ -24,9 +24,9 @@ in
     Service = service // {
       ExecStart = command "${bin}/flor guard" { inherit state; };
       CapabilityBoundingSet = "CAP_NET_ADMIN";
-      Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # of nft
+      Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # for nft
       IPAddressDeny = "any";
-      KillMode = "mixed"; # the nft that takes the table out lives
+      KillMode = "mixed"; # the nft that removes the table must live
       MemoryMax = "256M";
       RestrictAddressFamilies = "AF_NETLINK AF_UNIX";
     };

@@ -1,5 +1,5 @@
-# Answers about the host on sockets that the forwarder alone may use. Each is there
-# where a service of the host publishes it: one to look, one to act.
+# Answers requests about the host on sockets that only the forwarder may use. Each socket exists if
+# a service of the host publishes it: one to read, one to act.
 common:
 let
   inherit (builtins)
@@ -71,7 +71,7 @@ listToAttrs (
             SupplementaryGroups = "${prefix} systemd-journal";
             CapabilityBoundingSet = "";
             MemoryMax = "512M";
-            Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # of journalctl
+            Environment = "PATH=/run/current-system/sw/bin:/usr/bin:/bin"; # for journalctl
             PrivateUsers = true;
             RuntimeDirectory = unit "host";
             RuntimeDirectoryPreserve = true;

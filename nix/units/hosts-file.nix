@@ -1,4 +1,4 @@
-# The cluster's names in /etc/hosts: programs just connect. NixOS writes its own.
+# Writes the names of the cluster's services to /etc/hosts. NixOS writes its own.
 common:
 let
   inherit (common)
@@ -22,7 +22,7 @@ in
       // offline
       // {
         ExecStart = command "${bin}/flor hosts-file" { inherit state; };
-        # Of all files it sees these; one of /etc is replaced in its directory.
+        # It sees only these files. Replacing /etc/hosts needs the directory.
         BindPaths = "/etc";
         BindReadOnlyPaths = [
           "-/usr"

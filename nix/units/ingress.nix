@@ -1,5 +1,5 @@
-# Has the reverse proxy of this host take in strangers for the cluster's public names. It
-# tests and reloads nginx as root, or speaks to Caddy on its Unix socket.
+# Configures the reverse proxy of this host for the public names of the cluster. It tests and
+# reloads nginx as root, or uses the Unix socket of Caddy.
 common:
 let
   inherit (common)
@@ -11,7 +11,7 @@ let
 in
 { bin, settings }:
 let
-  # nginx tests what it would do at its start.
+  # nginx tests its configuration with the privileges of a start.
   capabilities = "CAP_CHOWN CAP_DAC_OVERRIDE CAP_FOWNER CAP_KILL CAP_NET_BIND_SERVICE CAP_SETGID CAP_SETUID";
 in
 {
@@ -27,8 +27,8 @@ in
     Service = simple // {
       ExecStart = command "${bin}/flor ingress" ({ inherit state; } // settings);
       CapabilityBoundingSet = capabilities;
-      Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # of nginx
-      MemoryDenyWriteExecute = false; # nginx compiles expressions
+      Environment = "PATH=/run/current-system/sw/bin:/usr/sbin:/usr/bin:/sbin:/bin"; # for nginx
+      MemoryDenyWriteExecute = false; # nginx compiles regular expressions
       MemoryMax = "256M";
       ReadWritePaths = [
         "-/etc/nginx"
@@ -36,7 +36,7 @@ in
         "-/var/lib/nginx"
         "-/var/log/nginx"
       ];
-      RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # which addresses this host has
+      RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # AF_NETLINK to list the addresses of the host
       SystemCallFilter = [
         "@system-service"
         "~@resources"

@@ -1,4 +1,4 @@
-# Reached when a need is fulfilled for the first time, and at each boot after that.
+# Starts when a need is fulfilled for the first time, and then at each boot.
 # common -> needID -> Units
 common:
 let

@@ -1,5 +1,5 @@
-# The process of each kind of need on a provider host, where the operator has written its
-# settings. None shares an account, a state or memory with another.
+# The process of each kind of need on a provider host, if the operator has written its settings. No
+# two of them share an account, a state directory or memory.
 common:
 let
   inherit (builtins)
@@ -21,25 +21,25 @@ let
   names = import ../lib/names.nix;
   inherit (import ../lib) optionalAttrs;
 
-  # What each sees of the settings: an edit of one kind's restarts that one alone.
+  # The settings that a process reads. An edit of one kind restarts only its process.
   own = kind: settings: {
     inherit kind;
     inherit (settings) activation state;
     own = settings.${kind} or { };
   };
 
-  # Kinds whose processes answer callers, or operators, themselves, and those that do through kind config.
+  # Kinds whose processes answer callers directly, or operators directly or through kind config.
   operated = kind: (import ../kinds).${kind}.operated or false;
   called = kind: kind == "config" || operated kind || announced kind;
   announced = kind: (import ../kinds).${kind}.announced or false;
 
-  # Kinds that send secrets to other servers of the host look whose a socket is.
+  # Kinds that send secrets to other servers of the host check which account owns the socket.
   looks = settings: settings ? servers || settings ? forges || settings ? url;
   relayed = policy: filter operated (attrNames policy.provider);
 in
 {
-  # Accounts of those that others have something for: a certificate, files that an operator
-  # keeps. The process that issues certificates has one that systemd makes.
+  # Kinds for which others keep files, such as a certificate or files of an operator, have a
+  # permanent account. Kind cert has one that systemd creates.
   accounts =
     policy:
     listToAttrs (
@@ -69,7 +69,7 @@ in
       credentials,
     }:
     {
-      # Starts and stops them together.
+      # Starts and stops all kinds together.
       ${unit "provider.target"} = {
         Unit.Description = "Answer what the hosts of the cluster need";
         Install.WantedBy = [ "multi-user.target" ];
@@ -80,7 +80,7 @@ in
         kind:
         let
           capability = bind (privileged policy.provider.${kind}.listen);
-          # What it calls a shared store with.
+          # The certificate for the shared store.
           store =
             if policy ? store then
               listToAttrs (
@@ -104,7 +104,7 @@ in
           value = {
             Unit = {
               Description = "Answer what the hosts of the cluster need of kind ${kind}";
-              # Not by the policy of before a deployment, which may listen elsewhere.
+              # The policy before a deployment may have another port.
               After = [
                 "network.target"
                 (unit "activate.service")
@@ -124,24 +124,24 @@ in
                 CapabilityBoundingSet = capability;
                 LimitNOFILE = 65536;
                 MemoryMax = "1G";
-                # Whoever connects to the socket of operators, or listens where the process connects
-                # to, is an account of the host.
+                # The process must see the accounts of the host to check who connects to its socket,
+                # or who listens where it connects to.
                 PrivateUsers = capability == "" && !called kind && !looks policy.kinds.${kind} or { };
-                RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # accounts of sockets
+                RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX"; # AF_NETLINK to find the account of a socket
                 StateDirectory = "${unit "provider"}/${kind}";
                 StateDirectoryMode = "0700";
                 UMask = "0077";
               }
-              # The sealing key of a shared store opens with the SSH host key, which no process of
-              # a kind reads.
+              # The sealing key of a shared store is decrypted with the SSH host key, which the
+              # process itself cannot read.
               // optionalAttrs (policy ? store) {
                 ExecStartPre = "+${
                   command "${bin}/flor-provider unseal ${kind}" { settings = "${etc}/provider.hujson"; }
                 }";
               }
-              # Where operators call, through the forwarder, which is in the group, and from there
-              # the processes of other kinds. That of config leaves them the revocation list there, and
-              # its sockets are the group's alone.
+              # The sockets of operators, for the forwarder, which is in the group, and for
+              # processes of other kinds. Kind config also puts the revocation list for other kinds
+              # there; only its group may use its sockets.
               // optionalAttrs (called kind) {
                 RuntimeDirectory = unit "provider-${kind}";
                 RuntimeDirectoryMode = if kind == "config" then "0711" else "0710";

@@ -1,5 +1,5 @@
-# Goes back from what was put in force and nobody confirmed: there as long as a commit is
-# pending, whatever becomes of its command, of activation and of the network.
+# Undoes a change that nobody confirmed. It runs while a change is pending, even if the command that
+# began it, activation or the network fails.
 common:
 let
   inherit (common)
@@ -12,8 +12,8 @@ let
     ;
 in
 {
-  # Shell that makes a switch to a NixOS system a commit. Its arguments are the system and
-  # the action of switch-to-configuration, which goes no further where it fails.
+  # Shell commands that make a switch to a NixOS system wait for a confirmation. The arguments are
+  # the system and the action of switch-to-configuration. If they fail, the switch stops.
   arm =
     { bin, timeout }:
     ''
@@ -36,16 +36,17 @@ in
         // offline
         // {
           ExecStart = command "${bin}/flor sync rollback" { inherit state; };
-          # To kill who hangs with the documents locked it needs no more than the same account.
+          # The process that hangs with the lock has the same account, so killing it needs no
+          # capability.
           CapabilityBoundingSet = "";
           MemoryMax = "256M";
           OOMScoreAdjust = -900;
           PrivateUsers = true;
-          ProtectProc = "default"; # another /proc would name another boot, in a container
+          ProtectProc = "default"; # in a container, another /proc would show another boot ID
           RestartSec = 1;
           StateDirectory = prefix;
           UMask = "0022";
-          # The process of a deployment before is as good.
+          # A deployment need not restart it.
           X-RestartIfChanged = false;
         };
     };

@@ -1,5 +1,5 @@
-# The member of the store that provider hosts share, where the host keeps one: etcd of the
-# system, with the certificates that an operator put beside the settings of providers.
+# The member of the shared store on a provider host: etcd of the system, with the certificates that
+# an operator put beside the settings of providers.
 common:
 let
   inherit (builtins) attrNames concatStringsSep match;
@@ -20,8 +20,8 @@ let
   ];
 in
 {
-  # systemd copies certificates when it starts what uses them, so that starts again when an
-  # operator has replaced them.
+  # systemd copies certificates when it starts a unit, so the units restart after an operator
+  # replaced them.
   certificates = { bin }: {
     ${unit "store-certificates.path"} = {
       Unit.Description = "Wait until an operator replaces certificates of the shared store";
@@ -38,10 +38,10 @@ in
         // offline
         // {
           ExecStart = command "${bin}/flor store-certificates" { inherit state; };
-          # Another owner's files, which a copy may have kept.
+          # A copy of the files may have kept another owner.
           CapabilityBoundingSet = "CAP_DAC_READ_SEARCH";
           MemoryMax = "256M";
-          Restart = "no"; # files that are not whole yet start it again
+          Restart = "no"; # completed files start it again
           Type = "oneshot";
           UMask = "0077";
           X-RestartIfChanged = false;
@@ -49,8 +49,8 @@ in
     };
   };
 
-  #   member   of the policy
-  #   etcd     its program
+  #   member   from the policy
+  #   etcd     path of the program
   units =
     { member, etcd }:
     let
@@ -70,14 +70,14 @@ in
         peer-key-file = credential "member.key";
         peer-trusted-ca-file = credential "ca.crt";
         peer-client-cert-auth = "true";
-        # What ca.StoreMember is: a client's certificate makes nobody a member.
+        # As ca.StoreMember requires: a client certificate does not authorize a member.
         peer-cert-allowed-cn = "florete store member";
         auto-compaction-mode = "periodic";
         auto-compaction-retention = "1h";
         quota-backend-bytes = "8589934592";
         logger = "zap";
       };
-      # Credentials and directories are systemd's to fill in.
+      # systemd replaces the names of credentials and directories.
       flag =
         name: value:
         " --${name}=${if match "%[dS]/.*" value == null then word value else value}";
@@ -92,8 +92,8 @@ in
         };
         Service = service // {
           ExecStart = concatStringsSep "" ([ etcd ] ++ map (n: flag n flags.${n}) (attrNames flags));
-          # Of a new store, unless the operator has put what etcdctl printed beside it until the
-          # next boot: a member joins one that is at work.
+          # A new store, unless the operator has written the output of etcdctl to this file until
+          # the next boot: then the member joins the existing store.
           Environment = "ETCD_INITIAL_CLUSTER=${concatStringsSep "," member.cluster}";
           EnvironmentFile = "-/run/${unit "store"}.env";
           User = unit "store";
@@ -106,7 +106,7 @@ in
           RestrictAddressFamilies = "AF_INET AF_INET6 AF_UNIX";
           StateDirectory = unit "store";
           StateDirectoryMode = "0700";
-          # Where the others are away it is ready only when one of them has come.
+          # It is ready only when a majority of members runs.
           TimeoutStartSec = "infinity";
           UMask = "0077";
         };

@@ -1,5 +1,5 @@
-# How units, accounts and settings of the kernel are written as files. sysctl has the settings that
-# QUIC needs, and text writes a value of a directive.
+# Units, accounts and kernel settings as files. sysctl contains the settings that QUIC needs, and
+# text writes the value of a directive.
 { sysctl, text }:
 let
   inherit (builtins)
@@ -43,9 +43,9 @@ in
       map (n: "u ${n} - ${toJSON accounts.${n}.description} ${accounts.${n}.home}\n") (attrNames accounts)
     );
 
-  # The same as the text of a sysctl.d(5) file, with what NixOS sets anyway: each path
-  # unit is one of the watches that root may have, 128 elsewhere. What the kernel does
-  # not have here, as in a container, is no failure.
+  # Kernel settings as the text of a sysctl.d(5) file, with some that NixOS sets anyway: each path
+  # unit uses an inotify instance of root, of which other systems permit 128. A setting that the
+  # kernel lacks, as in a container, is no failure.
   sysctls =
     let
       settings = sysctl // {

@@ -1,4 +1,5 @@
-# The SPIFFE Workload API, at which every account may connect: the manifest has who gets what.
+# The SPIFFE Workload API. Every account may connect, and the manifest decides which certificates it
+# receives.
 common:
 let
   inherit (common)
@@ -33,10 +34,10 @@ in
       // offline
       // {
         ExecStart = command "${bin}/flor workload" { inherit state; };
-        # The keys are the forwarder's to read, which has no business with other processes.
+        # The account of the forwarder owns the keys; this process must not affect other processes.
         User = prefix;
         Group = prefix;
-        # It sees these files, processes and their control groups.
+        # It sees these files, and processes with their control groups.
         BindReadOnlyPaths = [
           "/etc"
           "-/nix/store"

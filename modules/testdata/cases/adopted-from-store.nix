@@ -1,4 +1,4 @@
-# What is taken over is secret too.
+# A directory of adopted files must not be in the Nix store, because they are secret.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

@@ -1,4 +1,4 @@
-# Files that were there before are taken over; the unit starts at once.
+# Existing files are adopted, and the unit starts at once.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

@@ -1,4 +1,4 @@
-# What listens on all addresses of a host leaves its port of none to another cluster.
+# A program that listens on all addresses of a host leaves its port to no other cluster.
 {
   flake,
   further,

@@ -1,4 +1,4 @@
-# Flags, directives and packages that a host changes.
+# A host changes flags, directives and packages.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete = {

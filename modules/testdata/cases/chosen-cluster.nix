@@ -1,4 +1,4 @@
-# The cluster itself, and one role; the other modules are not even there.
+# A cluster without a flake, and the module of one role alone.
 { flake, modules, ... }: {
   imports = [ modules.host ];
   services.florete.cluster = flake.florete.demo;

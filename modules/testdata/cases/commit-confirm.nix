@@ -1,4 +1,4 @@
-# A switch goes back by itself, by what each of two clusters brings.
+# A switch undoes itself; each of the two clusters adds its own check.
 {
   flake,
   further,

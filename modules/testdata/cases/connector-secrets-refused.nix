@@ -1,4 +1,5 @@
-# Secrets of connectors: one in the store, of no connector, and with nothing to have them beside.
+# Wrong secrets of connectors: one in the store, one without a connector, and one without a users
+# file beside it.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete = {

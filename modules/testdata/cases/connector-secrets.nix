@@ -1,4 +1,4 @@
-# A host that signs in people of a directory, for which it has a password.
+# A host signs in people from a directory, for which it has a password.
 { further, instance, ... }: {
   imports = [ (instance "blue") ];
   services.florete_blue = {

@@ -1,4 +1,4 @@
-# Only services load credentials, and only their own.
+# Only services may load credentials, and only their own.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

@@ -1,4 +1,4 @@
-# A service waits for its secret, which never is a file that its account can read.
+# A service waits for its secret, which is never in a file that its account can read.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

@@ -1,4 +1,4 @@
-# Secrets by reference, one of which its unit does not wait for.
+# Secrets by reference. The unit does not wait for one of them.
 {
   mkCluster,
   modules,

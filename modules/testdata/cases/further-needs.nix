@@ -1,4 +1,4 @@
-# What is there before the need of a further cluster is fulfilled.
+# Adopted files and placeholders for needs of a second cluster.
 { further, instance, ... }: {
   imports = [
     (instance "blue")

@@ -1,4 +1,4 @@
-# A host of the further cluster alone, which provides there.
+# A host that is only in the second cluster, and provides there.
 { further, instance, ... }: {
   imports = [
     (instance "blue")

@@ -1,4 +1,4 @@
-# A reverse proxy is told which public name leads where.
+# The configuration of a reverse proxy is computed from the public names.
 { flake, modules, ... }: {
   imports = [
     modules.default

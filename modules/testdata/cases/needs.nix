@@ -1,4 +1,4 @@
-# Another module uses what is delivered.
+# Another module uses delivered files.
 { flake, modules, ... }: {
   imports = [
     modules.default

@@ -1,4 +1,4 @@
-# The topology says that this is a further cluster, the configuration that it is the only one.
+# The topology declares an instance, and the configuration does not.
 { further, modules, ... }: {
   imports = [ modules.default ];
   services.florete = {

@@ -1,4 +1,4 @@
-# One role by itself brings what it cannot be without.
+# The module of one role also configures activation, which the role needs.
 { flake, modules, ... }: {
   imports = [ modules.forwarder ];
   services.florete.cluster = flake;

@@ -1,4 +1,4 @@
-# The other way round.
+# The configuration declares an instance, and the topology does not.
 { flake, instance, ... }: {
   imports = [ (instance "blue") ];
   services.florete_blue = {

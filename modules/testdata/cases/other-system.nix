@@ -1,4 +1,4 @@
-# The topology says what the host is not.
+# The topology declares another system than that of the host.
 {
   mkCluster,
   modules,

@@ -1,5 +1,5 @@
-# A kind of the cluster's own: its process on a host that provides nothing else, and what a
-# service there has of it.
+# A kind of the cluster's own: its process on a host that provides no other kind, and the files that
+# a service gets from it.
 { further, instance, ... }: {
   imports = [
     (instance "blue")

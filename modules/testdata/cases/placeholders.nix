@@ -1,4 +1,4 @@
-# Started at boot with placeholders.
+# A unit starts at boot, with placeholders in its files.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

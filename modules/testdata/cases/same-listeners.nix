@@ -1,4 +1,4 @@
-# What a host listens on is one cluster's alone.
+# Two clusters on one host cannot have the same listener.
 {
   flake,
   further,

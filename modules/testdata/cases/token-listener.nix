@@ -1,4 +1,4 @@
-# The pages of the issuer of JWT-SVIDs have an address, which another cluster's cannot have too.
+# The pages of the issuer of JWT-SVIDs have an address that no other cluster on the host may have.
 {
   flake,
   further,

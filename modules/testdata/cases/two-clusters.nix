@@ -1,4 +1,4 @@
-# A member of two clusters, which both serve what runs here.
+# A host in two clusters, which both publish services that run on it.
 {
   flake,
   further,

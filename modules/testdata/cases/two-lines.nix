@@ -1,4 +1,4 @@
-# All that a host needs.
+# The shortest configuration of a host.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

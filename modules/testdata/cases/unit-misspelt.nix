@@ -1,4 +1,4 @@
-# A directive of a unit that is not there.
+# A directive for a unit that does not exist.
 { flake, modules, ... }: {
   imports = [ modules.default ];
   services.florete.cluster = flake;

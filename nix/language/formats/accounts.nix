@@ -1,4 +1,4 @@
-# The formats of accounts and of units of systemd in the language.
+# The formats of accounts and systemd units.
 let
   inherit (builtins)
     isInt
@@ -8,7 +8,7 @@ let
     ;
   inherit (import ../types) matches scalar;
 
-  # Florete's own read the keys of the whole host.
+  # Accounts of Florete itself read the keys of the whole host.
   account = scalar {
     want = "an account name, none of Florete's own";
     hint = "write the name as in /etc/passwd";
@@ -37,9 +37,9 @@ let
       || isService v;
   };
 
-  # What runs nothing, and is no account either.
+  # Units that run no program. No account has such a name.
   isOtherUnit = matches ".*\\.(automount|device|mount|path|scope|slice|socket|swap|target|timer)";
-  # A unit of the system, by what no account ends in.
+  # A systemd service, recognized by its ending, which no account has.
   isService =
     v:
     isString v
@@ -48,7 +48,7 @@ let
     && substring (stringLength v - 8) 8 v == ".service"
     && matches "[A-Za-z0-9:_.@\\-]+\\.service" v;
 
-  # Restarting some takes the whole host down.
+  # Restarting some units stops the whole host.
   unit = scalar {
     want = "a systemd unit that the host outlives";
     hint = "write its full name, such as \"wiki.service\"";

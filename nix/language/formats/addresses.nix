@@ -1,5 +1,5 @@
-# The formats of addresses, names and IDs in the language. The predicates are true of nothing that a
-# Go program would refuse.
+# The formats of addresses, names and IDs. A value that satisfies a predicate is also accepted by
+# the programs in Go.
 let
   inherit (builtins)
     elem
@@ -27,7 +27,7 @@ let
 
   octet = "(25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])";
 
-  # Of IP addresses: their form alone.
+  # Reports whether a value has the form of an IP address.
   # isV4, isV6 :: Any -> Bool
   isV4 = matches "(${octet}\\.){3}${octet}";
   isV6 =
@@ -37,11 +37,11 @@ let
     && !matches ":[^:].*|.*[^:]:" v
     && (length (split "::" v) == 3 || length (split "::" v) == 1 && length (split ":" v) == 15);
 
-  # The last label of a name is not a number: 10.0.0.300 is a mistake, no name.
+  # The last label of a name is not a number: 10.0.0.300 is a mistake, not a name.
   # isName :: Any -> Bool
   isName = matches hostnamePattern;
 
-  # Addresses of one machine: not of none, of many or of all.
+  # Addresses of one machine: not the unspecified address, multicast or broadcast.
   # isUnicast :: Any -> Bool
   isUnicast = v: isUnicastV4 v || isUnicastV6 v;
   isUnicastV4 = matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}";
@@ -51,7 +51,7 @@ let
     && !matches "[0:]+|[Ff]([Ff][0-9A-Fa-f]|[Ee][89ABab])[0-9A-Fa-f]:.*" v
     && (v == "::1" || !matches "(0:){5}(0|ffff):.*" (spelled v) || matches "(0:){7}1" (spelled v));
 
-  # Not of a link: a link-local address does not name it.
+  # Without link-local addresses, which do not identify a machine.
   # isMachine :: Any -> Bool
   isMachine =
     v:
@@ -101,7 +101,7 @@ let
     ok = v: isName v && stringLength v <= 253 && matches ".*\\..*" v && !isInside v;
   };
 
-  # The same, or all names with one label before it: "*.apps.example.org" (RFC 9525, section 6.3).
+  # The same, or a wildcard: "*.apps.example.org" (RFC 9525, section 6.3).
   publicName = scalar {
     want = "a public DNS name as of tlsName, or such a name after \"*.\"";
     hint = "write for example \"docs.example.org\" or \"*.apps.example.org\"";
@@ -113,7 +113,7 @@ let
   };
   below = substring 2 (-1);
 
-  # Another name inside: a label, or one after "*.", below the trust domain.
+  # An alias: a label, optionally after "*.", below the trust domain.
   alias = scalar {
     want = "a lower-case DNS label that does not begin with \"florete-\", or such a label after \"*.\"";
     hint = "write for example \"docs\" or \"*.apps\"";
@@ -129,13 +129,13 @@ let
     ok = v: isHostPort v && isMachine (machine v);
   };
 
-  # SPIFFE-ID, section 2, of whatever implementation.
+  # SPIFFE-ID, section 2, of any implementation.
   spiffeID = scalar {
     id = "FL004";
     want = "a SPIFFE ID";
     hint = "write for example \"spiffe://blue.example/service/forge/florete-provider-federation\"";
     example = "spiffe://blue.example/service/forge/florete-provider-federation";
-    invalid = wrong.string; # none is written with profile https_web
+    invalid = wrong.string; # with profile https_web there is none
     ok =
       v:
       matches "spiffe://[a-z0-9._-]+(/[A-Za-z0-9._-]+)+" v
@@ -143,7 +143,7 @@ let
       && !matches ".*/\\.{1,2}(/.*)?" v;
   };
 
-  # What follows the trust domain in the IDs that forwarders present.
+  # The path of IDs that forwarders present.
   isIdentity =
     matches "(node|user|service)/${labelPattern}|service/${labelPattern}/${labelPattern}";
 
@@ -166,7 +166,7 @@ let
       || isHostPort v && !matches ".*\\${suffix}:.*" v;
   };
 
-  # Where a provider reaches a server on its own host.
+  # An address at which a provider reaches a server on its own host.
   isLocal = v: isHostPort v && matches "127\\..*|\\[::1]:.*" v;
   local = scalar {
     want = "a loopback address with port";

@@ -1,4 +1,4 @@
-# The formats of the language: what can stand for an attribute's value.
+# The formats of the language, which restrict the value of an attribute.
 let
   inherit (builtins)
     all
@@ -28,8 +28,7 @@ let
     ok = isString;
   };
   string = scalar text;
-  # Most are names of something: an empty one names nothing that there is, so what stands for a
-  # wrong one is another.
+  # Most strings are names. The empty name does not exist, so wrong values have another replacement.
   strings = listOf (scalar (text // { invalid = wrong.string; }));
   flag = scalar {
     want = "true or false";
@@ -44,7 +43,7 @@ let
     invalid = wrong.string;
     ok = isString;
   };
-  # What others may read: a value, or a list of them.
+  # A value that others may read, or a list of them.
   fact =
     let
       single = v: isString v || isInt v || isBool v;
@@ -101,7 +100,7 @@ let
     scalar (
       {
         ok = v: matches re v && stringLength v <= most;
-        # Classes of POSIX are none of JSON Schema's.
+        # JSON Schema has no POSIX classes.
         json = {
           type = "string";
           maxLength = most;
@@ -155,7 +154,7 @@ let
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
 
-  # Where among the host groups a host belongs: a name, or several from the outside in.
+  # The group of a host: one name, or several from the outside in.
   groupPath = word {
     id = "FL004";
     want = "a group of hosts";

@@ -1,4 +1,4 @@
-# The formats of keys and certificates in the language.
+# The formats of keys and certificates.
 let
   inherit (builtins)
     all
@@ -22,11 +22,11 @@ let
   inherit (import ../types) isFile matches scalar;
   wrong = (import ../../lib).invalid;
 
-  # Public keys are judged by their base64 text, of which Nix has no decoder, as internal/pubkey
-  # judges them.
+  # Nix has no base64 decoder, so public keys are checked in their base64 text, with the rules of
+  # internal/pubkey.
 
-  # Ed25519 keys that anybody can sign for: points of order 1, 2, 4 and 8, with either sign,
-  # and every encoding that is not canonical. The first byte of p is ed, all others are ff.
+  # Ed25519 keys for which anybody can sign: points of order 1, 2, 4 and 8, with either sign, and
+  # every encoding that is not canonical. The first byte of p is ed, all others are ff.
   small = {
     ssh = "A[AE]A{39}[AC]A|CbolY/CsiewRcP0ifLvmPDV36wF08YzObE4AohtU/[wy]F|McXanA9TdhPujwLdg0QZw8qIFP6LDnMxk7H/XeSrA[NP]6|(O[z37/]|P[DHLPTXbfjnrvz37/])/{39}[9/]/";
     nix = "A[AQ]A{39}[AI]A=|JuiVj8KyJ7BFw/SJ8u[+]Y8NXfrAXTxjM5sTgCiG1T/[AI]U=|xxdqcD1N2E[+]6PAt2DRBnDyogU/osOczGTsf9d5KsA[3/]o=|[789+/][Pfv/]/{39}[3/]8=";
@@ -40,7 +40,7 @@ let
     }) 64
   );
 
-  # The number in the n bytes of a base64 text from byte i.
+  # The number in n bytes of a base64 text from byte i.
   number =
     text: i: n:
     let
@@ -57,7 +57,7 @@ let
     in
     if n == 0 then 0 else number text i (n - 1) * 256 + byte (i + n - 1);
 
-  # RFC 4253 section 6.6: "ssh-rsa", then exponent and modulus, each after its length.
+  # RFC 4253 section 6.6: "ssh-rsa", exponent and modulus, each after its length.
   isRSA =
     text:
     let
@@ -74,7 +74,7 @@ let
     && (first > 0 || second > 127)
     && isLong text (19 + e + n);
 
-  # Does a base64 text stand for n bytes?
+  # Reports whether a base64 text encodes n bytes.
   isLong =
     text: n:
     let
@@ -82,8 +82,8 @@ let
     in
     stringLength text == (n + 2) / 3 * 4 && match ".*[^=]={${toString pad}}" text != null;
 
-  # RFC 5656 section 3.1: the curve twice, then a point, not compressed. Whether it is on the
-  # curve Nix cannot find out.
+  # RFC 5656 section 3.1: the curve twice, then an uncompressed point. Nix cannot check whether it
+  # is on the curve.
   ecdsa = {
     ecdsa-sha2-nistp256 = {
       prefix = "AAAAE2VjZHNhLXNoYTItbmlzdHAyNTYAAAAIbmlzdHAyNTYAAABBB";
@@ -99,15 +99,15 @@ let
     };
   };
 
-  # Is it a line with an Ed25519 key that is good enough? Nearly all are, and it takes less than
-  # to look at their parts.
+  # Reports whether a line contains a strong Ed25519 key. Nearly all do, and this check is faster
+  # than parsing.
   # isEd25519 :: String -> Bool
   isEd25519 =
     line:
     match "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAI[A-P][A-Za-z0-9+/]{42}([[:space:]].*)?" line != null
     && match small.ssh (substring 37 43 line) == null;
 
-  # Is there, in an authorized_keys line of the right form, a key that is good enough?
+  # Reports whether an authorized_keys line of the right form contains a strong key.
   # isStrong :: String -> Bool
   isStrong =
     line:
@@ -125,13 +125,13 @@ let
     else
       substring 0 53 text == ecdsa.${kind}.prefix && isLong text ecdsa.${kind}.bytes;
 
-  # Is the base64 of a Nix key such a one?
+  # Reports whether the base64 of a Nix key is a key of small order.
   # isSmallOrder :: String -> Bool
   isSmallOrder = text: match small.nix text != null;
 
-  # One certificate or several, with text around them, and no block of another sort. Between the
-  # markers of a conflict are those that a merge was to take out, too.
-  # Whether each can be decoded and is still good, Go knows (nix/operator/compile/roots.go).
+  # One or more certificates with any text around them, and no other blocks. Conflict markers are
+  # refused, because the text between them contains removed certificates too. Go checks whether each
+  # can be decoded and is still valid (nix/operator/compile/roots.go).
   isPEM =
     text:
     let
@@ -152,8 +152,8 @@ let
     to = v: if isPath v then readFile v else v;
   };
 
-  # SPIFFE Trust Domain and Bundle, section 4. Whether it can be parsed Go knows
-  # (nix/operator/compile/bundles.go): here a wrong one must not end the evaluation.
+  # SPIFFE Trust Domain and Bundle, section 4. Go checks whether it can be parsed
+  # (nix/operator/compile/bundles.go), because a wrong one must not end the evaluation.
   isBundle =
     text:
     all (part: contains part text) [
@@ -171,12 +171,12 @@ let
     to = v: if isPath v then readFile v else v;
   };
 
-  # Authorized-keys form; comment and line end are dropped.
+  # The form of authorized_keys, without comment and line end.
   sshKey = scalar {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
     example = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPv5gaM16+VlLEmM75ydLIatQFRkLjebQdcWf3wPl+JO";
-    invalid = wrong.string; # none is written by a host that joins
+    invalid = wrong.string; # a host that joins has none
     ok =
       v:
       isString v && stringLength v < 4096 && isEd25519 v
@@ -198,7 +198,7 @@ let
       v:
       matches "[^:[:space:]]+:[A-Za-z0-9+/]{42}[AEIMQUYcgkosw048]=[[:space:]]*" v
       && !isSmallOrder (head (match "[^:]+:([^[:space:]]+).*" v));
-    # Part of a secret key looks like a wrong public one.
+    # A wrong public key may be part of a secret key, so it is not shown.
     hidden = true;
     to = v: head (match "([^[:space:]]+).*" v);
   };

@@ -1,5 +1,4 @@
-# The formats of URLs in the language. The predicates are true of nothing that a Go program would
-# refuse.
+# The formats of URLs. A value that satisfies a predicate is also accepted by the programs in Go.
 let
   inherit (builtins)
     elemAt
@@ -11,7 +10,8 @@ let
   inherit (import ../types) matches scalar;
   inherit (import ./addresses.nix) isV6;
 
-  # What net/url and Dex read: the parts of an http or https URL, null where it is none.
+  # The part of an http or https URL after the host, as net/url and Dex parse it; null for other
+  # texts.
   #   "https://wiki.example.org:8443/cb?a=b" → "/cb?a=b"
   # afterHost :: Any -> String | null
   afterHost =
@@ -30,7 +30,7 @@ let
       rest;
   matchURL = match "https?://([A-Za-z0-9._-]+|\\[([0-9A-Fa-f:]+)])(:([1-9][0-9]{0,4}))?([/?]([A-Za-z0-9._~:/?@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})*)?";
 
-  # RFC 6749, section 3.1.2: compared letter by letter, without a fragment.
+  # RFC 6749, section 3.1.2: compared exactly, without a fragment.
   url = scalar {
     want = "an http or https URL of one host, at most 1000 characters (RFC 3986), without fragment";
     hint = "write for example \"https://wiki.example.org\"";
@@ -53,7 +53,7 @@ let
       ok = v: matches "https://.*" v && afterHost v != null;
     };
 
-  # OpenID Connect Discovery 1.0, section 3; the provider serves its pages at the root.
+  # OpenID Connect Discovery 1.0, section 3. The provider serves its pages at the root.
   issuer = scalar {
     want = "an http or https URL of one host and nothing after it";
     hint = "write for example \"https://auth.example.org\"";

@@ -1,4 +1,4 @@
-# What types of sets of attributes share. Values that throw are faults among the others.
+# Shared by types of sets of attributes. Values that throw are reported with the other faults.
 let
   inherit (builtins)
     attrNames
@@ -11,7 +11,7 @@ let
   inherit (import ./scalar.nix) bad;
   inherit (import ../../lib/fault.nix) fault;
 
-  # Nix does not say what it throws.
+  # Nix does not reveal the message of a throw.
   throws = place: [
     (fault {
       id = "FL002";
@@ -23,7 +23,7 @@ let
   ];
 in
 rec {
-  # All faults of several parts. Only where one throws is each tried alone.
+  # The faults of several parts. If one throws, each is tried alone.
   # together :: (a -> [Fault]) -> (a -> String) -> [a] -> [Fault]
   together =
     faults: at: parts:
@@ -59,7 +59,7 @@ rec {
         inherit hint;
       } (if place == "" then "mkCluster" else place) v;
 
-  # v cleaned, whatever it throws.
+  # v cleaned, even if it throws.
   # cleaned :: Type -> Any -> Any
   cleaned =
     type:

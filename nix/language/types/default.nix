@@ -1,13 +1,13 @@
 # Types of the topology language. A type is { about; zero; invalid; faults; clean; }, some with more:
-#   about            what it is, as data: language/reference.nix and modules/topology.nix read it
+#   about            the description as data, for language/reference.nix and modules/topology.nix
 #   zero             stands for a value that was not written
-#   invalid          stands for one that was written wrongly: other checks skip it
-#   faults place v   what is wrong with v, as a list of faults
-#   clean v          v with every invalid part replaced
-#   valid v          is that v itself? Not every type has it
-#   named name v     of records: clean v, with its name
-# Whatever a person wrote, what `clean` returns is safe to compute with. So one run
-# finds faults of shape and of meaning together and none of them is a stack trace.
+#   invalid          stands for a wrong value: other checks skip it
+#   faults place v   the faults of v, as a list
+#   clean v          v with every wrong part replaced
+#   valid v          whether v itself is valid; not every type has it
+#   named name v     for records: clean v with its name
+# The result of `clean` is safe to compute with, whatever was written. So one run finds faults of
+# shape and of meaning together, without stack traces.
 let
   inherit (builtins)
     all
@@ -70,7 +70,7 @@ in
     ;
   inherit isFile listOf matches;
 
-  # Fields of records.
+  # A field of a record.
   of = doc: type: { inherit doc type; };
   default = doc: value: type: {
     inherit doc type;
@@ -81,7 +81,7 @@ in
     required = true;
   };
 
-  # A record, or a value that stands for one with that attribute alone.
+  # A record, or a value that stands for a record with one attribute.
   # instead :: String -> Type -> Type -> Type
   instead =
     attribute: short: record:
@@ -101,7 +101,7 @@ in
       named = name: v: record.named name (whole v);
     };
 
-  # A list of at most so many.
+  # A list with a maximum length.
   # atMost :: Int -> Type -> Type
   atMost =
     most: type:
@@ -121,7 +121,7 @@ in
           list.faults place v;
     };
 
-  # A list of them; one needs no brackets.
+  # A list; one element needs no brackets.
   # oneOrMore :: Type -> Type
   oneOrMore =
     type:

@@ -1,5 +1,4 @@
-# What must not be in a topology, nor in what is said of it: private keys and passwords,
-# written there or in a file that it names.
+# Finds private keys and passwords in a topology, written there or in a file that it names.
 let
   inherit (builtins)
     concatLists
@@ -17,7 +16,7 @@ let
   inherit (import ../../lib/fault.nix) fault;
   inherit (import ../../lib/text.nix) harmless password secret;
 
-  # A private key or a password directly in v, a string, a file, or a list of them.
+  # A private key or a password in v itself: a string, a file, or a list of them.
   # leaks :: String -> Any -> [Fault]
   leaks =
     place: v:
@@ -35,7 +34,7 @@ let
       ];
       text = if isFile v then readFile v else v;
     in
-    # Nearly everything.
+    # The quick check for nearly all values.
     if isString v && harmless v then
       [ ]
     else if isList v then
@@ -51,7 +50,7 @@ let
     else
       [ ];
 
-  # What lies directly in the store is the flake itself, whose neighbours Nix does not show.
+  # A path directly in the store is the flake itself, and Nix cannot list its parent.
   # isFile :: Any -> Bool
   isFile =
     v:

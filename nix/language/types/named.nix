@@ -1,4 +1,4 @@
-# The type of sets of things with names of their own.
+# The type of sets of named things.
 let
   inherit (builtins)
     elem
@@ -13,8 +13,8 @@ let
   inherit (import ../../lib/fault.nix) fault;
 in
 {
-  # Names that become parts of IDs; longer ones than max would break the names made from
-  # them. `entry` finds the faults of one of them, in the set at `place`.
+  # Names become parts of IDs; `max` keeps the names made from them valid. `entry` finds the faults
+  # of one entry, in the set at `place`.
   named =
     {
       what,
@@ -71,7 +71,7 @@ in
       invalid = { };
       entry = place: n: v: together (_: check n (join place n) v) (join place) [ n ];
       faults = attrs "a set of ${what}s" "write { name = { … }; }" check;
-      # A record has its name.
+      # Adds its name to a record.
       clean =
         v:
         if !isAttrs v then

@@ -20,7 +20,7 @@ rec {
   # matches :: String -> Any -> Bool
   matches = re: v: isString v && stringLength v < 4096 && match re v != null;
 
-  # That a value is not what its type wants.
+  # The fault of a value of the wrong form.
   # bad :: { want, hint, … } -> String -> Any -> [Fault]
   bad =
     {
@@ -46,8 +46,9 @@ rec {
         })
       ];
 
-  # A type from what is right, `ok`, and what `clean` makes of that, `to`. `json` is its JSON
-  # Schema, of strings unless written, null where JSON cannot have it; `example` a value.
+  # A type from a predicate `ok` and a function `to`, which `clean` applies to valid values. `json`
+  # is its JSON Schema, by default that of strings, or null if JSON cannot express the value;
+  # `example` is a value.
   # scalar :: { want, hint, ok, … } -> Type
   scalar =
     {
@@ -84,7 +85,7 @@ rec {
         }
     );
 
-  # One of some strings; the first stands for none.
+  # One of some strings; the first is the zero value.
   # enum :: [String] -> Type
   enum =
     choices:
@@ -101,7 +102,7 @@ rec {
       };
     };
 
-  # A whole number from low to high.
+  # A whole number between low and high.
   # between :: Int -> Int -> String -> Type
   between =
     low: high: what:

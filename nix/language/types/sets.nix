@@ -17,7 +17,7 @@ let
   inherit (import ./leaks.nix) leaks;
 in
 {
-  # Free names, any number of them.
+  # A set with any names.
   # attrsOf :: Type -> Type
   attrsOf = type: {
     about = {
@@ -32,8 +32,8 @@ in
     clean = v: if isAttrs v then mapAttrs (_: cleaned type) v else { };
   };
 
-  # A record that has sets beside its attributes, `others`, of names that people choose. The reference
-  # calls one of them `called`. What is no set is none of them.
+  # A record with further attributes, `others`, whose names people choose and whose values are sets.
+  # The reference shows their name as `called`.
   # extended :: Type -> String -> Type -> Type
   extended =
     type: called: others:
@@ -62,7 +62,7 @@ in
   inherit (import ./named.nix) named;
 
   # fields.<name> = { doc; type; default ? type.zero; } or { doc; type; required = true; hint; }
-  # Where there is no default, null may be written for it.
+  # null may be written for an optional field whose default is null or "".
   # record :: String -> { name = Field; } -> Type
   record =
     what: fields:
@@ -88,14 +88,14 @@ in
         else
           cleaned type
       ) types;
-      # With more attributes that are known already.
+      # The fields with further ones that are already known.
       known =
         more: v:
         if isAttrs v then
           absent // (mapAttrs (n: cleaners.${n}) (intersectAttrs cleaners v) // more)
         else
           invalid // more;
-      # What stands for the attributes that a set does not have.
+      # The values of attributes that a set does not contain.
       absent = mapAttrs (_: f: if f ? required then f.type.invalid else f.default or f.type.zero) fields;
       invalid = mapAttrs (_: f: f.type.invalid) fields;
       nullable = toSet (

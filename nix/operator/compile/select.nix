@@ -1,8 +1,7 @@
-# What Go requests of the flake output `florete`, in one evaluation: the topology, and
-# the documents of some hosts, of all when none is named. With some hosts named,
-# only the faults that block them are returned. Faults withhold the
-# rest, warnings do not. With `bin`, the directory of the commands, the units of one. To
-# validate, without a name, each of several is chosen in turn.
+# The evaluation of the flake output `florete` for Go: the topology, and the documents of some
+# hosts, or of all if none is named. With named hosts, only faults that block them are returned.
+# Errors withhold the documents, warnings do not. With `bin`, the directory of the commands, it also
+# returns the units of one host. To validate without a name, each of several clusters is evaluated.
 {
   cluster,
   validate ? false,
@@ -29,7 +28,7 @@ let
   several = cluster == "" && length names > 1;
   when = condition: set: if condition then set else { };
   filterAttrs = ok: set: removeAttrs set (filter (n: !ok set.${n}) (attrNames set));
-  # What a host has of a service; its units are in the manifest.
+  # A service as a host runs it. Its units are in the manifest.
   run = s: {
     inherit (s) protocol user;
     upstream =
@@ -37,9 +36,9 @@ let
     ports = mapAttrs (_: p: { inherit (p) upstream protocols; }) s.ports or { };
     units = [ ];
   };
-  # What mkCluster returned, and not what somebody wrote instead.
+  # Reports whether a value is a result of mkCluster.
   isCluster = v: isAttrs v && v ? faults && v ? documents && v ? topology;
-  # What is said of one of them.
+  # The answer for one cluster.
   answer =
     chosen:
     let
@@ -69,7 +68,7 @@ let
         };
       }
       // when (validate && length names > 1) {
-        # What the clusters of a flake must agree on.
+        # Values that the clusters of a flake must agree on.
         together =
           let
             t = c.topology;

@@ -1,7 +1,7 @@
 {
-  # Every host has this one: what all of them reach.
+  # Every host has this role.
   node.services = [ ];
-  # Given by hand alone.
+  # Assign this role to operators.
   operator.serviceGroups = [
     "control-plane"
     "control-plane-write"

@@ -1,5 +1,5 @@
 {
-  # Who reaches them reads at providers.config, and publishes there.
+  # The first permits reading at providers.config, the second also publishing.
   control-plane = [ ];
   control-plane-write = [ ];
 }

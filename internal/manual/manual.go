@@ -3,16 +3,18 @@
 package manual
 
 import (
+	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 	"github.com/spf13/pflag"
-
-	"github.com/florete/florete/internal/release"
 )
 
 // Markdown returns the page of a program, whose commands are in the groups of its help. Intro is
@@ -218,8 +220,8 @@ func Command() *cobra.Command {
 }
 
 // Write writes the manual pages of a program into a directory that exists, one for each command.
-// Their date is the current month, or that of SOURCE_DATE_EPOCH. Write changes the commands of root,
-// which must not be run afterwards.
+// They contain no date and no version, so that bundles contain the same bytes until the help changes.
+// Write changes the commands of root, which must not be run afterwards.
 func Write(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	for _, c := range root.Commands() {
@@ -227,13 +229,26 @@ func Write(root *cobra.Command, dir string) error {
 			root.RemoveCommand(c)
 		}
 	}
-	var prepare func(*cobra.Command)
-	prepare = func(c *cobra.Command) {
-		c.Long = text(description(c))
-		for _, sub := range c.Commands() {
-			prepare(sub)
+	return write(root, dir)
+}
+
+func write(c *cobra.Command, dir string) error {
+	c.Long = text(description(c))
+	var page bytes.Buffer
+	if err := doc.GenMan(c, &doc.GenManHeader{Section: "1", Date: &time.Time{}, Source: "Florete", Manual: "Florete"}, &page); err != nil {
+		return err
+	}
+	undated := bytes.Replace(page.Bytes(), []byte(`"`+time.Time{}.Format("Jan 2006")+`"`), []byte(`""`), 1)
+	if err := os.WriteFile(filepath.Join(dir, anchor(c)+".1"), undated, 0o644); err != nil {
+		return err
+	}
+	for _, sub := range c.Commands() {
+		if !sub.IsAvailableCommand() {
+			continue
+		}
+		if err := write(sub, dir); err != nil {
+			return err
 		}
 	}
-	prepare(root)
-	return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "Florete " + release.Version(), Manual: "Florete"}, dir)
+	return nil
 }

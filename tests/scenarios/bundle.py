@@ -53,6 +53,7 @@ with subtest("it installs: the host enrols, and programs just connect"):
     runs("base")
     assert ursula.succeed("cat /etc/hosts").startswith(hosts + "\n#"), ursula.succeed("cat /etc/hosts")
     ursula.succeed("grep rmem_max /etc/sysctl.d/60-florete.conf")
+    assert "Check whether this account reaches" in ursula.succeed("cat /usr/local/share/man/man1/flor-ping.1")
     first, certificate = ursula.succeed("readlink /usr/local/lib/florete/current"), serial(ursula, "cert-node")
 
 with subtest("again it finds nothing to do, and restarts nothing"):
@@ -126,6 +127,7 @@ with subtest("the package installs, upgrades and goes back likewise"):
         ursula.succeed(f"dpkg --install {BUNDLES}/{revision}.deb")
         works()
         runs(revision)
+    ursula.succeed("test -e /usr/share/man/man1/flor-ping.1")
     certificate = serial(ursula, "cert-node")
 
 with subtest("the package is whole where a unit does not start"):

@@ -16,5 +16,5 @@ the last group are units of systemd, which you do not run yourself. On a host of
 flor_NAME is the program of the instance NAME.
 
 The same text is in `+"`flor COMMAND --help`"+` and in the manual pages, such as
-flor-ping(1). The Nix package installs these; elsewhere, `+"`flor man DIR`"+` writes them to a directory.`)
+flor-ping(1). The Nix package and bundles install these.`)
 }

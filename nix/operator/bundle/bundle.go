@@ -3,6 +3,7 @@
 //
 //	install.sh            installs, upgrades, rolls back and removes
 //	bin/flor              static; with flor-provider on provider hosts
+//	man/flor-ping.1 …     manual pages of these programs
 //	documents/…           as written by florctl compile
 //	units/florete-*       as written by florctl units
 //	florete.sysusers      accounts, for systemd-sysusers
@@ -17,7 +18,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"debug/elf"
-	_ "embed"
+	"embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -139,6 +140,28 @@ type file struct {
 //go:embed install.sh
 var installer string
 
+// The manual pages, in one directory for each program. The tests of the programs' help write them.
+//
+//go:embed man
+var manuals embed.FS
+
+// pages returns the manual pages of a program, under the name that operators call it by.
+func (b Bundle) pages(program, dir string) (all []file) {
+	entries, err := manuals.ReadDir(path.Join("man", program))
+	if err != nil {
+		panic(err) // embedded
+	}
+	for _, e := range entries {
+		data, err := manuals.ReadFile(path.Join("man", program, e.Name()))
+		if err != nil {
+			panic(err)
+		}
+		name := b.Units.Instance.Program(program) + strings.TrimPrefix(e.Name(), program)
+		all = append(all, file{path: path.Join(dir, name), data: data, mode: 0o644})
+	}
+	return all
+}
+
 // envelope returns the envelope of the manifest.
 func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 
@@ -160,17 +183,18 @@ func (b Bundle) name() string { return b.Units.Instance.String() }
 
 // files returns all files except the version.
 func (b Bundle) files() []file {
-	return sorted(append(b.place("bin", "documents", "units"),
+	return sorted(append(b.place("bin", "man", "documents", "units"),
 		file{path: "install.sh", data: []byte(strings.ReplaceAll(installer, "@NAME@", b.name())), mode: 0o755},
 		file{path: b.name() + ".sysctl", data: []byte(b.Units.Sysctl), mode: 0o644},
 		file{path: b.name() + ".sysusers", data: []byte(b.Units.Sysusers), mode: 0o644},
 	))
 }
 
-// place returns the programs, documents and units as files in these directories.
-func (b Bundle) place(bin, documents, units string) (all []file) {
+// place returns the programs, manual pages, documents and units as files in these directories.
+func (b Bundle) place(bin, man, documents, units string) (all []file) {
 	for name, data := range b.Programs.files {
 		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})
+		all = append(all, b.pages(name, man)...)
 	}
 	for _, d := range b.Documents {
 		for name, data := range d.Files() {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -148,7 +149,7 @@ func TestTar(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var names []string
+	var names, manual []string
 	for r := tar.NewReader(zip); ; {
 		h, err := r.Next()
 		if err == io.EOF {
@@ -160,12 +161,20 @@ func TestTar(t *testing.T) {
 		if h.Uid != 0 || !h.ModTime.Equal(b.time()) {
 			t.Errorf("%s: uid %d, time %s", h.Name, h.Uid, h.ModTime)
 		}
-		names = append(names, fmt.Sprintf("%04o %s", h.Mode, h.Name))
+		if name := fmt.Sprintf("%04o %s", h.Mode, h.Name); strings.HasPrefix(name, "0644 florete-ursula/man/") {
+			manual = append(manual, path.Base(h.Name))
+		} else {
+			names = append(names, name)
+		}
+	}
+	// The names of pages of flor-provider, which ursula does not run, begin with flor too.
+	if !slices.Contains(manual, "flor-ping.1") || slices.Contains(manual, "flor-provider.1") {
+		t.Errorf("manual pages %q", manual)
 	}
 	want := []string{
 		"0755 florete-ursula/", "0755 florete-ursula/bin/", "0755 florete-ursula/bin/flor",
 		"0755 florete-ursula/documents/", "0644 florete-ursula/documents/manifest.envelope.json", "0644 florete-ursula/documents/manifest.json",
-		"0644 florete-ursula/florete.sysctl", "0644 florete-ursula/florete.sysusers", "0755 florete-ursula/install.sh",
+		"0644 florete-ursula/florete.sysctl", "0644 florete-ursula/florete.sysusers", "0755 florete-ursula/install.sh", "0755 florete-ursula/man/",
 		"0755 florete-ursula/units/", "0644 florete-ursula/units/florete-activate.service", "0644 florete-ursula/units/florete-need-one.path",
 		"0644 florete-ursula/units/florete-need-one.target", "0644 florete-ursula/version",
 	}

@@ -37,7 +37,7 @@ func (b Bundle) WriteDeb(w io.Writer) error {
 	}
 	m := b.Documents[0].Manifest()
 	name, bin, documents := b.name(), BinDeb(b.Units.Instance), path.Join("/usr/share", b.name(), "documents")
-	data := append(b.place(bin[1:], documents[1:], "usr/lib/systemd/system"),
+	data := append(b.place(bin[1:], "usr/share/man/man1", documents[1:], "usr/lib/systemd/system"),
 		file{path: "etc/" + name + "/documents", target: documents},
 		file{path: "usr/lib/sysctl.d/60-" + name + ".conf", data: []byte(b.Units.Sysctl), mode: 0o644},
 		file{path: "usr/lib/sysusers.d/" + name + ".conf", data: []byte(b.Units.Sysusers), mode: 0o644},

@@ -53,7 +53,7 @@ Description: host drhorrible of cluster demo
 		t.Errorf("version %s, want %s", got, want)
 	}
 	for _, want := range []string{
-		"./usr/bin/flor-provider\n", "./etc/florete/documents -> /usr/share/florete/documents\n", "./usr/share/florete/documents/policy.json\n",
+		"./usr/bin/flor-provider\n", "./usr/share/man/man1/flor-ping.1\n", "./usr/share/man/man1/flor-provider-audit.1\n", "./etc/florete/documents -> /usr/share/florete/documents\n", "./usr/share/florete/documents/policy.json\n",
 		"./usr/lib/systemd/system/florete-activate.service\n", "./usr/lib/sysusers.d/florete.conf\n", "./usr/lib/sysctl.d/60-florete.conf\n",
 	} {
 		if list := dpkgDeb(t, "--contents", deb); !strings.Contains(list, want) {
@@ -94,7 +94,7 @@ func TestDebOfInstance(t *testing.T) {
 		t.Errorf("package %s", got)
 	}
 	list := dpkgDeb(t, "--contents", other)
-	for _, want := range []string{"./usr/lib/florete_blue/bin/flor\n", "./usr/bin/flor_blue -> /usr/lib/florete_blue/bin/flor\n", "./usr/lib/systemd/system/florete_blue-activate.service\n"} {
+	for _, want := range []string{"./usr/lib/florete_blue/bin/flor\n", "./usr/bin/flor_blue -> /usr/lib/florete_blue/bin/flor\n", "./usr/share/man/man1/flor_blue-ping.1\n", "./usr/lib/systemd/system/florete_blue-activate.service\n"} {
 		if !strings.Contains(list, want) {
 			t.Errorf("no %q in\n%s", want, list)
 		}

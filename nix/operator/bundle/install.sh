@@ -87,6 +87,29 @@ gone() {
 	done
 }
 
+# manual makes the links of manual pages lead to the pages in $1.
+manual() {
+	going='' coming=''
+	linked=$(find "$man" -lname "$current/man/*" -printf '%f ' 2>/dev/null || :)
+	for page in $linked; do
+		[ -e "$1/$page" ] || going="$going $page"
+	done
+	for path in "$1"/flor*; do
+		case " $linked" in *" ${path##*/} "*) continue ;; esac
+		[ ! -e "$path" ] || coming="$coming $current/man/${path##*/}"
+	done
+	[ -n "$going$coming" ] || return 0
+	changing
+	act pages "$man"
+}
+pages() {
+	mkdir -p "$1"
+	# shellcheck disable=SC2086 # names of pages hold no space
+	[ -z "$going" ] || (cd "$1" && rm -f $going)
+	# shellcheck disable=SC2086
+	[ -z "$coming" ] || ln -sfn $coming "$1"
+}
+
 # purged removes a directory; where it is a mount point, what is in it.
 purged() {
 	[ -e "$1" ] || [ -L "$1" ] || return 0
@@ -141,12 +164,13 @@ switch() {
 	put "$new/$name.sysctl" "$root/etc/sysctl.d/60-$name.conf"
 	for program in flor flor-provider; do
 		if [ -e "$new/bin/$program" ]; then
-			link "/usr/local/lib/$name/current/bin/$program" "$root/usr/local/bin/$program$suffix"
+			link "$current/bin/$program" "$root/usr/local/bin/$program$suffix"
 		else
 			gone "$root/usr/local/bin/$program$suffix"
 		fi
 	done
-	link "/usr/local/lib/$name/current/install.sh" "$root/usr/local/sbin/$name-install"
+	manual "$new/man"
+	link "$current/install.sh" "$root/usr/local/sbin/$name-install"
 	link "$2/documents" "$base/documents"
 	link "/usr/local/lib/$name/documents" "$root/etc/$name/documents"
 	link "$version" "$base/current"
@@ -261,6 +285,7 @@ remove() {
 		act "$base/current/bin/flor" ${suffix:+--instance="${suffix#_}"} hosts-file --remove
 	fi
 	forget /nonexistent
+	manual /nonexistent
 	# The version before first: without documents, another cluster may take this name.
 	gone "$base/previous" "$root/usr/local/bin/flor$suffix" "$root/usr/local/bin/flor-provider$suffix" "$root/usr/local/sbin/$name-install" \
 		"$root/etc/$name/documents" "$root/etc/sysusers.d/$name.conf" "$root/etc/sysctl.d/60-$name.conf" "$base"
@@ -301,6 +326,8 @@ main() {
 	base=$root/usr/local/lib/$name
 	suffix=${name#florete}
 	units=$root/etc/systemd/system
+	man=$root/usr/local/share/man/man1
+	current=/usr/local/lib/$name/current
 	alone
 	"$do"
 }

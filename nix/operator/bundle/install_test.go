@@ -196,6 +196,12 @@ func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 	name, bundle := of.String(), instances[of]
 	one, v1 := unpack(t, bundle(t, "one"))
 	two, v2 := unpack(t, bundle(t, "two"))
+	// The second version has no such page. The other page was never part of a bundle.
+	ping := of.Program("flor") + "-ping.1"
+	if err := os.Remove(filepath.Join(filepath.Dir(two), "man", ping)); err != nil {
+		t.Fatal(err)
+	}
+	m.write("usr/local/share/man/man1/florctl.1", "mine")
 	empty := m.tree()
 	m.want("+ point "+v1, one, "--dry-run")
 	if m.tree() != empty || m.told() != "" {
@@ -206,6 +212,9 @@ func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 	first := m.tree()
 	for _, want := range []string{
 		"/usr/local/bin/" + of.Program("flor") + " -> /usr/local/lib/" + name + "/current/bin/flor\n",
+		"/usr/local/share/man/man1/" + ping + " -> /usr/local/lib/" + name + "/current/man/" + ping + "\n",
+		"/usr/local/share/man/man1/" + of.Program("flor-provider") + ".1 -> /usr/local/lib/" + name + "/current/man/" + of.Program("flor-provider") + ".1\n",
+		"/" + v1 + "/man/" + ping + " -rw-r--r-- ",
 		"/usr/local/lib/" + name + "/current -> " + v1 + "\n",
 		"/etc/" + name + "/documents -> /usr/local/lib/" + name + "/documents\n",
 		"/usr/local/lib/" + name + "/documents -> " + v1 + "/documents\n",
@@ -228,14 +237,14 @@ func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 
 	m.want(name+" "+v2+": installed", two)
 	second := m.tree()
-	if strings.Contains(second, "system/"+name+"-need-one.path") || !strings.Contains(second, "/previous -> "+v1+"\n") {
+	if strings.Contains(second, "system/"+name+"-need-one.path") || strings.Contains(second, "man1/"+ping) || !strings.Contains(second, "/previous -> "+v1+"\n") {
 		t.Errorf("after the upgrade\n%s", second)
 	}
 	if !strings.Contains(m.told(), "disable "+name+"-need-one.path "+name+"-need-one.target\n") {
 		t.Errorf("told systemd\n%s", m.told())
 	}
 	m.want(name+" "+v1+": installed", m.installed(of), "--rollback")
-	if !strings.Contains(m.tree(), "/current -> "+v1+"\n") || !strings.Contains(m.tree(), "system/"+name+"-need-one.path") {
+	if !strings.Contains(m.tree(), "/current -> "+v1+"\n") || !strings.Contains(m.tree(), "system/"+name+"-need-one.path") || !strings.Contains(m.tree(), "man1/"+ping) {
 		t.Errorf("after going back\n%s", m.tree())
 	}
 	if !strings.Contains(m.tree(), "/documents -> "+v2+"/documents\n") || !strings.Contains(m.tree(), "/previous -> "+v2+"\n") {

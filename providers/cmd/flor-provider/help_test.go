@@ -16,5 +16,5 @@ command of [florctl](florctl.md), which you run on your own machine. On a host o
 flor-provider_NAME is the program of the instance NAME.
 
 The same text is in `+"`flor-provider COMMAND --help`"+` and in the manual pages, such as
-flor-provider-audit(1). The Nix package installs these; elsewhere, `+"`flor-provider man DIR`"+` writes them to a directory.`)
+flor-provider-audit(1). The Nix package and bundles install these.`)
 }

@@ -4,6 +4,7 @@ package commands
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
@@ -20,7 +21,7 @@ import (
 	"github.com/florete/florete/tests/docs/pages"
 )
 
-var update = flag.Bool("update", false, "rewrite the page of the commands in docs/reference")
+var update = flag.Bool("update", false, "rewrite the page of the commands in docs/reference, and the manual pages of bundles")
 
 // Test tests a program. Intro is the text below the title of its page.
 func Test(t *testing.T, root func() *cobra.Command, intro string) {
@@ -62,7 +63,8 @@ func testPage(t *testing.T, root *cobra.Command, intro string) {
 	}
 }
 
-// testMan writes the manual pages, and has man render them where there is one.
+// testMan writes the manual pages, compares them with the pages that bundles contain, and renders
+// them if groff is installed.
 func testMan(t *testing.T, root *cobra.Command) {
 	dir := t.TempDir()
 	name := root.Name()
@@ -86,6 +88,9 @@ func testMan(t *testing.T, root *cobra.Command) {
 	if err != nil || len(files) != want {
 		t.Errorf("%d manual pages, want %d: %v", len(files), want, err)
 	}
+	if bundled := filepath.Join(pages.Root(t), "nix/operator/bundle/man", name); exists(bundled) {
+		testBundled(t, dir, bundled)
+	}
 	groff, err := exec.LookPath("groff")
 	if err != nil {
 		return
@@ -94,6 +99,25 @@ func testMan(t *testing.T, root *cobra.Command) {
 	if err != nil || bytes.Contains(out, []byte("warning:")) || !bytes.Contains(out, []byte("SYNOPSIS")) {
 		warnings := regexp.MustCompile(`(?m)^.*warning:.*`).FindAll(out, 9)
 		t.Errorf("groff: %v: %s\n%.500s", err, warnings, out)
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// testBundled compares the manual pages in dir with the checked-in pages of bundles, which are built
+// for all architectures and so cannot run the program.
+func testBundled(t *testing.T, dir, bundled string) {
+	if *update {
+		if err := errors.Join(os.RemoveAll(bundled), os.CopyFS(bundled, os.DirFS(dir))); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if out, err := exec.Command("diff", "-r", bundled, dir).CombinedOutput(); err != nil {
+		t.Errorf("%s: the manual pages are not what the help of the commands gives (%v): go test -run TestCommands -update in this directory\n%.500s", bundled, err, out)
 	}
 }
 

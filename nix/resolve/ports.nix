@@ -1,8 +1,8 @@
 # The ports of a service: its only one, or each of several over each of its protocols.
 #
-#   key       suffix of the ID in the key of an instance: " metrics", " dns udp"; "" for an only
-# port.
-#             A space sorts before all characters of names, so keys sort as entries do
+#   key       suffix of the ID in the key of an instance: " metrics", " dns udp"; "" if the
+#             service has one port. A space sorts before all characters of names, so keys
+#             sort as entries do
 #   name      of the port, "" for an only port
 #   number    that callers use
 #   upstream  where the service listens

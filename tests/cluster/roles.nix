@@ -1,4 +1,4 @@
-# Every host has the role `node` without saying so.
+# Every host has the role `node`.
 {
   node.services = [
     "metrics"

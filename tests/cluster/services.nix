@@ -1,6 +1,6 @@
 facts: {
-  # The pages of the OIDC issuer, see providers.nix: 5556 is where the provider serves them
-  # unless its settings say otherwise.
+  # The pages of the OIDC issuer, see providers.nix. The provider serves them at port 5556 by
+  # default.
   auth = {
     host = "drhorrible";
     port = 5556;
@@ -25,7 +25,7 @@ facts: {
     };
   };
 
-  # Tells the time (RFC 868), over UDP.
+  # The time (RFC 868), over UDP.
   time = {
     host = "ursula";
     port = 4656;
@@ -35,7 +35,7 @@ facts: {
   wiki = {
     host = "ursula";
     port = 4655;
-    # A secret: the topology names it, the provider has it.
+    # A secret: only its name is in the topology, and the provider has its content.
     files.smtp-password = {
       ref = "wiki/smtp-password";
       restart = "wiki.service";

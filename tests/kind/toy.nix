@@ -1,4 +1,4 @@
-# A kind of need that a test adds: a greeting for each service that wants one.
+# A kind of need that a test adds: a greeting for each service that sets `greet`.
 let
   inherit (builtins) attrValues filter map;
   inherit (import ../language/types) default of;

@@ -1,10 +1,10 @@
-# NixOS VM tests of the scenarios: { vm-first-boot, vm-renewal, … }.
-# florete is the flake, pkgs nixpkgs of one system.
+# NixOS VM tests of the scenarios: { vm-first-boot, vm-renewal, … }. florete is the flake, pkgs
+# nixpkgs for one system.
 { florete, pkgs }:
 let
   inherit (pkgs) lib;
   scenarios = ../scenarios;
-  # They run in units too, whose PATH has no python3.
+  # The programs also run in units, whose PATH has no python3.
   programs = pkgs.runCommand "florete-scenario-programs" { nativeBuildInputs = [ pkgs.python3 ]; } ''
     cp -r ${scenarios}/programs $out
     chmod -R u+w $out && patchShebangs --build $out
@@ -44,13 +44,13 @@ let
         (scenarios + "/common.py")
         (scenarios + "/${script}")
       ];
-      # The scripts are typed where they run, not by what one of them leaves unused.
+      # Type checks and lints fail for unused parts of the common script.
       skipTypeCheck = true;
       skipLint = true;
     };
 
-  # Names need no nixpkgs, so that the flake's other checks do not either.
-  # Bundles, and what an operator types where they are, are for any Linux but NixOS.
+  # The names are found without nixpkgs, so the flake's other checks do not need it. Scenarios of
+  # bundles and of operators' commands are for other systems than NixOS.
   scripts = builtins.filter (
     f:
     builtins.match ".*\\.py" f != null

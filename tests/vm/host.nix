@@ -1,5 +1,5 @@
-# A host of the scenarios: the product's module, and what a script finds on it. named are
-# the revisions that the script names: the host begins with the first that it is part of.
+# A host of the scenarios: the product's module, and the programs of the scripts. named contains the
+# revisions in a script. The host begins with the first one that contains it.
 {
   florete,
   revisions,
@@ -55,7 +55,7 @@ in
   services.florete = {
     cluster = mkDefault revisions.${first};
     host.openFirewall = true;
-    # Root's: the provider's directory belongs to an account that systemd makes up.
+    # Root owns the file: the provider's directory belongs to an account that systemd creates.
     provider = mkIf (name == "drhorrible") { usersFile = "/var/lib/users.hujson"; };
     needs = mkIf (name == "ursula") { outline.oidc.units = [ "outline.service" ]; };
   };
@@ -90,7 +90,7 @@ in
     pkgs.iproute2
     pkgs.nftables
   ];
-  # What a wrong clock is set by.
+  # Corrects a wrong clock.
   services.timesyncd = {
     enable = name == "ursula";
     servers = [ facts.addresses.drhorrible ];

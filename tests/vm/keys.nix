@@ -1,9 +1,9 @@
-# What an operator makes once, for tests alone, and what he publishes of it:
-#   facts.json         what the topology has of it
+# The keys and files of an operator, for tests only:
+#   facts.json         input of the topology
 #   operator/          root CA, the next one in next/, key that signs documents
-#   ssh/<host>{,.pub}  SSH host keys, and one more, next
+#   ssh/<host>{,.pub}  SSH host keys, and a further one, next
 #   published/         signed documents of each revision
-# florete is the flake's source, program our commands.
+# florete is the source of the flake, program the commands.
 {
   runCommand,
   florete,

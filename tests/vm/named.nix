@@ -1,5 +1,5 @@
-# revisions → text of a script → those that it names, as "NAME", in the order in which
-# it first names them.
+# revisions → text of a script → the revisions that it names, as "NAME", in the order of their first
+# mention.
 revisions: text:
 let
   inherit (builtins)
@@ -9,7 +9,7 @@ let
     isString
     split
     ;
-  # Of what stands between quotes, whichever end of a string these are.
+  # The texts between quotes. Both sides of a quote are searched.
   words = filter (w: isString w && elem w revisions) (split "\"" text);
 in
 foldl' (seen: w: if elem w seen then seen else seen ++ [ w ]) [ ] words

@@ -1,9 +1,9 @@
-# Three hosts: `p` provides, services run on `b`, people are at `c`. Alice may reach
-# `echo`, `wiki`, `deaf`, which does not read, `down`, which is not there, and `requests` and
-# `bytes`, which learn who calls, carol `echo`, bob nothing but the issuer; nobody may reach
-# `secret`. The guest of a foreign trust domain, blue.example, may reach `echo`. Dora operates the config
-# provider, erin reads there. `d`, `e`, `f` and `h` come in by a join token,
-# `g` by an identity file.
+# Three hosts: `p` provides, services run on `b`, and people work on `c`. Alice may reach `echo`,
+# `wiki`, `deaf`, which does not read, `down`, which does not run, and `requests` and `bytes`, which
+# learn their callers. Carol may reach `echo`, and bob only the issuer; nobody may reach `secret`.
+# The guest from the foreign trust domain blue.example may reach `echo`. Dora operates the config
+# provider, and erin reads there. `d`, `e`, `f` and `h` join with a token, and `g` with an identity
+# file.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =

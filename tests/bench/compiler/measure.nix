@@ -1,4 +1,4 @@
-# What is measured, as functions; each returns something small that took all the work.
+# The measured functions. Each returns something small that needed all the work.
 let
   inherit (builtins)
     attrNames
@@ -23,12 +23,12 @@ in
   # Every document of every host, after every check.
   full = hosts: size (cluster { inherit hosts; }).compiled;
 
-  # The checks alone.
+  # Only the checks.
   validate = hosts: length (cluster { inherit hosts; }).faults;
 
-  # The host in the middle, where each of the others has `elsewhere` services, and what of
-  # the topology nobody can leave unread who wants to know what runs there and who may
-  # reach it: where services run, who holds roles, and what these name.
+  # The host in the middle, while each of the others has `elsewhere` services, and everything in the
+  # topology that decides what runs on the host and who may reach it: where services run, who holds
+  # roles, and what the roles name.
   one =
     hosts: elsewhere:
     size { one = (cluster { inherit hosts elsewhere; }).documents."host-${toString (hosts / 2)}"; };
@@ -50,14 +50,14 @@ in
       (attrValues t.roles)
     ] 0;
 
-  # The values of all documents, for the baseline, and what builtins alone take to
-  # serialize them; reading them in is part of it, for values come from somewhere.
+  # The values of all documents as a baseline, and the time that builtins need to serialize them,
+  # including the time to read the values.
   values =
     hosts: mapAttrs (_: mapAttrs (_: d: fromJSON d.body)) (cluster { inherit hosts; }).compiled;
   baseline = file: sum (sum (d: stringLength (toJSON d))) (fromJSON (readFile file));
   read = file: length (attrValues (fromJSON (readFile file)));
 
-  # The module system of nixpkgs doing the types of hosts and services and nothing else.
+  # The module system of nixpkgs, which only checks the types of hosts and services.
   modules =
     lib: hosts:
     let

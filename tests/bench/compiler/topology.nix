@@ -1,7 +1,7 @@
-# A cluster of `hosts` hosts with `services` services each, 100 users and 20 roles. Every
-# service is reached through some role, so that access grows as the cluster does:
-# a sixteenth of all services for each user, one service for each node. `elsewhere` is how
-# many services hosts have but for the one in the middle.
+# A cluster of `hosts` hosts with `services` services each, 100 users and 20 roles. Every service is
+# reached through some role, so that access grows with the cluster: a sixteenth of all services for
+# each user, one service for each node. Every host but the one in the middle has `elsewhere`
+# services instead, if given.
 {
   hosts,
   services ? 5,
@@ -24,7 +24,7 @@ let
   host = i: "host-${toString i}";
   team = i: "team-${toString (mod i 16)}";
   name = i: k: "service-${toString i}-${toString k}";
-  # f of each service of host i.
+  # f for each service of host i.
   each = f: i: genList (f i) (if i == hosts / 2 then services else elsewhere);
 in
 {

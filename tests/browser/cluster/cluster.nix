@@ -1,5 +1,5 @@
-# `forge` provides, and runs outline, where people sign in, the pages where they do, and the wiki,
-# which is not for strangers; `gate` takes these in. Nobody's DNS has the domain `example`.
+# `forge` provides, and runs outline, where people sign in, the pages for signing in, and the wiki,
+# which is not public. `gate` is the ingress. No DNS server knows the domain `example`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   me = [ facts.account ];
@@ -53,7 +53,7 @@ in
       host = "forge";
       port = 4655;
     };
-    # Whom nginx's workers are to the cluster.
+    # The identity under which nginx's workers act.
     proxy = {
       host = "gate";
       port = 443;

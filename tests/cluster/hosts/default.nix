@@ -1,7 +1,7 @@
-# A file for each host. All five of the example run on one machine, under one
-# account: each has an address of its own, which is all that it listens on, its local
-# listeners in a range of their own, and says that the account acts as it. On machines
-# of their own none of this is written, only the address and the key.
+# A file for each host. All five hosts of the example run on one machine, under one account.
+# Therefore each has an address of its own, on which all its programs listen, a range of its own for
+# local listeners, and a line that lets the account act as the host. On separate machines, only the
+# address and the key are written.
 facts:
 let
   on =

@@ -1,2 +1,2 @@
-# The forge: it provides for all the others.
+# The forge, which provides for all hosts.
 { on, me }: on 1 { }

@@ -1,4 +1,4 @@
-# Where the operator works.
+# The host of the operator.
 { on, me }:
 on 4 {
   roles = [ "operator" ];

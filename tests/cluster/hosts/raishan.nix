@@ -1,4 +1,4 @@
-# The beacon tells the world about the services: it takes in strangers.
+# The ingress, whose proxy publishes services at public names.
 { on, me }:
 on 2 {
   capabilities = [ "ingress" ];

@@ -1,4 +1,4 @@
-# A small sound topology: alpha provides, beta serves.
+# A small valid topology: alpha provides, beta publishes.
 { key }: {
   serial = 1;
   rev = "golden";

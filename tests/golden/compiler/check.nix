@@ -1,4 +1,4 @@
-# system → a derivation that exists only when every case gives what is expected.
+# system → a derivation that can be built only if every case has the expected result.
 system:
 let
   inherit (builtins)

@@ -1,5 +1,5 @@
-# Every case in one evaluation. A case is a directory with a topology, written as
-# a change to the sound one in base.nix, and what must come of it:
+# Every case in one evaluation. A case is a directory with a topology, written as a change to the
+# valid one in base.nix, and the expected result:
 #
 #   topology.nix    the topology
 #   expected.txt    the faults it has, as people read them, or
@@ -23,7 +23,7 @@ let
   key = name: "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA" + substring 8 42 (sri name);
   base = import ./base.nix { inherit key; };
 
-  # Warnings matter in the cases of warnings alone, and in those of what follows from a fault.
+  # Warnings are only compared in cases of warnings and of consequences of a fault.
   warns =
     case: case == "warnings" || match "follow-ups.*" case != null || (rules."FL${substring 2 3 case}" or { }).severity or "" == "warning";
   result =

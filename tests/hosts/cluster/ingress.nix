@@ -1,4 +1,4 @@
-# Mgmt01 takes in strangers for the wiki, at a name outside DNS.
+# Mgmt01 is the ingress for the wiki, at a name outside DNS.
 base: {
   hosts = base.hosts // {
     mgmt01 = base.hosts.mgmt01 // {
@@ -10,7 +10,7 @@ base: {
       visibility = "public";
       tlsName = "wiki.internal";
     };
-    # Whom nginx's workers are to the cluster.
+    # The identity under which nginx's workers act.
     proxy = {
       host = "mgmt01";
       port = 443;

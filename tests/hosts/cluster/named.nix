@@ -1,4 +1,4 @@
-# Two services that learn who calls: from headers of requests, and from a header before the
+# Two services that learn their callers: from headers of requests, and from a header before the
 # bytes of a connection, on a socket in a directory of the forwarder's group.
 base:
 let

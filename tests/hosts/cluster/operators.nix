@@ -1,4 +1,5 @@
-# Alice reads at the config provider; root of mgmt01 does not, then publishes there.
+# Alice may read at the config provider. Root of mgmt01 may not at first, and may publish there
+# later.
 base: polled: closed:
 let
   common = {
@@ -11,7 +12,7 @@ let
     ];
   };
 
-  # Every host reads at the binary cache, and root of mgmt01 fills it and publishes.
+  # Every host may read the binary cache, and root of mgmt01 fills it and publishes.
   cached = polled {
     roles = base.roles // {
       node = base.roles.node // {
@@ -45,7 +46,7 @@ in
     name = "operated";
     change = polled common;
   }
-  # The flake has no SSH host key of raishan.
+  # The SSH host key of raishan is not in the flake.
   {
     name = "joining";
     change = polled (

@@ -1,5 +1,5 @@
-# Three hosts issue certificates, serve documents, and keep the state of all providers; and the
-# same, where drhorrible had all state in files.
+# Three hosts issue certificates, serve documents, and share the state of all providers; and the
+# same cluster with the state of drhorrible's files moved into the store.
 base:
 let
   hosts = [

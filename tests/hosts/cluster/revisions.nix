@@ -1,7 +1,7 @@
-# Each revision is the cluster with one thing changed, and newer than those before: a rollout
-# has the serials beside its own.
-# facts: addresses and SSH host keys by host, nextHostKey, keys that sign documents.
-# roots, nextRoots: what hosts trust, and what takes its place.
+# Each revision is the cluster with one change, and is newer than those before. A rollout also uses
+# the serials next to its own.
+# facts: addresses and SSH host keys by host, nextHostKey, and keys that sign documents.
+# roots, nextRoots: the trusted roots, and their replacement.
 {
   mkCluster,
   self ? { },
@@ -16,7 +16,7 @@ let
 
   secret = import ./secret.nix base;
 
-  # Hosts look for documents all the time.
+  # Hosts poll for documents every two seconds.
   polled =
     change:
     {
@@ -68,7 +68,7 @@ let
       ];
     };
   };
-  # Another root, and other secrets.
+  # Another root, and new secrets.
   afterTheft = {
     trust = {
       signingKeys = facts.keys;
@@ -90,8 +90,8 @@ let
     };
   };
 
-  # What is called is on no host: ursula is at home behind raishan, which forwards one port
-  # to her, as it does with all of an address to the provider; mgmt01 has a name.
+  # No host has the addresses that are called: ursula is at home behind raishan, which forwards one
+  # port to her, and every port of an address to the provider; mgmt01 has a DNS name.
   addresses = {
     hosts = base.hosts // {
       drhorrible = base.hosts.drhorrible // {
@@ -116,7 +116,7 @@ let
     };
   };
 
-  # Ursula tells of herself to those who read, and does what operators ask.
+  # Ursula publishes its own API, for reading and for orders of operators.
   published = upstream: {
     host = "ursula";
     scope = "node";
@@ -144,7 +144,7 @@ let
       name = "base";
       change = { };
     }
-    # Certificates live for seconds, so that scenarios see them renewed.
+    # Certificates live for seconds, so that scenarios see their renewal.
     {
       name = "brief";
       change.providers = brief;

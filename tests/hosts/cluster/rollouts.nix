@@ -1,4 +1,4 @@
-# What is published reaches ursula first, then raishan, then all others, in seconds.
+# A published version reaches ursula first, then raishan, then all others, within seconds.
 serial: base: polled: news:
 let
   waves = more: hosts: change: {
@@ -32,7 +32,7 @@ let
       // change
     );
   };
-  # She is to listen on an address that she does not have.
+  # Ursula would listen on an address that it does not have.
   broken.ursula = base.hosts.ursula // {
     tags = [ "canary" ];
     bind = "198.51.100.9";
@@ -46,7 +46,7 @@ let
     "fri"
     "sat"
   ];
-  # Three days from now.
+  # The weekday three days from now.
   day = builtins.elemAt days (
     let
       n = serial / 86400 + 4 + 3;

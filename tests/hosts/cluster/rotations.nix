@@ -1,5 +1,5 @@
-# The root is replaced under load. Certificates live for a day, so that hosts renew them for the
-# root alone.
+# The root is replaced under load. Certificates live for a day, so hosts only renew them because of
+# the root.
 base: facts: roots: [
   {
     name = "one-root";

@@ -1,4 +1,4 @@
-# Outline needs a password that lies at the provider, and shares one that the provider makes.
+# Outline needs a password from a file at the provider, and shares a generated secret.
 base: generation: {
   providers = base.providers // {
     file.hosts = [ "drhorrible" ];

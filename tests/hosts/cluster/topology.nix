@@ -1,4 +1,4 @@
-# One provider host, two hosts with services, one of an operator, a laptop.
+# A provider host, two hosts with services, the host of an operator, and a laptop.
 { facts, roots }:
 let
   host =

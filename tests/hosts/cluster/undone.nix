@@ -1,4 +1,4 @@
-# Hosts that have the first two call nobody where anybody is, until they go back.
+# In the first two revisions, hosts call addresses that no host has, until they go back.
 base: good:
 let
   change.hosts = base.hosts // {

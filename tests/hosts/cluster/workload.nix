@@ -1,6 +1,5 @@
-# Outline's account, and a service of systemd, may have certificates by the Workload API; that
-# service reaches what a host with the role reader does. Outline has tokens too, which readers
-# verify.
+# Outline's account and a systemd unit may get certificates from the Workload API; the unit reaches
+# the services of the role writer. Outline also has tokens, which readers verify.
 base: {
   hosts = base.hosts // {
     raishan = base.hosts.raishan // {

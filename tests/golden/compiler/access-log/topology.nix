@@ -1,4 +1,4 @@
-# A service whose connections are logged. What nobody wrote it of has the documents that it had.
+# A service whose connections are logged. The documents of other services do not change.
 { base, merge, ... }:
 merge base {
   services.blog = {

@@ -1,5 +1,5 @@
-# Who reaches what: the reserved roles, roles of nodes, services and users, groups,
-# services on several hosts, services of each node, and hidden ones.
+# The access matrix: the reserved roles, roles of nodes, services and users, groups, services on
+# several hosts, services of each node, and hidden ones.
 {
   base,
   key,
@@ -40,7 +40,7 @@ merge base {
       port = 22;
       scope = "node";
     };
-    # Not published; it has an identity, for it reaches the queue.
+    # Not published. It has an identity, because it reaches the queue.
     cron = {
       host = "gamma";
       port = 9000;
@@ -48,7 +48,7 @@ merge base {
       roles = [ "worker" ];
       user = "cron";
     };
-    # Not published and reaches nothing: no identity.
+    # Not published, and reaches nothing: no identity.
     spare = {
       host = "gamma";
       port = 9001;
@@ -65,7 +65,7 @@ merge base {
       "reader"
       "worker"
     ];
-    # Entitled to no host: no SVID, so nobody need allow it.
+    # On no host: no SVID, so no allow list contains it.
     away.roles = [ "reader" ];
     none = { };
   };

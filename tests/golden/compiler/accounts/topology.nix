@@ -1,4 +1,4 @@
-# Which account is which identity, and who owns what is delivered.
+# Accounts that act as identities, and owners of delivered files.
 { base, merge, ... }:
 merge base {
   hosts.beta.callers = {

@@ -1,4 +1,4 @@
-# IPv6, DNS names, several hosts behind one address, ports that differ inside.
+# IPv6, DNS names, several hosts behind one address, and ports that differ behind a NAT.
 {
   base,
   key,

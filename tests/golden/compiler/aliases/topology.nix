@@ -1,5 +1,5 @@
-# Other names of services: inside, of a label and with a wildcard, and at an ingress, where the
-# wildcard of one service leaves the name of another alone. One that all share has them by that name.
+# Aliases: labels and wildcards inside, and at an ingress, where the wildcard of one service does
+# not take the name of another. A service with a shared ID has aliases only for that ID.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

@@ -1,5 +1,5 @@
-# Every host reads at the binary caches of the config providers, one of which is a further
-# instance; a user on a host and the host's node add paths.
+# Every host reads the binary caches of the config providers, one of which is a second instance; a
+# user on a host and the node of the host add paths.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

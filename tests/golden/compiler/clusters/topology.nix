@@ -1,6 +1,6 @@
-# Another cluster of the same trust domain: some of its identities reach something here, by name
-# and by a group, and some of its services are reached from here, by a role, a group, and a role in
-# a role. No bundle and no endpoint: the roots of this trust domain verify both.
+# Another cluster of the same trust domain: some of its identities reach services here, by name and
+# by a group, and some of its services are reached from here, by a role, a group, and a role in a
+# role. There is no bundle and no endpoint, because the roots of this trust domain verify both.
 { base, merge, ... }:
 merge base {
   clusters.blue = {

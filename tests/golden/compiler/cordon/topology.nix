@@ -1,4 +1,5 @@
-# A host with a cordon or a drain keeps what it names, and what each host has of its own.
+# A host with a cordon or a drain keeps the services that it names, and services with an instance
+# for each host.
 {
   base,
   key,

@@ -24,7 +24,7 @@ merge base {
         };
         pages = {
           on = "postgres";
-          called = "docs_pages"; # of the service's former name
+          called = "docs_pages"; # from the former name of the service
         };
         sessions = {
           on = "cache";

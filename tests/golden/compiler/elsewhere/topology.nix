@@ -1,5 +1,5 @@
-# Services of another cluster by name: in a role, in a group, and by a role that has such a role.
-# One of ours is called the same, and is not meant.
+# Services of another cluster by name: in a role, in a group, and by a role that contains such a
+# role. A service of this cluster with the same name is not affected.
 { base, merge, ... }:
 merge base {
   federated.blue = {

@@ -1,4 +1,4 @@
-# An empty name is of nothing that there is, wherever a name stands.
+# An empty name is the name of nothing, wherever a name stands.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

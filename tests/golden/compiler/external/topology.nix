@@ -1,5 +1,5 @@
-# What runs outside the cluster is a service of the hosts that lead there: a printer in the
-# office, and a database that two hosts may ask.
+# A program outside the cluster is a service of the hosts that connect to it: a printer in the
+# office, and a database that two hosts may use.
 { base, merge, ... }:
 merge base {
   services = {

@@ -1,4 +1,4 @@
-# Facts are values, and no secrets.
+# Facts that are no values, or secrets.
 { base, merge, ... }:
 merge base {
   hosts.alpha.facts = {

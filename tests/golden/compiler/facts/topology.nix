@@ -1,4 +1,4 @@
-# What others read at evaluation is in no document: same-without.nix.
+# Facts, which others read at evaluation, are in no document: same-without.nix.
 { base, merge, ... }:
 merge base {
   hosts.alpha.facts = {

@@ -1,6 +1,6 @@
-# Identities of a foreign trust domain: what is there to verify them is on the hosts of the
-# services that they reach, in bundles of the services' own where these have a certificate, and
-# nowhere else; alpha refreshes it. Ann reaches a service of another, from where she acts.
+# Identities of a foreign trust domain. Only hosts of the services that they reach get the bundle
+# that verifies them, and services with a certificate get it in bundles of their own. Alpha
+# refreshes the bundle. Ann reaches a service of another trust domain from her host.
 { base, merge, ... }:
 merge base {
   services = {
@@ -32,7 +32,7 @@ merge base {
         "node/idle" = { };
       };
     };
-    # Nobody of it reaches anything here.
+    # None of its identities reaches anything here.
     acme = {
       trustDomain = "acme.example";
       endpoint = "https://spire.acme.example/";

@@ -1,4 +1,4 @@
-# One wrong value for each type, and none of them counts as missing besides.
+# One wrong value for each type. None of them also counts as missing.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Nobody calls gamma: it needs no address.
+# Nobody calls gamma, so it needs no address.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Reserved roles and groups are there to be given a meaning.
+# Reserved roles and groups that the topology defines.
 { base, merge, ... }:
 merge base {
   services.florete-providers = {

@@ -1,4 +1,4 @@
-# Wherever a key lies, it is found and never shown. (None of these is a real one.)
+# A private key is found in every place, and never shown. (None of these is a real one.)
 { base, merge, ... }:
 merge base {
   trust.roots = [

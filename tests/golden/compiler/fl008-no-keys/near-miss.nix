@@ -1,2 +1,2 @@
-# Without documents over the network there is nothing to pin.
+# Without documents over the network, no signing key is needed.
 { base, merge, ... }: merge base { trust.signingKeys = [ ]; }

@@ -6,7 +6,7 @@
 }:
 merge base {
   services.wiki.host = "btea";
-  # Three slips are too many to guess, and so are two in a short name.
+  # Three edits are too many for a suggestion, and so are two in a short name.
   hosts.forge1 = {
     address = "192.0.2.3";
     sshHostKey = key "forge";

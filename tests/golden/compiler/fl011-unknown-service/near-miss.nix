@@ -1,4 +1,4 @@
-# A service, and names that are not below the trust domain.
+# A service, and URLs outside the trust domain.
 { base, merge, ... }:
 merge base {
   services.blog = {

@@ -1,4 +1,4 @@
-# What they reach is for the cluster to say.
+# The cluster decides what the reserved roles reach.
 { base, ... }:
 base
 // {

@@ -1,6 +1,6 @@
 { base, merge, ... }:
 merge base {
-  # Saying what is so anyway is no fault.
+  # A reserved role may be written where it holds anyway.
   hosts.alpha.roles = [
     "node"
     "operator"

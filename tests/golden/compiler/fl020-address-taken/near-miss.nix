@@ -1,5 +1,5 @@
-# Two networks may have the same addresses, a host the same in its network as elsewhere,
-# and a NAT a port for each.
+# Two networks with the same addresses, a host with the same address in its network and elsewhere,
+# and a NAT with a port for each host.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# An IPv6 address has many spellings. What anybody calls is taken in every network too.
+# Different spellings of an IPv6 address. An address for all callers is taken in every network too.
 {
   base,
   key,

@@ -4,13 +4,13 @@ merge base {
     host = "alpha";
     port = 8080;
   };
-  # TCP and UDP have ports of their own.
+  # TCP and UDP have separate ports.
   services.dns = {
     host = "beta";
     port = 8080;
     protocol = "udp";
   };
-  # What listens on an address of its own leaves 127.0.0.1 to others.
+  # A program on another address leaves 127.0.0.1 free.
   hosts.alpha.bind = "192.0.2.1";
   services.api = {
     host = "alpha";
@@ -26,7 +26,7 @@ merge base {
     host = "beta";
     port = 4610;
   };
-  # One program behind two names.
+  # One program with two names.
   services.zine = {
     host = "beta";
     port = 8080;

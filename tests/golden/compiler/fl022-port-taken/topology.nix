@@ -1,4 +1,4 @@
-# What listens on all addresses has its port of 127.0.0.1 too. The store has two ports.
+# A program on all addresses also takes its port of 127.0.0.1. The store has two ports.
 {
   base,
   key,
@@ -56,7 +56,7 @@ merge base {
     host = "beta";
     port = 4609;
   };
-  # On an address of its own, where our programs alone are in each other's way.
+  # On another address, only programs of Florete conflict with each other.
   hosts.gamma = {
     address = "192.0.2.3";
     bind = "192.0.2.3";

@@ -15,7 +15,7 @@ merge base {
     listenPort = 82;
   };
   services.wiki.listenPort = 80;
-  # On alpha the provider has TCP 4600 of one address, the forwarder UDP 4610 of it.
+  # On alpha the provider uses TCP 4600 of an address, and the forwarder UDP 4610 of it.
   hosts.alpha = {
     bind = "192.0.2.1";
     users = [ "ann" ];

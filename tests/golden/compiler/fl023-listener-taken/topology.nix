@@ -1,4 +1,4 @@
-# Two addresses for three services; and what listens on all addresses has its port of each.
+# Two addresses for three services, and a program that takes its port on all addresses.
 { base, merge, ... }:
 merge base {
   hosts.beta = {

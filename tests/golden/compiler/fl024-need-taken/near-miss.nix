@@ -1,7 +1,7 @@
 { base, merge, ... }:
 merge base {
   providers.file.hosts = [ "alpha" ];
-  # On different hosts they do not meet.
+  # They are on different hosts.
   services.a = {
     host = "alpha";
     port = 1;

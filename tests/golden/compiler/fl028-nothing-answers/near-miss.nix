@@ -1,4 +1,4 @@
-# The ports of callers, written or not; pages that something else takes to the provider.
+# URLs with the ports of callers, written or not, and pages that a proxy serves from the provider.
 { base, merge, ... }:
 merge base {
   services.auth = {

@@ -1,4 +1,4 @@
-# Programs call the ports that URLs name, not those where something listens behind.
+# URLs with ports at which upstreams listen, and not the ports that programs call.
 { base, merge, ... }:
 merge base {
   services.auth = {

@@ -5,7 +5,7 @@ merge base {
     group = "eu";
   };
   hostGroups.eu.capabilities = [ "gpu" ];
-  # What a user has is no matter of hosts.
+  # Users need no capability.
   users.ann.roles = [ "encoder" ];
   roles.encoder = {
     services = [ "wiki" ];

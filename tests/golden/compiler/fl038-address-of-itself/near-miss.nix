@@ -1,4 +1,4 @@
-# Several hosts on one machine, which is how a cluster is tried out.
+# Several hosts on one machine, as in the demo.
 {
   base,
   key,

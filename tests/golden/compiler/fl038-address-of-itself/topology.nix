@@ -1,4 +1,4 @@
-# Each on its own machine as it says, and yet the same for whoever calls.
+# Hosts on different machines, with addresses that lead every caller to itself.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# On the service's own host, on the one that shares its address, and outside the cluster.
+# Upstreams on the service's own host, on a host that shares its address, and outside the cluster.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# A host has users from its group too.
+# A host has the users of its group too.
 { base, merge, ... }:
 merge base {
   users.ben.roles = [ "reader" ];

@@ -1,4 +1,4 @@
-# A group is there for the groups below it too.
+# A group applies to the groups below it too.
 { base, merge, ... }:
 merge base {
   hosts.beta.group = "eu/fra";

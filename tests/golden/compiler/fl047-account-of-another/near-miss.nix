@@ -1,4 +1,5 @@
-# What acts as another reaches no less for it, or it is written that it does.
+# An account loses no access by acting as another identity, or `callers` says that it acts as that
+# one.
 { base, merge, ... }:
 merge base {
   services = {

@@ -1,4 +1,5 @@
-# www is blog first, in order of name; root is the wiki or the time, and no more the node.
+# Account www acts as blog, the first by name; root acts as the wiki or the time, and no longer as
+# the node.
 { base, merge, ... }:
 merge base {
   services = {

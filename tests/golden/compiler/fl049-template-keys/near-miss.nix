@@ -1,4 +1,4 @@
-# Other keys under the template's names.
+# Other keys with the names of the template's.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Of several hosts of a service one is enough.
+# One reachable host of a service with several is enough.
 {
   base,
   key,

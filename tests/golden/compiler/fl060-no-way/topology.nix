@@ -1,4 +1,4 @@
-# Who calls a host must share a network with it where it has no address for all.
+# Callers that share no network with a host that has no address for all callers.
 {
   base,
   key,

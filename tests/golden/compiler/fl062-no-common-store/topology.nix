@@ -1,4 +1,4 @@
-# Sign-in and files have state, or files, that several hosts would have to share.
+# Sign-in and files have state, or files, that several hosts would need to share.
 { base, merge, ... }:
 merge base {
   providers = {

@@ -1,6 +1,6 @@
 { base, merge, ... }:
 merge base {
-  hosts.alpha.transport = "tcp"; # which reaches nothing of the others
+  hosts.alpha.transport = "tcp"; # it reaches no service of the others
   hosts.beta.transport = "quic";
   services.wiki.transport = "quic";
 }

@@ -1,4 +1,4 @@
-# Hosts of any kind of provider may keep a member, and several may sign people in.
+# Hosts that provide any kind may have a member, and several may sign people in.
 {
   base,
   key,

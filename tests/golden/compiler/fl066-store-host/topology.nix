@@ -1,4 +1,4 @@
-# A member that provides nothing, and a host key that age cannot seal to.
+# A member that provides nothing, and a host key to which age cannot encrypt.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# One member is a store that others share, though none may fail.
+# A store with one member can be shared, although it does not survive the loss of that member.
 { base, merge, ... }:
 merge base {
   providers = {

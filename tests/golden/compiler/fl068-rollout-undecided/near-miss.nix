@@ -1,4 +1,5 @@
-# Without waves each offers what was published to it, to all; the rest of it may stay.
+# Without waves each provider offers its version to all hosts at once; the other attributes may
+# stay.
 { base, merge, ... }:
 merge base {
   providers.config.hosts = [

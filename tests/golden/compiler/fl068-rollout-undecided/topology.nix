@@ -1,4 +1,4 @@
-# Two providers of documents would each decide how far a version has come.
+# Two providers of documents would each decide the progress of a rollout.
 { base, merge, ... }:
 merge base {
   providers.config.hosts = [

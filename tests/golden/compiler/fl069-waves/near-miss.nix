@@ -1,4 +1,4 @@
-# A share that no host is in is no wave, and no fault: hosts come and go.
+# A percentage that selects no host is no wave, and no fault: hosts are added and removed.
 { base, merge, ... }:
 merge base {
   providers.config.hosts = [ "alpha" ];

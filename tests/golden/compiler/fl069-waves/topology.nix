@@ -1,4 +1,4 @@
-# Waves that reach nobody, that are of no kind or two, and a rest too early.
+# Waves that reach no host, that select hosts in no way or in two, and a rest that is not last.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

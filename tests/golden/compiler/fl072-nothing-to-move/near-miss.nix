@@ -1,4 +1,4 @@
-# Who provides something has.
+# A host that provides something has state.
 { base, merge, ... }:
 merge base {
   providers.store = {

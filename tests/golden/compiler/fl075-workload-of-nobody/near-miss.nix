@@ -1,4 +1,4 @@
-# By its account, and by a unit on each of its hosts.
+# An account, or a unit on each of its hosts.
 { base, merge, ... }:
 merge base {
   hosts.alpha.callers."service/job" = [ "job@1.service" ];

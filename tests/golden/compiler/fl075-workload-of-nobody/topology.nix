@@ -1,4 +1,4 @@
-# Without an account or a unit, on one of its hosts or on all.
+# No account and no unit, on one of its hosts or on all.
 { base, merge, ... }:
 merge base {
   hosts.beta.callers."service/job" = [ "job.service" ];

@@ -1,4 +1,4 @@
-# A provider host cannot come in by what it provides itself.
+# A provider host cannot join at a provider that it runs itself.
 { base, merge, ... }:
 merge base {
   hosts.gamma.address = "192.0.2.3";

@@ -1,4 +1,4 @@
-# A host that joins does so at a provider of its documents.
+# A host joins at a provider of documents, and there is none.
 { base, merge, ... }:
 merge base {
   hosts.gamma = {

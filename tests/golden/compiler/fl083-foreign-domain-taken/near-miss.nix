@@ -1,4 +1,4 @@
-# Each trust domain once.
+# Each trust domain is declared once.
 { base, merge, ... }:
 let
   blue = {

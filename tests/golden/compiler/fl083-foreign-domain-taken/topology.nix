@@ -1,4 +1,4 @@
-# The cluster's own trust domain as a foreign one, and another that two have.
+# The cluster's own trust domain as a foreign one, and another that is declared twice.
 { base, merge, ... }:
 let
   blue = {

@@ -1,4 +1,5 @@
-# An endpoint whose SPIFFE ID is of a trust domain that is not declared, one that is here, and identities that are none.
+# An endpoint with a SPIFFE ID of an undeclared trust domain, one in this cluster, and wrong
+# identities.
 { base, merge, ... }:
 let
   blue = {

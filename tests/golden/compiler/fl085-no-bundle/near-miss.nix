@@ -1,4 +1,4 @@
-# A bundle with room around its words.
+# A bundle with white space.
 { base, merge, ... }:
 let
   blue = {

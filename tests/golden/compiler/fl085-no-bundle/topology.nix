@@ -1,4 +1,4 @@
-# Certificates in PEM, a JWK Set with a private key, and what another file is.
+# Certificates in PEM, a JWK Set with a private key, and a file of another sort.
 { base, merge, ... }:
 let
   blue = {

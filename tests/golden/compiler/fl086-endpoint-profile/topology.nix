@@ -1,4 +1,4 @@
-# Endpoints without what their profile verifies them by, or with what the other does.
+# Endpoints without the attributes of their profile, or with those of the other profile.
 { base, merge, ... }:
 let
   blue = {

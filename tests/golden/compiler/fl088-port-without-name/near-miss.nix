@@ -1,4 +1,4 @@
-# It is one of several that can be.
+# A port of a service that has several.
 { base, merge, ... }:
 merge base {
   services.wiki = {

@@ -1,4 +1,4 @@
-# The same number over another protocol, and where another service listens.
+# The same number over another protocol, and at another service.
 { base, merge, ... }:
 merge base {
   services.wiki = {

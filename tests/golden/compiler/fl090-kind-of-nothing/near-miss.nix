@@ -1,4 +1,4 @@
-# A service answers.
+# A service answers the requests.
 { base, merge, ... }:
 merge base {
   providers.mailbox = {

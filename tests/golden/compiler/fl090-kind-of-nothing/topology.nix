@@ -1,4 +1,4 @@
-# Nothing answers, and a kind of Florete's that is misspelt.
+# Nothing answers the requests, and the name of a kind of Florete is misspelled.
 { base, merge, ... }:
 merge base {
   providers.mailbox = {

@@ -1,4 +1,4 @@
-# The kind that is there, and a request that fits.
+# A known kind, and a request with its fields.
 { base, merge, ... }:
 merge base {
   services.wiki.needs.mail = {

@@ -1,4 +1,4 @@
-# Kinds that are not there, or are Florete's; and requests that do not fit.
+# Kinds that do not exist or belong to Florete, and requests with wrong fields.
 { base, merge, ... }:
 merge base {
   services.wiki.needs = {

@@ -1,4 +1,4 @@
-# Two hosts, even with a store that they share.
+# Two hosts, even with a shared store.
 { base, merge, ... }:
 merge base {
   providers.store = {

@@ -1,4 +1,4 @@
-# One that nobody has in the flake.
+# A key pair whose public key is not in the flake.
 { base, merge, ... }:
 merge base {
   secrets.deploy = {

@@ -1,4 +1,4 @@
-# A key pair in the flake that is replaced by itself.
+# A key pair with its public key in the flake that rotates by itself.
 { base, merge, ... }:
 merge base {
   secrets.deploy = {

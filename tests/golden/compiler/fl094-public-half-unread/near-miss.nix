@@ -1,4 +1,4 @@
-# The host of one provides the other, too.
+# The host that makes secrets provides documents, too.
 { base, merge, ... }:
 merge base {
   secrets.deploy = {

@@ -1,4 +1,4 @@
-# Operators read public halves at hosts that provide documents.
+# Operators read public keys at hosts that provide documents.
 { base, merge, ... }:
 merge base {
   secrets.deploy = {

@@ -1,4 +1,4 @@
-# The generation that is recorded, and one of which nothing is recorded.
+# The recorded generation, and a secret without a recorded key.
 { base, merge, ... }:
 merge base {
   secrets = {

@@ -1,4 +1,4 @@
-# A raised generation whose key nobody has recorded yet.
+# A raised generation whose public key is not recorded yet.
 { base, merge, ... }:
 merge base {
   secrets.backup = {

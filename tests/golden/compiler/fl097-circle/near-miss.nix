@@ -1,4 +1,4 @@
-# Twice the same is no circle.
+# The same role twice is no circle.
 { base, merge, ... }:
 merge base {
   teams.ops = {

@@ -1,4 +1,5 @@
-# A server that is not there, names that are too long or PostgreSQL's, a server on another host.
+# An unknown server, names that are too long or reserved by PostgreSQL, and a server on another
+# host.
 { base, merge, ... }:
 merge base {
   services.postgres = {

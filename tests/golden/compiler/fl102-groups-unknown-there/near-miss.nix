@@ -1,4 +1,4 @@
-# People of the users file have groups.
+# The users file has groups.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

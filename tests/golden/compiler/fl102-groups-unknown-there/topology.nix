@@ -1,4 +1,4 @@
-# RFC 7591 knows no groups.
+# Registration by RFC 7591 has no groups.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# A directory and an issuer of one name.
+# A directory and an issuer with one name.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# The forwarder brings encryption.
+# The forwarder encrypts the connection.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# Anybody on the way could read codes, and clients' secrets.
+# Anybody on the network path could read codes and client secrets.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

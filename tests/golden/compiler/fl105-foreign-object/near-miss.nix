@@ -1,4 +1,4 @@
-# All of a tenant, of its namespaces, and of a kind in one, are its own.
+# All objects of the tenant, of a namespace, and of a kind in a namespace.
 { base, merge, ... }:
 merge base {
   providers.token = {

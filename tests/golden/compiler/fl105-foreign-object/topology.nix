@@ -1,4 +1,4 @@
-# Rules of a tenant are about its own things, and each names the namespace.
+# Objects of another tenant, and objects without a namespace.
 { base, merge, ... }:
 merge base {
   providers.token = {

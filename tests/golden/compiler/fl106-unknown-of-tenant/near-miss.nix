@@ -1,4 +1,4 @@
-# Those that it has.
+# Namespaces and issuers of the tenant.
 { base, merge, ... }:
 merge base {
   providers.token = {

@@ -1,4 +1,4 @@
-# Namespaces and issuers are the tenant's own.
+# Namespaces and issuers that the tenant does not have.
 { base, merge, ... }:
 merge base {
   providers.token = {

@@ -1,4 +1,4 @@
-# This one is.
+# A tenant that exists.
 { base, merge, ... }:
 merge base {
   providers.token = {

@@ -1,4 +1,4 @@
-# Tokens are of tenants that are there.
+# Tokens of tenants that do not exist.
 { base, merge, ... }:
 merge base {
   providers.token = {

@@ -1,4 +1,4 @@
-# As many as its quota.
+# As many rules as the quota.
 { base, merge, ... }:
 merge base {
   providers.token = {

@@ -1,4 +1,4 @@
-# A tenant has so many rules.
+# A tenant has more rules than its quota.
 { base, merge, ... }:
 merge base {
   providers.token = {

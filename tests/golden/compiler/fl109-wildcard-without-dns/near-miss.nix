@@ -1,4 +1,5 @@
-# The cluster's own CA issues what it likes, and without a provider a name is any proxy's affair.
+# The cluster's own CA issues wildcard certificates; without a provider, the proxy has its own
+# certificates.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

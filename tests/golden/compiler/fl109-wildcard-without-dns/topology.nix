@@ -1,4 +1,4 @@
-# HTTP-01 shows one name: no CA issues for all below a domain by it.
+# HTTP-01 proves one name, so no CA issues a wildcard certificate for it.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

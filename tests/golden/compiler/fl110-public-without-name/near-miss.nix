@@ -1,4 +1,4 @@
-# With a name it is served.
+# A public service with a name.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

@@ -1,4 +1,4 @@
-# An ingress takes in strangers by name: this service has none.
+# An ingress finds a service by its public name, and this service has none.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

@@ -1,4 +1,5 @@
-# A wildcard below the name of a service, its own or another's, is none of these; nor is the name of a host or a user.
+# A wildcard below the name of a service conflicts with none of them, nor does the name of a host or
+# user.
 { base, merge, ... }:
 merge base {
   services.wiki.aliases = [

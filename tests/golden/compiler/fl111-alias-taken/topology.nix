@@ -1,4 +1,4 @@
-# Names of services, aliases of others, the same wildcard as another's, and one of its own twice.
+# Names of services, aliases of other services, the same wildcard twice, and a repeated alias.
 { base, merge, ... }:
 merge base {
   services.wiki.aliases = [

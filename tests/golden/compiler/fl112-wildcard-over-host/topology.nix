@@ -1,3 +1,3 @@
-# shell.beta.golden.flor.rete is beta's own of shell.
+# shell.beta.golden.flor.rete is the name of shell on beta.
 { base, merge, ... }:
 merge base { services.wiki.aliases = [ "*.beta" ]; }

@@ -1,4 +1,4 @@
-# Where there are hosts, a group that one is in, and a tag that one has.
+# Hosts of the service, a group with one of them, and a tag of one.
 { base, merge, ... }:
 merge base {
   hosts.alpha.group = "eu/fra";

@@ -1,5 +1,5 @@
-# A host that is not there, one where the service does not run, a group where it does not, a
-# service that is not there; and one host's own written as names and IDs have it.
+# An unknown host, a host and a group where the service does not run, an unknown service, and an
+# instance on one host in the form of names and IDs.
 {
   base,
   key,

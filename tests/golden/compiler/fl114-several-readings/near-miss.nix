@@ -1,4 +1,4 @@
-# All readings come to the same host, where the service runs.
+# All readings lead to the same host, on which the service runs.
 { base, merge, ... }:
 merge base {
   hosts.alpha.group = "beta";

@@ -1,4 +1,4 @@
-# What is called alpha is a host, and a tag of another.
+# alpha is the name of a host, and a tag of another.
 { base, merge, ... }:
 merge base {
   hosts.beta.tags = [ "alpha" ];

@@ -1,4 +1,4 @@
-# Each host has its own besides.
+# Each host also has an instance of its own.
 { base, merge, ... }:
 merge base {
   services.wiki.host = "";

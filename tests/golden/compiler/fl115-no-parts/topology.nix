@@ -1,4 +1,4 @@
-# The wiki is one wherever it runs.
+# The wiki has one instance for all hosts.
 { base, merge, ... }:
 merge base {
   services.wiki.host = "";

@@ -1,4 +1,4 @@
-# By a group, and by a role in it.
+# The role leads there by a group, and by a role in it.
 { base, merge, ... }:
 merge base {
   services.blog = {

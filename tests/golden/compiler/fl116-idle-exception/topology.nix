@@ -1,4 +1,4 @@
-# One that nothing of the role leads to, one of a service that it reaches elsewhere.
+# An exception to which the role does not lead, and one of a service that it reaches on other hosts.
 { base, merge, ... }:
 merge base {
   services.blog = {

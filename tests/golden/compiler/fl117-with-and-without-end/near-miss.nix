@@ -1,4 +1,4 @@
-# A team gives it for good, or a group of hosts, which counts.
+# A team or a group of hosts may give the role without an end, which then applies.
 { base, merge, ... }:
 merge base {
   users.ann.roles = [ ];

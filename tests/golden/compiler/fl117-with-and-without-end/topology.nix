@@ -1,4 +1,5 @@
-# Of a user, a team, its members, a host, a group of hosts and a service; and roles that are not there, or not given.
+# Ends for a user, a team, its members, a host, a group of hosts and a service, and of unknown roles
+# or roles that they do not have.
 { base, merge, ... }:
 merge base {
   users.ann.until = {

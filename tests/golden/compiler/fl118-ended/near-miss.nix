@@ -1,4 +1,4 @@
-# A minute before.
+# A minute before the end.
 { base, merge, ... }:
 merge base {
   serial = 1801353600;

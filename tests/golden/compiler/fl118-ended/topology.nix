@@ -1,4 +1,4 @@
-# On the day, and before; of a date that is none the form is the fault.
+# At the end, and after it. If a date is wrong, only its form is a fault.
 { base, merge, ... }:
 merge base {
   serial = 1801353600;

@@ -1,4 +1,4 @@
-# One host fewer, or one more in another group.
+# One host fewer is wanted, or one more in another group is allowed.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Enough hosts fit, and what they are to be apart from or cannot take leaves too few.
+# Enough hosts fit, but services to be apart from, capacity or groups leave too few.
 {
   base,
   key,

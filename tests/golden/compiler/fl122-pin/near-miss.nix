@@ -1,4 +1,4 @@
-# A pin on a drained host holds again later.
+# A pin to a drained host takes effect again later.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# As much as it takes, and what is placed goes elsewhere.
+# As much as the host can run; placed services go to other hosts.
 { base, merge, ... }:
 merge base {
   hosts.beta.capacity = 3;

@@ -1,4 +1,4 @@
-# Whoever passes strangers on must know where to.
+# An ingress needs to know to which port it connects.
 { base, merge, ... }:
 merge base {
   services.wiki = {

@@ -1,4 +1,4 @@
-# What is besides wrong with ports is said of each of them.
+# Other faults of ports are reported for each of them.
 { base, merge, ... }:
 merge base {
   services.wiki = {

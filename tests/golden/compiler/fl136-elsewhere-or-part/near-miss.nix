@@ -1,4 +1,4 @@
-# Ours has no parts.
+# The service of this cluster has no parts.
 { base, merge, ... }:
 merge base {
   federated.blue = {

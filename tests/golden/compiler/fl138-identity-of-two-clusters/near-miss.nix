@@ -1,4 +1,5 @@
-# Identities that only the others have; the services of a cluster are also among its callers.
+# Identities that only the other clusters have. A service of another cluster may also be a caller
+# here.
 { base, merge, ... }:
 let
   service = {

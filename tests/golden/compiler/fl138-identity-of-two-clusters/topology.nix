@@ -1,4 +1,4 @@
-# What has an identity here is declared as another cluster's, or as that of two; so is a name.
+# Identities of this cluster that are also declared for another, or for two others; and such a name.
 { base, merge, ... }:
 let
   service = {

@@ -1,4 +1,4 @@
-# A forge that is not there, one that is elsewhere, and one whose service is not there.
+# An unknown forge, one on another host, and one whose service is unknown.
 { base, merge, ... }:
 merge base {
   services.forge = {

@@ -1,4 +1,4 @@
-# Two services whose tokens would be of the same account.
+# Two services whose tokens would belong to the same account.
 { base, merge, ... }:
 merge base {
   services.forge = {

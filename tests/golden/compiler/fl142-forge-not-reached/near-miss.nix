@@ -1,4 +1,4 @@
-# The role is the host's.
+# The host has the role.
 { base, merge, ... }:
 merge base {
   services.forge = {

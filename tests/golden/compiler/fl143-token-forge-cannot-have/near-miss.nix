@@ -1,4 +1,4 @@
-# Names as long as they may be, and a repository with an owner.
+# Names of the maximum length, and a repository with an owner.
 { base, merge, ... }:
 merge base {
   services.forge = {

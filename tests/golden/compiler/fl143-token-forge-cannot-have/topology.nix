@@ -1,4 +1,4 @@
-# Tokens for nothing, for a repository without an owner, and of names that no forge has.
+# Tokens for no repository, for a repository without an owner, and with names that no forge permits.
 { base, merge, ... }:
 merge base {
   services.forge = {

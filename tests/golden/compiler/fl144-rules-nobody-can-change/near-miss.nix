@@ -1,4 +1,4 @@
-# One of the providers of documents is on the host of tokens.
+# One provider of documents is on the same host as the provider of tokens.
 { base, merge, ... }:
 merge base {
   tenants.acme = {

@@ -1,4 +1,4 @@
-# The provider of documents is on another host than that of tokens.
+# The provider of documents is on another host than the provider of tokens.
 { base, merge, ... }:
 merge base {
   tenants.acme = {

@@ -1,4 +1,4 @@
-# An issuer of others may have a path.
+# The URL of an external issuer may have a path.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# The pages of Dex are at a host alone.
+# Dex serves its pages at the root of a host.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# Each has a name of its own.
+# Each has its own name.
 { base, merge, ... }:
 let
   service = {

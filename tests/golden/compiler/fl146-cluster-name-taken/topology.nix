@@ -1,4 +1,4 @@
-# Another cluster of this one's name, and one called as a foreign trust domain is.
+# Another cluster with the name of this one, and one with the name of a foreign trust domain.
 { base, merge, ... }:
 let
   service = {

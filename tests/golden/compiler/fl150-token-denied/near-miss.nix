@@ -1,4 +1,4 @@
-# Rules of run time may permit it.
+# Rules added at run time may permit the action.
 { base, merge, ... }:
 merge base {
   tenants.acme = {

@@ -1,4 +1,4 @@
-# A user may do what the service requests.
+# A user, but not the service, may do what the service requests.
 { base, merge, ... }:
 merge base {
   tenants.acme = {

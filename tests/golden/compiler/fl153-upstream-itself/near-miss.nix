@@ -1,4 +1,4 @@
-# The same number elsewhere, and of a forwarder that has another.
+# The same number on another host, and where the forwarder has another port.
 { base, merge, ... }:
 merge base {
   hosts.beta.forwarderPort = 4999;

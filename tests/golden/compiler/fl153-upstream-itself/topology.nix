@@ -1,4 +1,5 @@
-# The forwarder by loopback and by its host's address, as one of several ports, and the socket of credentials.
+# The forwarder at a loopback address, at its host's address and as one of several ports, and the
+# socket of credentials.
 { base, merge, ... }:
 merge base {
   services = {

@@ -1,4 +1,4 @@
-# Names in a section that is no set are not faults of their own.
+# Names in a section that is no set are no faults of their own.
 { base, ... }:
 base
 // {

@@ -1,4 +1,4 @@
-# What is written wrongly is one fault: nothing that only follows from it is another.
+# A wrong value is one fault, and its consequences are no further faults.
 { base, merge, ... }:
 merge base {
   federated.blue = true;

@@ -1,4 +1,4 @@
-# Nothing that a name holds reaches a terminal, and nothing secret a fault.
+# No part of a name controls a terminal, and no fault shows a secret.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Services that learn who calls. Documents of hosts where nothing does have the format that they had.
+# Services that learn their callers. The format of other hosts' documents does not change.
 { base, merge, ... }:
 merge base {
   services.wiki = {

@@ -1,4 +1,4 @@
-# A host that the flake has no key of: it joins.
+# A host without a key in the flake joins.
 { base, merge, ... }:
 merge base {
   hosts.gamma.address = "192.0.2.3";

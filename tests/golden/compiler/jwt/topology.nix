@@ -1,5 +1,5 @@
-# JWT-SVIDs of services, one with an identity of its own on each host; a host with the keys
-# alone, and one with nothing of it.
+# JWT-SVIDs of services, one with an identity for each host; a host that only has the keys, and one
+# with nothing of this kind.
 { base, merge, ... }:
 merge base {
   services = {

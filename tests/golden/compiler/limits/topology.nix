@@ -1,5 +1,5 @@
-# A service's limits are in the manifest of its hosts; a user's where something is published
-# that the user reaches. What nobody wrote limits of has the documents that it had.
+# A service's limits are in the manifests of its hosts, and a user's limits in those of the services
+# that the user reaches. The documents of others do not change.
 { base, merge, ... }:
 merge base {
   services.wiki.limits = {
@@ -22,7 +22,7 @@ merge base {
   };
   users.eve = {
     roles = [ "talker" ];
-    limits.opensPerSecond = 1; # on no host: she has no SVID to show
+    limits.opensPerSecond = 1; # on no host: she has no SVID
   };
   hosts.beta.users = [
     "ann"

@@ -1,4 +1,4 @@
-# A bad day: everything is told at once, sorted by place.
+# All faults are reported at once, sorted by place.
 { base, merge, ... }:
 merge base {
   hosts.beta.address = "192.0.2.1";

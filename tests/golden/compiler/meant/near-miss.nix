@@ -1,4 +1,4 @@
-# The same as parts are written.
+# The same services, written correctly.
 { base, merge, ... }:
 merge base {
   hosts.alpha.group = "eu";

@@ -1,5 +1,5 @@
-# Services named in other words, in another order and misspelled: what is suggested is there,
-# and opens no more than what was meant.
+# Names of services in other forms, in another order and misspelled. A suggestion exists, and never
+# grants more than the written name.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# What has no default may be null.
+# Attributes without a default may be null.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# One address needs no brackets, and the order of attributes says nothing.
+# One address needs no brackets, and the order of attributes has no effect.
 { merge, ... }@arguments:
 merge (import ./topology.nix arguments) {
   hosts.alpha.address = [ "198.51.100.7:14610" ];

@@ -1,6 +1,6 @@
-# alpha provides at home behind a NAT that forwards its ports, one of them another; beta, in
-# a cloud, has one address on two families and listens on one that is not called; gamma is
-# called at home alone; roaming is at home now and then, and called nowhere.
+# alpha provides at home behind a NAT that forwards its ports, one of them with another number.
+# beta, in a cloud, has one name for two families and listens on an address that is not called.
+# gamma is only called at home. roaming is sometimes at home, and is never called.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Nobody holds a role that leads there: there is no such service.
+# Nobody holds a role that leads to the reserved service, so it does not exist.
 { base, merge, ... }:
 merge base {
   users.away.roles = [ "operator" ];

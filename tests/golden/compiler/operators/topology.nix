@@ -1,6 +1,6 @@
-# Who operates the config providers: nodes, users, services and whole groups of hosts, some
-# to read. One of the two providers is a further instance. The role `node`, one that nobody
-# holds, and a user on no host let in nobody.
+# Operators of the config providers: nodes, users, services and whole groups of hosts, some only for
+# reading. One of the two providers is a second instance. The role `node`, a role without holders,
+# and a user on no host give nobody access.
 {
   base,
   key,

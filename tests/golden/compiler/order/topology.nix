@@ -1,4 +1,4 @@
-# The order in which things are written does not matter, nor does writing them twice.
+# The order of lists and repeated elements have no effect.
 {
   base,
   key,

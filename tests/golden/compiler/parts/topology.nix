@@ -1,6 +1,6 @@
-# One host's own, those of a group of hosts, and all but one: who holds which role is in the
-# documents of those hosts alone. Of a service with both scopes an exception takes the name
-# that all share, too, since it leads to any.
+# The instance on one host, those on a group of hosts, and all but one: the holders of each role are
+# only in the documents of these hosts. For a service with both scopes, an exception also removes
+# the shared name, which leads to any host.
 {
   base,
   key,
@@ -75,7 +75,7 @@ merge base {
         "wiki"
       ];
     };
-    # It has what most leaves.
+    # Its access is that of `most` without shell on beta, and with the wiki again.
     chief = {
       roles = [ "most" ];
       services = [ "wiki" ];

@@ -1,4 +1,4 @@
-# Where services with replicas go, by each strategy.
+# Placement of services with replicas, by each strategy.
 {
   base,
   key,

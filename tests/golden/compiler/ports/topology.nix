@@ -1,5 +1,5 @@
-# One name and one address, a port each: access to all of them, to one, and to all but one; a part
-# of one that each host has its own of; strangers at http.
+# One name and one address with several ports: access to all of them, to one, and to all but one; to
+# a port of an instance on one host; and an ingress that connects to http.
 {
   base,
   key,
@@ -47,7 +47,7 @@ merge base {
         };
       };
     };
-    # Between the ports of wiki in no order that could be mistaken.
+    # Its ID sorts between the ports of wiki.
     wiki-2 = {
       host = "beta";
       port = 9200;

@@ -1,4 +1,4 @@
-# One port, two protocols: documents tell UDP alone.
+# One port, two protocols: only UDP is in documents.
 { base, merge, ... }:
 merge base {
   services.dns = {

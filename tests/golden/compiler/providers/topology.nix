@@ -1,4 +1,4 @@
-# Kinds spread over hosts; two hosts issue certificates, beta preferred.
+# Kinds on different hosts; two hosts issue certificates, beta first.
 {
   base,
   key,

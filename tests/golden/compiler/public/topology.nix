@@ -1,5 +1,5 @@
-# An ingress, alpha, is told the public name of what it reaches. Beta reaches the same and takes
-# in nobody; gamma takes in strangers and reaches nothing that has a name.
+# An ingress, alpha, learns the public name of the service that it reaches. Beta reaches the same
+# service and is no ingress; gamma is an ingress and reaches no service with a public name.
 {
   base,
   key,

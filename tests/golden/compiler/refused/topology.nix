@@ -1,4 +1,4 @@
-# Values of the right form that do harm, or nothing.
+# Values of the right form that are harmful or have no effect.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Services are clients at a Kanidm of others, whose API registers them.
+# Services are clients of an external Kanidm, whose API registers them.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

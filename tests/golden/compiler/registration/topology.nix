@@ -1,4 +1,4 @@
-# Services are clients at an issuer of others, which registers them.
+# Services are clients of an external issuer, which registers them.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,5 +1,5 @@
-# Waves by tag, by share and the rest; a window of a group within another, on some days. A
-# host whose documents come with its closure is in no wave.
+# Waves by tag, by percentage and the rest; a maintenance window of a group inside another, on some
+# days. A host whose documents come with its system is in no wave.
 { base, key, merge, ... }:
 merge base {
   hosts = {

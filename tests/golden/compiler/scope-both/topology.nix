@@ -1,5 +1,5 @@
-# A service with an identity of its own on each host and one that they share: reached,
-# certified and acted under by both names, public by the shared one alone.
+# A service with an identity for each host and one that they share: it is reached, certified and
+# acted under by both names, and only public by the shared one.
 { base, merge, ... }:
 merge base {
   hosts.alpha.capabilities = [ "ingress" ];

@@ -1,4 +1,4 @@
-# What secrets cannot be.
+# Wrong secrets.
 { base, merge, ... }:
 merge base {
   secrets = {

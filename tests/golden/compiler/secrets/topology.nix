@@ -1,5 +1,5 @@
-# Secrets of services and hosts: one of several readers, of which one holds two, one alone, key
-# pairs, and one that rotates.
+# Secrets of services and hosts: one with several readers, of which one accepts two values, one with
+# one reader, key pairs, and one that rotates.
 { base, merge, ... }:
 merge base {
   services = {

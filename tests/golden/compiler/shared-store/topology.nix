@@ -1,4 +1,4 @@
-# Three hosts share a store, of which each keeps a member; two sign people in. Beta had a state before.
+# Three hosts share a store and each has a member; two sign people in. The state of beta moves in.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# Pocket ID lets every client have all scopes.
+# Pocket ID permits all scopes to every client.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

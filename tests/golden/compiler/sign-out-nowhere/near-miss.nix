@@ -1,4 +1,4 @@
-# Kanidm limits scopes.
+# Kanidm can limit scopes.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

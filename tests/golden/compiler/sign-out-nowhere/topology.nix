@@ -1,4 +1,4 @@
-# Kanidm leads nobody back who signs out.
+# Kanidm does not redirect users after they sign out.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

@@ -1,4 +1,4 @@
-# People of a directory and of another organization, and what clients can be.
+# Users from a directory and from another organization, and settings of clients.
 { base, merge, ... }:
 merge base {
   services.wiki.sso = {

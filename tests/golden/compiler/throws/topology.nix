@@ -1,4 +1,4 @@
-# What throws has a place, and hides nothing else.
+# A value that throws is reported with its place, and hides no other fault.
 {
   base,
   key,

@@ -1,4 +1,4 @@
-# What kind tls does not take.
+# Values that kind tls refuses.
 { base, merge, ... }:
 merge base {
   providers.tls = {

@@ -1,5 +1,5 @@
-# Two hosts take in strangers: alpha for two names of its own, one of gRPC, and both for the wiki
-# and for names below a wildcard, whose keys they share. One name is outside DNS.
+# Two hosts are an ingress: alpha for two names of its own, one of them for gRPC, and both for the
+# wiki and for names below a wildcard, whose keys they share. One name is outside DNS.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {

@@ -1,4 +1,4 @@
-# Tokens of tenants: a service that has one, one that verifies them, and issuers of others.
+# Tokens of tenants: a service with a token, one that verifies tokens, and external issuers.
 { base, merge, ... }:
 merge base {
   tenants = {

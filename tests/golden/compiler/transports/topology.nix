@@ -1,5 +1,5 @@
-# Hosts and services whose forwarders are reached over one transport alone. What nobody wrote
-# it of has the documents that it had. One gives connections longer to end.
+# Hosts and services whose forwarders are reached over one transport only. The documents of others
+# do not change. One host gives connections longer to end.
 { base, merge, ... }:
 merge base {
   services.blog = {

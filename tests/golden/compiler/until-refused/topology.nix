@@ -1,5 +1,5 @@
-# Ends that are no times, where the ends of several holders are compared: each is a fault at its
-# place, and so is a serial that is no number, with which they are compared too.
+# Wrong ends, and several holders whose ends are compared: each is a fault at its place, and so is a
+# wrong serial, with which ends are compared too.
 { base, merge, ... }:
 merge base {
   serial = -1;

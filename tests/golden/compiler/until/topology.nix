@@ -1,5 +1,5 @@
-# Roles up to a time: of a user, by teams, of a service, and to operate. What another role gives
-# for good has no end, of two ends the later counts, and what has ended is not there.
+# Roles with an end: for a user, by teams, for a service, and for operators. A role that is also
+# given without an end has none, the later of two ends applies, and ended roles are absent.
 { base, merge, ... }:
 merge base {
   serial = 1800000000;
@@ -52,7 +52,8 @@ merge base {
     users = [ "cleo" ];
     until.chief = "2028-02-29";
   };
-  # Eve comes by what is above her team, too, fay is in it for good by another, and gus was in it.
+  # Eve also gets it from the team above, fay is a permanent member of another team, and the
+  # membership of gus has ended.
   teams.visitors.usersUntil = {
     eve = "2027-04-01";
     fay = "2027-04-01";

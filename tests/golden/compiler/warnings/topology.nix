@@ -1,4 +1,4 @@
-# No group has a host; an acknowledgement that lacks something is one fault, not two.
+# A group without hosts, and an incomplete acknowledgement, which is one fault and not two.
 { base, merge, ... }:
 merge base {
   hostGroups."eu/fra".tags = [ "europe" ];

@@ -1,4 +1,4 @@
-# Where services themselves are named, parts of them are not.
+# Attributes that accept services, but no parts of them.
 { base, merge, ... }:
 merge base {
   hosts.alpha.keeps = [ "shell@beta" ];

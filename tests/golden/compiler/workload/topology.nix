@@ -1,4 +1,4 @@
-# Who may have a service's certificate by the Workload API, and units among callers.
+# Accounts that get a service's certificate from the Workload API, and units among callers.
 { base, merge, ... }:
 merge base {
   hosts.beta.callers = {

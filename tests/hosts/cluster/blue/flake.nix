@@ -14,7 +14,7 @@
     in
     {
       florete.blue = cluster { };
-      # By somebody who does not know of the first.
+      # The author of this cluster does not know that the hosts are in another.
       florete.undeclared = cluster {
         hosts = builtins.mapAttrs (_: h: removeAttrs h [ "instance" ]) topology.hosts;
       };

@@ -1,4 +1,4 @@
-# Two hosts with a service each; one provides, as it does in the first cluster.
+# Two hosts with a service each; the host that provides also provides in the first cluster.
 { facts, roots }:
 let
   member =

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -103,14 +104,17 @@ func TestReplaced(t *testing.T) {
 	enrol(t, e.Stranger(ursula))
 	good(former, "a node that enrolled twice with one host key")
 
+	devices := slices.Clone(e.Policy.Devices)
+	deploy := func(serial int64) {
+		t.Helper()
+		for _, p := range []*providertest.Env{e, second} {
+			p.Policy.Devices = e.Policy.Devices
+			p.Publish(serial)
+			p.Restart()
+		}
+	}
 	e.ReplaceHostKey(ursula)
-	for i := range second.Policy.Devices {
-		second.Policy.Devices[i] = e.Policy.Devices[i]
-	}
-	for _, p := range []*providertest.Env{e, second} {
-		p.Publish(providertest.Serial + 1)
-		p.Restart()
-	}
+	deploy(providertest.Serial + 1)
 	refused(former)
 	kit.NextSecond()
 	enrol(t, e.Stranger(ursula))
@@ -122,6 +126,16 @@ func TestReplaced(t *testing.T) {
 	providertest.WantError(t, renew(t, &rekeyed), hostapi.CodeUntrustedTransient) // so it enrols again
 	enrol(t, &rekeyed)
 	good(&rekeyed, "the machine with its new key")
+
+	// The flake has the former key again: the former machine comes back by enrolling.
+	e.Policy.Devices = devices
+	deploy(providertest.Serial + 2)
+	refused(&rekeyed)
+	providertest.WantError(t, renew(t, former), hostapi.CodeUntrustedTransient)
+	kit.NextSecond()
+	enrol(t, former)
+	good(former, "the former machine with its former key")
+	refused(&rekeyed)
 
 	if err := renew(t, e.Client(kit.ID("node/raishan"))); err != nil {
 		t.Errorf("another node: %v", err)

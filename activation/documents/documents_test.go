@@ -186,8 +186,8 @@ func TestGoingBackHolds(t *testing.T) {
 	o.want(7, "good")
 }
 
-// TestTag checks that the tag of the documents in force is that of the artifact, whichever origin
-// it has.
+// TestTag checks that the tag of the documents in force equals the tag of the artifact, for every
+// origin of the documents.
 func TestTag(t *testing.T) {
 	o := newOrigins(t)
 	m, p := o.version("a"), o.policy("cert")

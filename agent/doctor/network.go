@@ -256,7 +256,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	return &f
 }
 
-// isOwn reports whether the forwarder at an address is that of this host.
+// isOwn reports whether the forwarder at an address belongs to this host.
 func (h *host) isOwn(address string) bool {
 	ip, port, _ := net.SplitHostPort(address)
 	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestDescriptors checks that the limit is that of the process, whatever the unit says.
+// TestDescriptors checks that the limit is read from the process, whatever the unit says.
 func TestDescriptors(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "ulimit -n 20; echo; exec cat")
 	in, err := cmd.StdinPipe()

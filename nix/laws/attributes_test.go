@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// golden are the topologies of the compiler's golden cases that JSON can say.
+// golden evaluates the topologies of the compiler's golden cases that JSON can express.
 const golden = `let
 	inherit (builtins) all attrNames attrValues filter isAttrs isFunction isList isPath isString listToAttrs mapAttrs pathExists readDir removeAttrs substring tryEval;
 	dir = ../../tests/golden/compiler;
@@ -28,7 +28,7 @@ const golden = `let
 	names = filter (n: pathExists (dir + "/${n}/topology.nix") && (tryEval (isAttrs (import (dir + "/${n}/topology.nix") { inherit base key merge; }))) == { success = true; value = true; }) (attrNames (readDir dir));
 in listToAttrs (filter (c: sound c.value) (map (n: { name = n; value = one n; }) names))`
 
-// unvaried are attributes of which no other value is tried, with the reason.
+// unvaried lists attributes whose values are not varied, with the reason.
 var unvaried = map[string]string{
 	".acknowledge":                       "which warnings are shown",
 	".acknowledge[].id":                  "which warnings are shown",
@@ -49,14 +49,13 @@ var unvaried = map[string]string{
 	".providers.store.kind":              "a store as a whole comes and goes in testdata of plan",
 }
 
-// values are some that an attribute may have, where neither its form nor the language's examples
-// give one that does for the golden cases.
+// values lists values for attributes whose format and examples have none that fits the golden cases.
 var values = map[string][]any{
 	".trust.roots":               {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 	".federated.*.endpointRoots": {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 }
 
-// occurrences calls with each attribute of a value, where the language has it.
+// occurrences calls with for each attribute of the language in a value.
 func occurrences(v kit.Validator, at kit.Place, pattern string, value any, set func(any), with func(pattern string, value any, set func(any), s kit.Schema)) {
 	at = v.Follow(at)
 	if any, ok := at.Schema["anyOf"].([]any); ok {
@@ -110,7 +109,8 @@ func occurrences(v kit.Validator, at kit.Place, pattern string, value any, set f
 	}
 }
 
-// others are values that an attribute may have instead, or as well as none. Names are those of the topology.
+// others returns values that an attribute may have instead of, or besides, its value, and without
+// one. names are the names in the topology.
 func others(value any, s kit.Schema, names []string) (all []any) {
 	switch x := value.(type) {
 	case nil:
@@ -147,7 +147,7 @@ func others(value any, s kit.Schema, names []string) (all []any) {
 	return all
 }
 
-// suggested are values that the language itself gives as examples, and the like.
+// suggested returns the examples of the language, and similar values.
 func suggested(s kit.Schema, names []string) (all []any) {
 	all = append(all, list(s["examples"])...)
 	all = append(all, list(s["enum"])...)
@@ -212,7 +212,7 @@ func TestNothingMoreGoesUnseen(t *testing.T) {
 	}
 	var all []json.RawMessage
 	var tries []try
-	index := map[string]int{} // of what is in all
+	index := map[string]int{} // of elements of all
 	add := func(topology json.RawMessage) int {
 		i, known := index[string(topology)]
 		if !known {
@@ -278,7 +278,7 @@ func TestNothingMoreGoesUnseen(t *testing.T) {
 	}
 	var never []string
 	attributes(v, kit.Place{File: "input", Schema: language}, "", func(pattern string) {
-		provides := strings.HasPrefix(pattern, ".providers.") && strings.HasSuffix(pattern, ".requires") // checked, and in no document
+		provides := strings.HasPrefix(pattern, ".providers.") && strings.HasSuffix(pattern, ".requires") // checked by the compiler, and in no document
 		if !varied[pattern] && unvaried[pattern] == "" && !provides {
 			never = append(never, pattern)
 		}
@@ -290,7 +290,7 @@ func TestNothingMoreGoesUnseen(t *testing.T) {
 	t.Logf("%d of %d edits of %d attributes open something", opened, len(tries), len(varied))
 }
 
-// attributes calls with each attribute of the language that has a value of its own.
+// attributes calls with for each attribute of the language that has a value rather than attributes.
 func attributes(v kit.Validator, at kit.Place, pattern string, with func(string)) {
 	at = v.Follow(at)
 	if any, ok := at.Schema["anyOf"].([]any); ok {

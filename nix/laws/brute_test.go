@@ -7,16 +7,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// pair is a principal that reaches a service, by the IDs of both.
+// pair is a principal and a service that it reaches, by their IDs.
 type pair struct{ who, what string }
 
-// principal is one of those who act on a host.
+// principal is an identity that acts on a host, with its roles.
 type principal struct {
 	id, host string
 	roles    []string
 }
 
-// on are the hosts of a service, ids its identities there.
+// on returns the hosts of a service.
 func (s *service) on() []string {
 	switch {
 	case s.Host != "":
@@ -27,7 +27,7 @@ func (s *service) on() []string {
 	return s.Hosts
 }
 
-// ids are what a service is reached and acts as on a host.
+// ids returns the IDs of a service on a host.
 func (s *service) ids(name, host string) []string {
 	own, shared := "spiffe://laws.flor/service/"+host+"/"+name, "spiffe://laws.flor/service/"+name
 	switch s.Scope {
@@ -39,7 +39,7 @@ func (s *service) ids(name, host string) []string {
 	return []string{shared}
 }
 
-// signsOn tells whether a service on the host needs OIDC.
+// signsOn reports whether a service on the host needs OIDC.
 func (c *cluster) signsOn(host string) bool {
 	for _, s := range c.Services {
 		if s.SSO != nil && slices.Contains(s.on(), host) {
@@ -49,7 +49,7 @@ func (c *cluster) signsOn(host string) bool {
 	return false
 }
 
-// workloadsOn tells whether a service on the host has the Workload API.
+// workloadsOn reports whether a service on the host uses the Workload API.
 func (c *cluster) workloadsOn(host string) bool {
 	for _, s := range c.Services {
 		if s.Workload && slices.Contains(s.on(), host) {
@@ -59,7 +59,7 @@ func (c *cluster) workloadsOn(host string) bool {
 	return false
 }
 
-// filesOn tells whether a service on the host needs a file.
+// filesOn reports whether a service on the host needs a file.
 func (c *cluster) filesOn(host string) bool {
 	for _, s := range c.Services {
 		if s.Files != nil && slices.Contains(s.on(), host) {
@@ -69,7 +69,7 @@ func (c *cluster) filesOn(host string) bool {
 	return false
 }
 
-// principals are all who act, once for each host they act on.
+// principals returns the principals of all hosts, once for each host they act on.
 func (c *cluster) principals() (all []principal) {
 	for name, h := range c.Hosts {
 		has := c.all(h)
@@ -94,7 +94,8 @@ func (c *cluster) principals() (all []principal) {
 	return all
 }
 
-// may decides for one role and one identity of a service on a host, by the letter of the language.
+// may reports whether a role permits an ID of a service on a host, following the definition of the
+// language.
 func (c *cluster) may(held, wanted, host, id string) bool {
 	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == spiffe.ControlService {
 		return false
@@ -113,7 +114,8 @@ func (c *cluster) may(held, wanted, host, id string) bool {
 		slices.ContainsFunc(r.Roles, func(in string) bool { return c.may(in, wanted, host, id) })
 }
 
-// means decides for one name in a role, "s1x", "s1x@h2x" or "s1x:http", and one identity of a service on a host.
+// means reports whether a name in a role, "s1x", "s1x@h2x" or "s1x:http", includes an ID of a
+// service on a host.
 func (c *cluster) means(name, wanted, host, id string) bool {
 	name, port := cutPort(name)
 	if bare, at := cutPort(id); port == "" || port == at {
@@ -130,8 +132,8 @@ func (c *cluster) means(name, wanted, host, id string) bool {
 	return there && id == "spiffe://laws.flor/service/"+host+"/"+wanted
 }
 
-// shares is whether the identity is what all hosts share of a service that name is a part of: it
-// leads to each of them.
+// shares reports whether an ID is the one that all hosts of a service share, when a name is a part
+// of the service: the shared ID leads to each part.
 func (c *cluster) shares(name, wanted, id string) bool {
 	name, port := cutPort(name)
 	id, at := cutPort(id)
@@ -142,7 +144,7 @@ func (c *cluster) shares(name, wanted, id string) bool {
 	return part && base == wanted && id == "spiffe://laws.flor/service/"+wanted
 }
 
-// brute tries everyone with everything.
+// brute tries every principal with every service.
 func (c *cluster) brute() map[pair]bool {
 	pairs := map[pair]bool{}
 	for _, p := range append(c.principals(), c.foreigners()...) {
@@ -161,7 +163,7 @@ func (c *cluster) brute() map[pair]bool {
 	return pairs
 }
 
-// edges are the pairs of hosts between which someone reaches something.
+// edges returns the pairs of hosts between which a principal reaches a service.
 func (c *cluster) edges() map[pair]bool {
 	edges := map[pair]bool{}
 	reach := c.brute()

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// port is what callers dial.
+// port returns the port that callers dial.
 func (s *service) port() int {
 	if s.ListenPort != 0 {
 		return s.ListenPort
@@ -96,7 +96,7 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// written are limits, none where nobody wrote any.
+// written returns limits, or zero limits for nil.
 func written(l *document.Limits) document.Limits {
 	if l == nil {
 		return document.Limits{}
@@ -104,7 +104,7 @@ func written(l *document.Limits) document.Limits {
 	return *l
 }
 
-// allows reports whether a caller may reach anything that is published.
+// allows reports whether a caller may reach any service that the forwarder publishes.
 func allows(f document.Forwarder, caller spiffe.ID) bool {
 	return slices.ContainsFunc(f.Publish, func(p document.Published) bool {
 		return slices.ContainsFunc(p.Allow, func(a document.Allow) bool { return a.ID == caller })
@@ -198,7 +198,7 @@ func TestGeneratesEverything(t *testing.T) {
 				see("a size", p.Size > 1)
 			}
 		}
-		for _, kind := range []string{"cert", "config"} { // the others need one store
+		for _, kind := range []string{"cert", "config"} { // other kinds on several hosts need a shared store
 			see("several providers of "+kind, len(c.Providers[kind].Hosts) > 1)
 		}
 		for _, v := range c.Secrets {

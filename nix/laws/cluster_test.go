@@ -4,10 +4,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// cluster is a topology as people write it. Names show what they name, so that a
-// mention in a document is known: h3x is a host, s4x a service,
-// n4x what strangers know that by; i5x a group of hosts, t6x a tag, k7x a
-// capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant.
+// cluster is a topology as people write it. The letter of a name shows its sort, so that a name in a
+// document can be recognized: h3x is a host, s4x a service, n4x its public name, i5x a group of
+// hosts, t6x a tag, k7x a capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant.
 type cluster struct {
 	Serial        int                 `json:"serial"`
 	Name          string              `json:"name"`
@@ -50,7 +49,7 @@ type host struct {
 	Facts      map[string]any    `json:"facts,omitempty"`
 }
 
-// group is what a host has, and what a group of hosts gives it.
+// group contains the attributes that hosts share with groups of hosts.
 type group struct {
 	Users        []string `json:"users,omitempty"`
 	Roles        []string `json:"roles,omitempty"`
@@ -135,7 +134,7 @@ type provider struct {
 	From     []string                   `json:"from,omitempty"` // likewise
 	Servers  map[string]*databaseServer `json:"servers,omitempty"`
 	Forges   map[string]*forge          `json:"forges,omitempty"`
-	Internal []string                   `json:"internal,omitempty"`  // domains of which the own CA certifies names
+	Internal []string                   `json:"internal,omitempty"`  // domains in which the cluster's own CA issues certificates
 	Wild     []string                   `json:"wildcards,omitempty"` // likewise
 	own
 }

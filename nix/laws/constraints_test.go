@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// constrain has a service with replicas require what its hosts surely have: what it is apart
-// from names its hosts, so those never move. Hosts take more than there is.
+// constrain sets requirements of a service with replicas that its hosts certainly fulfil: services
+// to be apart from name their hosts, so they do not move, and capacity exceeds the load.
 func (generator) constrain(c *cluster, name string) {
 	s := c.Services[name]
 	p := s.Placement
@@ -105,7 +105,7 @@ func TestConstraints(t *testing.T) {
 	}
 }
 
-// breaches are what of placement's demands does not hold, by the letter of the language.
+// breaches returns the violated requirements of placement, following the definition of the language.
 func (c *cluster) breaches() (all []string) {
 	load := map[string]int{}
 	within := func(name string) map[string]int {
@@ -193,7 +193,7 @@ func TestWeightAndSpread(t *testing.T) {
 			}
 		}
 	}
-	if count < 32 || count > 66 { // 160 × 3/10 are 48
+	if count < 32 || count > 66 { // 160 × 3/10 = 48
 		t.Errorf("a host of weight 3 among seven of 1 has %d of 160", count)
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// databaseServer is one that databases are at, where nothing answers.
+// databaseServer is a database server whose upstream does not run.
 type databaseServer struct {
 	Kind    string `json:"kind,omitempty"`
 	Service string `json:"service"`
@@ -15,7 +15,7 @@ type databaseServer struct {
 	Keep    int    `json:"keep,omitempty"`
 }
 
-// database is one that a service needs.
+// database is a database of a service.
 type database struct {
 	On         string   `json:"on"`
 	Restart    string   `json:"restart,omitempty"`
@@ -25,7 +25,7 @@ type database struct {
 	After      []string `json:"dependsOn,omitempty"`
 }
 
-// databases are those of some services, at servers of both kinds.
+// databases adds databases for some services, at servers of both kinds.
 func (g generator) databases(c *cluster, hosts, services []string) {
 	c.Providers["database"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1], Servers: map[string]*databaseServer{
 		"postgres": {Service: services[0], Address: "unix:/run/laws/.s.PGSQL.5432", User: "postgres", Keep: g.IntN(3)},
@@ -43,7 +43,7 @@ func (g generator) databases(c *cluster, hosts, services []string) {
 	}
 }
 
-// databasesOn reports whether a service on the host needs one.
+// databasesOn reports whether a service on the host needs a database.
 func (c *cluster) databasesOn(host string) bool {
 	for _, s := range c.Services {
 		if len(s.Databases) > 0 && slices.Contains(s.on(), host) {
@@ -79,7 +79,7 @@ var databaseEdits = map[string]func(generator, *cluster) bool{
 	}),
 }
 
-// oddDatabases are values at the edges of what databases and their servers may be.
+// oddDatabases returns values at the bounds of databases and their servers.
 func oddDatabases() map[string][]any {
 	const server = "providers.database.servers.pg."
 	long := func(n int) string { return strings.Repeat("a", n) }

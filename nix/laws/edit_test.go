@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// edits are changes of one thing that someone may make; each tells whether it found what to
-// change. What they make may have faults, and is then no edit.
+// edits are single changes that an operator might make; each returns false if it found nothing to
+// change. An edit that causes faults is dropped.
 var edits = map[string]func(g generator, c *cluster) bool{
 	"upstream elsewhere": onService(func(g generator, s *service) bool {
 		s.Upstream = []string{"10.0.0.5:22", "127.0.0.1:22", "unix:/run/docker.sock"}[g.IntN(3)]
@@ -248,7 +248,7 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	},
 }
 
-// drop takes a service out, and out of all that names it.
+// drop removes a service, and its name everywhere.
 func (c *cluster) drop(name string) {
 	is := func(s string) bool { return s == name }
 	delete(c.Services, name)

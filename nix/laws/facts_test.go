@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// fact is a value that is in no document.
+// fact is a value that must be in no document.
 const fact = "x95x"
 
-// facts has some hosts and services let others read something.
+// facts adds facts to some hosts and services.
 func (c *cluster) facts() {
 	for name, h := range c.Hosts {
 		if len(h.Tags) > 0 {

@@ -23,13 +23,13 @@ type federated struct {
 	EndpointRoots []string `json:"endpointRoots,omitempty"`
 }
 
-// elsewhere is what another cluster has.
+// elsewhere declares the identities and services of another cluster.
 type elsewhere struct {
 	Identities map[string]*holder         `json:"identities"`
 	Services   map[string]*foreignService `json:"services,omitempty"`
 }
 
-// foreignService is one of its services, which is reached from here.
+// foreignService is a service of another cluster that is reached from this one.
 type foreignService struct {
 	Address  []string `json:"address"`
 	Port     int      `json:"port"`
@@ -37,7 +37,7 @@ type foreignService struct {
 	Roles    []string `json:"roles,omitempty"`
 }
 
-// blueBundle is that of blue.example.
+// blueBundle returns the bundle of blue.example.
 var blueBundle = sync.OnceValue(func() string {
 	b := must(os.ReadFile("../../tests/golden/compiler/federation/blue.bundle.json"))
 	return strings.Join(strings.Fields(string(b)), "")
@@ -50,7 +50,8 @@ func newFederated() *federated {
 	}
 }
 
-// federate gives some identities of a foreign trust domain roles, in one way of several.
+// federate declares a foreign trust domain, some of whose identities get roles, in one of several
+// ways.
 func (c *cluster) federate(roles []string) {
 	which := len(c.Hosts) + 3*len(c.Services) + 5*len(c.Users)
 	if which%2 == 0 {
@@ -72,7 +73,7 @@ func (c *cluster) federate(roles []string) {
 	c.Providers["federation"] = provider{Hosts: c.Providers["cert"].Hosts[:1]}
 }
 
-// neighbour declares another cluster of the same trust domain, in one way of several.
+// neighbour declares another cluster of the same trust domain, in one of several ways.
 func (c *cluster) neighbour(roles []string) {
 	which := 2*len(c.Hosts) + len(c.Services) + 3*len(c.Users)
 	if which%3 == 0 {
@@ -88,10 +89,10 @@ func (c *cluster) neighbour(roles []string) {
 	c.Clusters = map[string]*elsewhere{"green": e}
 }
 
-// neighbours are those that are of another cluster of this trust domain.
+// neighbours matches IDs of another cluster of this trust domain.
 var neighbours = regexp.MustCompile(`/[uhs]8[0-9]x`)
 
-// other is another cluster, with the start of its IDs.
+// other is another cluster, with the prefix of its IDs.
 type other struct {
 	elsewhere
 	name, ids string
@@ -107,7 +108,7 @@ func (c *cluster) others() (all []other) {
 	return all
 }
 
-// foreigners are who act elsewhere.
+// foreigners returns the principals of other clusters.
 func (c *cluster) foreigners() (all []principal) {
 	for _, f := range c.others() {
 		for path, h := range f.Identities {
@@ -117,7 +118,7 @@ func (c *cluster) foreigners() (all []principal) {
 	return all
 }
 
-// abroad is who here reaches which services of foreign trust domains.
+// abroad returns the pairs of a principal here and a foreign service that it reaches.
 func (c *cluster) abroad() map[pair]bool {
 	pairs := map[pair]bool{}
 	for _, p := range c.principals() {
@@ -132,7 +133,7 @@ func (c *cluster) abroad() map[pair]bool {
 	return pairs
 }
 
-// leadingTo are the roles that a foreign service has, and those that name it.
+// leadingTo returns the roles of a foreign service, and those that name it.
 func (c *cluster) leadingTo(name string, s *foreignService) []string {
 	roles := slices.Clone(s.Roles)
 	for role, r := range c.Roles {
@@ -143,7 +144,7 @@ func (c *cluster) leadingTo(name string, s *foreignService) []string {
 	return roles
 }
 
-// nameAbroad has roles name a foreign service that had them, in some topologies.
+// nameAbroad lets roles name a foreign service instead of the other way round, in some topologies.
 func (c *cluster) nameAbroad() {
 	if len(c.Services)%2 > 0 {
 		return
@@ -164,12 +165,12 @@ func (c *cluster) nameAbroad() {
 	}
 }
 
-// leads reports whether a role is one of these, or has one in it.
+// leads reports whether a role is one of some roles, or contains one.
 func (c *cluster) leads(held string, to []string) bool {
 	return slices.Contains(to, held) || slices.ContainsFunc(c.Roles[held].Roles, func(in string) bool { return c.leads(in, to) })
 }
 
-// reaching is who reaches what, there and here.
+// reaching returns the pairs of principals of this cluster and services anywhere.
 func (c *cluster) reaching() map[pair]bool {
 	all := c.brute()
 	maps.DeleteFunc(all, func(p pair, _ bool) bool { return p.foreign() })
@@ -177,7 +178,7 @@ func (c *cluster) reaching() map[pair]bool {
 	return all
 }
 
-// foreignAt is where a foreign service is called, nil for one of ours.
+// foreignAt returns the addresses of a foreign service, or nil for a service of this cluster.
 func (c *cluster) foreignAt(id string) (at []document.Addresses) {
 	if s := c.elsewhere(id); s != nil {
 		for _, a := range s.Address {
@@ -187,7 +188,7 @@ func (c *cluster) foreignAt(id string) (at []document.Addresses) {
 	return at
 }
 
-// elsewhere is a foreign service by its ID, nil for one of ours.
+// elsewhere returns a foreign service by its ID, or nil for a service of this cluster.
 func (c *cluster) elsewhere(id string) *foreignService {
 	for _, f := range c.others() {
 		if s := f.Services[strings.TrimPrefix(id, f.ids+"service/")]; s != nil {
@@ -197,12 +198,13 @@ func (c *cluster) elsewhere(id string) *foreignService {
 	return nil
 }
 
-// foreign reports whether who is one of them.
+// foreign reports whether the principal belongs to another cluster.
 func (p pair) foreign() bool {
 	return !strings.HasPrefix(p.who, "spiffe://laws.flor/") || neighbours.MatchString(p.who)
 }
 
-// foreignersOn reports whether one of a foreign trust domain reaches a service on the host, or is reached from it.
+// foreignersOn reports whether an identity of a foreign trust domain reaches a service on the host,
+// or one of its services is reached from the host.
 func (c *cluster) foreignersOn(host string) bool {
 	abroad := c.abroad()
 	ours := func(id string) bool { return strings.HasPrefix(id, "spiffe://laws.flor/") }
@@ -223,7 +225,7 @@ func (c *cluster) foreignersOn(host string) bool {
 	return false
 }
 
-// mentioned are all names that the topology has.
+// mentioned returns all generated names in the topology.
 func (c *cluster) mentioned() map[string]bool {
 	names := map[string]bool{}
 	for _, name := range mention.FindAllString(string(raw(c)), -1) {

@@ -11,8 +11,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// generator makes sound topologies: what they hold is random, and nothing in it
-// is a fault.
+// generator makes random valid topologies.
 type generator struct{ *rand.Rand }
 
 func (g generator) cluster() *cluster {
@@ -46,7 +45,7 @@ func (g generator) cluster() *cluster {
 		c.Services[name] = g.service(i, hosts, roles)
 		g.place(c, name)
 	}
-	// What roles and groups hold; a role reaches at least one service that is published.
+	// The contents of roles and groups. A role reaches at least one published service.
 	published := slices.DeleteFunc(slices.Clone(services), func(s string) bool { return c.Services[s].Visibility == "host" })
 	if len(published) == 0 {
 		c.Services[services[0]].Visibility = ""
@@ -68,7 +67,8 @@ func (g generator) cluster() *cluster {
 	for _, name := range users {
 		c.Users[name] = &holder{Roles: append(g.some(roles, 2), roles[g.IntN(len(roles))])}
 	}
-	// What nobody reaches is no fault, but hides little: each is reached by the last role, too.
+	// A service that nobody reaches is valid, but tests little, so the last role reaches each of
+	// them.
 	last := c.Roles[roles[len(roles)-1]]
 	for _, s := range published {
 		if !slices.Contains(last.Services, s) && g.IntN(2) == 0 {
@@ -126,7 +126,7 @@ func (g generator) cluster() *cluster {
 	return c
 }
 
-// joins has some hosts come in by a join token.
+// joins makes some hosts join with a token.
 func (c *cluster) joins() {
 	if c.Providers["config"].Hosts == nil {
 		return
@@ -142,7 +142,7 @@ func (c *cluster) joins() {
 	}
 }
 
-// limits are one or several.
+// limits returns one or several limits.
 func (g generator) limits() *document.Limits {
 	l := &document.Limits{Connections: 1 + g.IntN(3)}
 	if g.IntN(2) == 0 {
@@ -157,7 +157,7 @@ func (g generator) limits() *document.Limits {
 	return l
 }
 
-// trust has the cluster's roots and what its providers are set to, each in one way of several.
+// trust sets the cluster's roots and the settings of its providers, each in one of several ways.
 func (c *cluster) trust() {
 	which := len(c.Hosts) + 3*len(c.Services) + 5*len(c.Users)
 	c.Trust["roots"] = roots()[which%len(roots())]
@@ -170,7 +170,7 @@ func (c *cluster) trust() {
 	}
 }
 
-// everywhere is a capability that every host has, so that whatever requires it may.
+// everywhere is a capability of every host, so that it may be required anywhere.
 const everywhere = "k0x"
 
 func (g generator) host(c *cluster, i int, users, roles []string) *host {
@@ -285,7 +285,7 @@ func (g generator) service(i int, hosts, roles []string) *service {
 	return s
 }
 
-// names are n of them, in any order.
+// names returns n names of a sort, in random order.
 func (g generator) names(kind string, n int) []string {
 	var list []string
 	for _, i := range g.Perm(n) {
@@ -294,7 +294,7 @@ func (g generator) names(kind string, n int) []string {
 	return list
 }
 
-// some are at most n of the names, each once.
+// some returns at most n of the names, each once.
 func (g generator) some(names []string, n int) []string {
 	picked := []string{}
 	for _, i := range g.Perm(len(names))[:g.IntN(min(n, len(names))+1)] {
@@ -318,8 +318,8 @@ func (c *cluster) clone() *cluster {
 	return d
 }
 
-// withHost is the cluster with one host more, its name, and now and then a
-// service on it, new or known.
+// withHost returns the cluster with another host, and the name of that. Sometimes a service runs on
+// it, a new or an existing one.
 func (g generator) withHost(c *cluster) (*cluster, string) {
 	d, name := c.clone(), "h99x"
 	d.Hosts[name] = g.host(d, 25, slices.Sorted(maps.Keys(c.Users)), slices.Sorted(maps.Keys(c.Roles)))
@@ -338,8 +338,7 @@ func (g generator) withHost(c *cluster) (*cluster, string) {
 	return d, name
 }
 
-// withoutRole is the cluster with one role less for one of those who hold it, or
-// with less that a role reaches.
+// withoutRole returns the cluster without a role of one holder, or with a role that reaches less.
 func (g generator) withoutRole(c *cluster) *cluster {
 	d := c.clone()
 	drop := func(list []string) []string {

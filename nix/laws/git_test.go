@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// forge is one that tokens are of, where nothing answers.
+// forge is a forge whose upstream does not run.
 type forge struct {
 	Kind    string `json:"kind,omitempty"`
 	Service string `json:"service"`
@@ -14,7 +14,7 @@ type forge struct {
 	User    string `json:"user,omitempty"`
 }
 
-// gitToken is one that a service needs.
+// gitToken is a token of a service.
 type gitToken struct {
 	On           string   `json:"on"`
 	Repositories []string `json:"repositories"`
@@ -25,7 +25,7 @@ type gitToken struct {
 	After        []string `json:"dependsOn,omitempty"`
 }
 
-// git are tokens of some services, of forges of both kinds.
+// git adds tokens for some services, at forges of both kinds.
 func (g generator) git(c *cluster, hosts, services []string) {
 	c.Providers["git"] = provider{Hosts: hosts[g.IntN(len(hosts)):][:1], Forges: map[string]*forge{
 		"soft": {Service: services[0], User: "admin", Address: "127.0.0.1:23231"},
@@ -46,7 +46,7 @@ func (g generator) git(c *cluster, hosts, services []string) {
 	}
 }
 
-// gitOn reports whether a service on the host needs a token.
+// gitOn reports whether a service on the host needs a Git token.
 func (c *cluster) gitOn(host string) bool {
 	for _, s := range c.Services {
 		if len(s.Git) > 0 && slices.Contains(s.on(), host) {
@@ -81,7 +81,7 @@ var gitEdits = map[string]func(generator, *cluster) bool{
 	}),
 }
 
-// oddGit are values at the edges of what tokens and forges may be.
+// oddGit returns values at the bounds of tokens and forges.
 func oddGit() map[string][]any {
 	const forge = "providers.git.forges.soft."
 	long := func(n int) string { return strings.Repeat("a", n) }

@@ -11,7 +11,7 @@ var (
 	capabilities = []string{"k1x"}
 )
 
-// hostGroups are groups of hosts, some below others.
+// hostGroups returns groups of hosts, some of them nested.
 func (g generator) hostGroups(users, roles []string) map[string]*group {
 	all := map[string]*group{}
 	for _, path := range g.some([]string{"i0x", "i0x/i1x", "i0x/i1x/i2x", "i3x"}, 4) {
@@ -23,7 +23,7 @@ func (g generator) hostGroups(users, roles []string) map[string]*group {
 	return all
 }
 
-// all is what a host has, itself and from the groups it is in.
+// all returns the attributes of a host, including those from its groups.
 func (c *cluster) all(h *host) (sum group) {
 	for _, i := range c.levels(h) {
 		sum.Users = slices.Concat(sum.Users, i.Users)
@@ -34,7 +34,7 @@ func (c *cluster) all(h *host) (sum group) {
 	return sum
 }
 
-// levels are what a host has itself, and what each of the groups gives that it is in.
+// levels returns the attributes of a host itself and of each of its groups.
 func (c *cluster) levels(h *host) []group {
 	all := []group{h.group}
 	for path, i := range c.HostGroups {
@@ -45,7 +45,7 @@ func (c *cluster) levels(h *host) []group {
 	return all
 }
 
-// unaddress takes the addresses of devices that nobody calls.
+// unaddress removes the addresses of devices that no host calls.
 func (c *cluster) unaddress() {
 	called := map[string]bool{}
 	for _, p := range c.Providers {

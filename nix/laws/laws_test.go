@@ -30,11 +30,11 @@ var (
 	edit  = flag.String("edit", "", "the one to try of TestPlanWidensWhenAnythingMore")
 )
 
-// sample is a topology and three that are nearly the same.
+// sample is a topology with three variants.
 type sample struct {
 	seed                       uint64
 	c, grown, narrower         *cluster
-	added                      string // the host that grown has more
+	added                      string // the host that grown adds
 	is, other, more, less      compiled
 	text, shuffled, wide, thin json.RawMessage
 }
@@ -46,7 +46,7 @@ var made struct {
 	samples []*sample
 }
 
-// samples are generated once, and compiled by one Nix process.
+// samples generates the samples once, and compiles them with one Nix process.
 func samples(t *testing.T) []*sample {
 	t.Helper()
 	if testing.Short() {
@@ -135,9 +135,9 @@ func TestAloneAsAmongAll(t *testing.T) {
 	}
 }
 
-// Adding a host changes no other host's body, but for those it has an access edge
-// with or that give replicas to it, or share a secret or a public name with it, the policies of its providers, and those of the
-// providers that it operates or whose binary cache it reaches.
+// Adding a host changes the bodies of no other hosts, except hosts that reach it or are reached,
+// that give replicas to it, or that share a secret or a public name with it; the policies of its
+// providers; and the policies of providers that it operates or whose binary cache it reaches.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
 	for _, s := range samples(t) {
@@ -165,7 +165,7 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// mention finds the generator's names, and the addresses of its hosts and of what is outside.
+// mention matches generated names, and the addresses of generated hosts and outside programs.
 var mention = regexp.MustCompile(`\b([hsurgnitkmq]\d+x|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
 
 // TestNeedToKnow checks that a manifest names no host, user, service, role or group that it does
@@ -196,8 +196,8 @@ func TestNeedToKnow(t *testing.T) {
 	}
 }
 
-// needToKnow are the names that a host's manifest may hold: what is on it, who
-// may reach that, what its own identities reach and where, and its providers.
+// needToKnow returns the names that a host's manifest may contain: its services and their callers,
+// the services that its identities reach with their hosts, and its providers.
 func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	need := map[string]bool{}
 	known := func(host string) { need[host] = true; c.called(name, host, need) }
@@ -264,7 +264,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	return need
 }
 
-// calls is where the forwarder of one host calls that of another.
+// calls returns the addresses at which the forwarder of one host calls another forwarder.
 func (c *cluster) calls(from, to string) (at document.Addresses) {
 	h := c.Hosts[to]
 	if from == to {
@@ -299,7 +299,7 @@ func TestAccessAgrees(t *testing.T) {
 			want := c.brute()
 			total += len(want)
 			allowed, reached := map[pair]bool{}, map[pair]bool{}
-			publish := map[string][]string{} // hosts
+			publish := map[string][]string{} // hosts by service
 			manifests := docs.manifests(t)
 			for _, name := range slices.Sorted(maps.Keys(manifests)) {
 				m := manifests[name]
@@ -489,7 +489,7 @@ func TestPlanTellsTheDifference(t *testing.T) {
 	}
 }
 
-// whole is the ID of what a plan names.
+// whole returns the ID for a name in a plan.
 func whole(name string) string {
 	path, domain, foreign := strings.Cut(name, " of ")
 	if !foreign {

@@ -13,12 +13,12 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// compiled is what Nix makes of one topology.
+// compiled is the result of compiling one topology.
 type compiled struct {
 	Report    string
 	Topology  compile.Topology
 	Documents map[string]map[string]compile.Raw // of all hosts at once
-	Alone     map[string]map[string]compile.Raw // of each host, asked for alone; of evaluate
+	Alone     map[string]map[string]compile.Raw // of each host alone; only set by evaluate
 }
 
 const function = `alone: file:
@@ -47,7 +47,7 @@ func evaluate(t *testing.T, nix string, topologies []json.RawMessage) []compiled
 	return all
 }
 
-// tryAll is evaluate for topologies that may have faults.
+// tryAll compiles topologies that may have faults.
 func tryAll(t *testing.T, nix string, topologies []json.RawMessage) []compiled {
 	t.Helper()
 	return compileAll(t, nix, topologies, false)

@@ -21,11 +21,11 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// authorities are of the trust domain laws.flor. No text of theirs looks like a name of
-// the generator's.
+// authorities returns authorities of the trust domain laws.flor. Their texts contain nothing that
+// looks like a generated name.
 var authorities = sync.OnceValue(func() (a struct {
 	root, next *ca.Authority // two roots
-	issuing    *ca.Authority // under the first
+	issuing    *ca.Authority // issued by the first
 }) {
 	root := func() *ca.Authority {
 		for {
@@ -49,7 +49,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// roots are ways to write roots of laws.flor.
+// roots returns lists of roots of laws.flor, in different forms.
 func roots() [][]string {
 	first, next := pemOf(authorities().root), pemOf(authorities().next)
 	return [][]string{{first}, {first, next}, {first + next}, {"# ours\n" + first + "\n# the next\n" + next}}
@@ -57,7 +57,7 @@ func roots() [][]string {
 
 func pemOf(a *ca.Authority) string { return string(ca.EncodeCertificates(a.Certificate)) }
 
-// hostKeys are SSH host keys of every type.
+// hostKeys returns SSH host keys of every type.
 var hostKeys = sync.OnceValue(func() (lines []string) {
 	ed, _, err := ed25519.GenerateKey(rand.Reader)
 	keys := []any{must(ed, err), &must(rsa.GenerateKey(rand.Reader, 2048)).PublicKey, &must(rsa.GenerateKey(rand.Reader, 3072)).PublicKey}
@@ -70,8 +70,8 @@ var hostKeys = sync.OnceValue(func() (lines []string) {
 	return lines
 })
 
-// odd are values that are at a bound, beyond it, or of an unusual form, by the place where
-// they are written. Which of them the compiler refuses is its own affair.
+// odd returns values at a bound, beyond it, or of an unusual form, by the place where they are
+// written. The compiler may refuse any of them.
 func odd() map[string][]any {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	urls := []any{}
@@ -266,12 +266,12 @@ func odd() map[string][]any {
 
 var directory = map[string]any{"server": "ldaps://a", "people": map[string]any{"base": "a"}}
 
-// registering are settings of an issuer of others.
+// registering returns the settings of an external issuer.
 func registering(at string) any {
 	return map[string]any{"hosts": []string{"a"}, "issuer": "https://auth.example", "registration": at}
 }
 
-// realm are settings of an issuer of others, by its address.
+// realm returns the settings of an external issuer at an address.
 func realm(issuer string) any {
 	return map[string]any{"hosts": []string{"a"}, "issuer": issuer, "registration": "https://auth.example/r"}
 }
@@ -302,7 +302,7 @@ const oddBase = `{
       "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
 }`
 
-// with is oddBase with one value.
+// with returns oddBase with one value changed.
 func with(place string, value any) json.RawMessage {
 	var top map[string]any
 	if err := json.Unmarshal([]byte(oddBase), &top); err != nil {
@@ -381,7 +381,7 @@ func refused(topology json.RawMessage) bool {
 	return false
 }
 
-// oddBy and oddOn are policies of tenant t.
+// oddBy and oddOn return policies of tenant t.
 func oddBy(subject string) []any {
 	return []any{map[string]any{"subject": subject, "action": "a.b", "object": "tenant:t"}}
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// own is what a provider of a kind of the cluster's own has.
+// own is the declaration of a kind of the cluster's own.
 type own struct {
 	Port    int            `json:"port,omitempty"`
 	Run     string         `json:"run,omitempty"`
@@ -14,7 +14,7 @@ type own struct {
 	Answer  map[string]any `json:"answer,omitempty"`
 }
 
-// need is one of such a kind.
+// need is a need of such a kind.
 type need struct {
 	Kind       string         `json:"kind"`
 	Request    map[string]any `json:"request,omitempty"`
@@ -24,8 +24,8 @@ type need struct {
 	After      []string       `json:"dependsOn,omitempty"`
 }
 
-// own gives a cluster kinds of its own, and some of its services needs of them. What answers is
-// nowhere.
+// own adds kinds of the cluster's own, and needs of some services for them. Their executables do not
+// exist.
 func (g generator) own(c *cluster, hosts, services []string) {
 	mailbox := own{Port: 4701, Run: "/run/laws/mailbox", Answer: map[string]any{"password": map[string]any{}, "server": map[string]any{"mode": "0444"}}}
 	mailbox.Request = map[string]any{

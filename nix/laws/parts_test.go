@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// parts has roles and groups name some hosts' own of a service, and roles have exceptions.
+// parts adds parts of services on some hosts to roles and groups, and exceptions to roles.
 func (g generator) parts(c *cluster, hosts, roles []string) {
 	for _, name := range sorted(c.Services) {
 		s := c.Services[name]
@@ -17,7 +17,7 @@ func (g generator) parts(c *cluster, hosts, roles []string) {
 		role := c.Roles[roles[g.IntN(len(roles))]]
 		switch g.IntN(3) {
 		case 0:
-			if len(role.Services) > 1 && s.Visibility != "public" { // whose ingress may reach it by that alone
+			if len(role.Services) > 1 && s.Visibility != "public" { // an ingress may reach it by this role only
 				role.Services = slices.DeleteFunc(role.Services, func(n string) bool { return n == name })
 			}
 			role.Services = append(role.Services, part)
@@ -33,7 +33,7 @@ func (g generator) parts(c *cluster, hosts, roles []string) {
 	}
 }
 
-// places is a name of the host, or of a group or tag that it has.
+// places returns a name of a host: its own, or that of a group or tag.
 func (g generator) places(c *cluster, host string) string {
 	h := c.Hosts[host]
 	names := append([]string{host}, c.all(h).Tags...)
@@ -43,8 +43,8 @@ func (g generator) places(c *cluster, host string) string {
 	return names[g.IntN(len(names))]
 }
 
-// except adds an exception, unless a role would reach nothing then, or strangers something by
-// no ingress.
+// except adds an exception, unless the role would then reach nothing, or no ingress a public
+// service.
 func (g generator) except(c *cluster, role *role, name string) {
 	role.Except = append(role.Except, name)
 	for held := range c.Roles {
@@ -74,7 +74,7 @@ func (c *cluster) reaches(held string) bool {
 	return false
 }
 
-// named is whether a role names a service or part of it, whatever its exceptions.
+// named reports whether a role names a service or part of it, ignoring exceptions.
 func (c *cluster) named(held, wanted string) bool {
 	d := *c
 	d.Roles = map[string]*role{}

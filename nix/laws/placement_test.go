@@ -25,7 +25,7 @@ type placement struct {
 	Size         int      `json:"size,omitempty"`
 }
 
-// place gives some services replicas instead of hosts, where enough fit.
+// place gives some services replicas instead of hosts, if enough hosts fit.
 func (g generator) place(c *cluster, name string) {
 	s := c.Services[name]
 	p := &placement{Tags: g.some(tags, 1), Capabilities: g.some(capabilities, 1)}
@@ -46,7 +46,7 @@ func (g generator) place(c *cluster, name string) {
 	g.constrain(c, name)
 }
 
-// close has some hosts take no services, or those alone that they keep.
+// close makes some hosts take no services, or only those that they keep.
 func (g generator) close(c *cluster, hosts, services []string) {
 	for _, name := range hosts {
 		h := c.Hosts[name]
@@ -60,7 +60,7 @@ func (g generator) close(c *cluster, hosts, services []string) {
 	}
 }
 
-// fitting are the servers that take a service of a placement, sorted.
+// fitting returns the servers that fit a placement and take the service, sorted.
 func (c *cluster) fitting(service string, p *placement) (names []string) {
 	s := c.Services[service]
 	own := s.Replicas == "all" && s.Scope != "" && s.Scope != "cluster"
@@ -79,8 +79,7 @@ func (c *cluster) fitting(service string, p *placement) (names []string) {
 	return names
 }
 
-// settle takes over where the compiler placed replicas, and the reserved services that
-// somebody reaches.
+// settle adds the compiler's placement of replicas, and the reserved services that somebody reaches.
 func (c *cluster) settle(docs compiled) {
 	for name, groups := range map[string][]string{
 		spiffe.ControlService: {"control-plane", "control-plane-write"},
@@ -101,7 +100,7 @@ func (c *cluster) settle(docs compiled) {
 	}
 }
 
-// runs are the services on a host.
+// runs returns the services on a host.
 func (c *cluster) runs(host string) (names []string) {
 	for name, s := range c.Services {
 		if slices.Contains(s.on(), host) {
@@ -143,7 +142,7 @@ func TestReplicasFit(t *testing.T) {
 	}
 }
 
-// fleet is a cluster of n hosts whose services are placed by the compiler.
+// fleet returns a cluster of n hosts whose services the compiler places.
 func (g generator) fleet(n int, strategy string) *cluster {
 	c := g.cluster()
 	c.Hosts, c.Services = map[string]*host{}, map[string]*service{}

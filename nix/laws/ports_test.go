@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// servicePort is one of several of a service.
+// servicePort is a port of a service with several.
 type servicePort struct {
 	Port       int      `json:"port,omitempty"`
 	ListenPort int      `json:"listenPort,omitempty"`
@@ -17,8 +17,8 @@ type servicePort struct {
 	Identity   string   `json:"identity,omitempty"`
 }
 
-// ports gives some services several ports in place of their one, and has roles name one of
-// these, or except it: by numbers of its own, so that all else is generated as it was.
+// ports gives some services several ports, and makes roles name one of these or except it. It does
+// not use the generator's random numbers, so that the rest of the topology does not change.
 func (c *cluster) ports(services, roles []string) {
 	g := generator{rand.New(rand.NewPCG(uint64(len(c.Hosts)), uint64(len(services))))}
 	for _, name := range services {
@@ -50,13 +50,12 @@ func (c *cluster) ports(services, roles []string) {
 	}
 }
 
-// several is a service with these ports.
+// several returns a service with these ports.
 func several(ports map[string]any) map[string]any {
 	return map[string]any{"host": "a", "ports": ports}
 }
 
-// faces are what a service is reached as on a host: its identities, and where it has several ports,
-// each of them at each.
+// faces returns the IDs of a service on a host, with each port if it has several.
 func (s *service) faces(name, host string) (all []string) {
 	for _, id := range s.ids(name, host) {
 		if s.Ports == nil {
@@ -69,7 +68,7 @@ func (s *service) faces(name, host string) (all []string) {
 	return all
 }
 
-// cutPort is a name or an ID without the port that it ends in.
+// cutPort splits a name or an ID from the port at its end.
 func cutPort(text string) (of, port string) {
 	if i := strings.LastIndexByte(text, ':'); i > strings.LastIndexByte(text, '/') {
 		return text[:i], text[i+1:]
@@ -77,12 +76,13 @@ func cutPort(text string) (of, port string) {
 	return text, ""
 }
 
-// face is what an entry of a manifest is about.
+// face returns the ID of an entry of a manifest, with its port.
 func face(id spiffe.ID, port string) string {
 	return strings.TrimSuffix(id.String()+":"+port, ":")
 }
 
-// at is the service that one of several ports would be, over a protocol; itself where it has one.
+// at returns a service with only one of its ports, over a protocol; the service itself if it has
+// one.
 func (s *service) at(port string, over document.Protocol) *service {
 	p := s.Ports[port]
 	if p == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// publish opens services to strangers where an ingress reaches them, most with a name.
+// publish makes services public if an ingress reaches them, most of them with a public name.
 func (g generator) publish(c *cluster) {
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
 		s := c.Services[name]
@@ -27,8 +27,8 @@ func (g generator) publish(c *cluster) {
 	}
 }
 
-// certify has names of strangers certified, one by one or by a wildcard, where all that is public
-// has one: by the own CA, since others would be called.
+// certify has public names certified, one by one or with a wildcard, if all public services have a
+// name. The cluster's own CA issues the certificates, because an external one would be called.
 func (g generator) certify(c *cluster) {
 	for _, s := range c.Services {
 		if s.Visibility == "public" && s.TLSName == "" {
@@ -45,7 +45,7 @@ func (g generator) certify(c *cluster) {
 	}
 }
 
-// certified is whether a host has certificates for names of strangers.
+// certified reports whether a host has certificates for public names.
 func (c *cluster) certified(host string) bool {
 	for name, s := range c.Services {
 		if s.TLSName != "" && slices.Contains(c.ingress(name), host) {
@@ -55,7 +55,8 @@ func (c *cluster) certified(host string) bool {
 	return false
 }
 
-// certifiedBoth is whether two hosts have the certificate of one public name, whose key they share.
+// certifiedBoth reports whether two hosts have the certificate of one public name, and share its
+// key.
 func (c *cluster) certifiedBoth(one, other string) bool {
 	for name, s := range c.Services {
 		if on := c.ingress(name); s.TLSName != "" && slices.Contains(on, one) && slices.Contains(on, other) {
@@ -65,7 +66,7 @@ func (c *cluster) certifiedBoth(one, other string) bool {
 	return false
 }
 
-// withdraw closes what no ingress reaches any more: it would be a fault.
+// withdraw makes services without an ingress internal again, because they would be a fault.
 func (c *cluster) withdraw() *cluster {
 	for name, s := range c.Services {
 		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
@@ -75,14 +76,14 @@ func (c *cluster) withdraw() *cluster {
 	return c
 }
 
-// ingress are the hosts that take in strangers and reach a service.
+// ingress returns the hosts with an ingress that reach a service.
 func (c *cluster) ingress(service string) (hosts []string) {
 	for _, p := range c.principals() {
 		reaches := func(role string) bool {
 			s := c.Services[service]
 			return slices.ContainsFunc(s.on(), func(h string) bool {
 				ids := s.ids(service, h)
-				known := ids[len(ids)-1] // that strangers know
+				known := ids[len(ids)-1] // the ID with the public name
 				if s.Ports != nil {
 					known += ":http"
 				}
@@ -124,8 +125,7 @@ func TestIngressIsTold(t *testing.T) {
 	}
 }
 
-// aliases gives some services other names, inside and for strangers; s1 is a1 too, and what is
-// called something.s1.
+// aliases gives some services aliases, inside and public. For s1x they are as1x and *.s1x.
 func (c *cluster) aliases() {
 	g := rand.New(rand.NewPCG(uint64(len(c.Services)), uint64(len(c.Hosts))))
 	for _, name := range slices.Sorted(maps.Keys(c.Services)) {
@@ -171,7 +171,7 @@ func TestAliasesLead(t *testing.T) {
 	}
 }
 
-// cache has every host, or who operates, reach the binary cache of some clusters.
+// cache lets every host, or the operators, reach the binary cache of some clusters.
 func (c *cluster) cache() {
 	which := len(c.Hosts) + len(c.Services)
 	if which%3 != 0 {

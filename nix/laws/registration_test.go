@@ -4,14 +4,16 @@ import "maps"
 
 func init() { maps.Copy(edits, registrationEdits) }
 
-// An issuer of others has its own people, and no server does all that services may request.
+// An external issuer has its own users, and none of them supports everything that services may
+// request.
 var registrationEdits = map[string]func(generator, *cluster) bool{
 	"an issuer of others": registersAt("https://127.0.0.1:1/register", "", "allowedGroups"),
 	"a Kanidm":            registersAt("https://127.0.0.1:1", "kanidm", "postLogoutRedirectURIs"),
 	"a Pocket ID":         registersAt("https://127.0.0.1:1", "pocket-id", "scopes"),
 }
 
-// registersAt has services be clients there, in the way that a server does, without what it lacks.
+// registersAt makes services clients of an external issuer, registered in one way, without the
+// attributes that it lacks.
 func registersAt(url, how, lacks string) func(generator, *cluster) bool {
 	return func(_ generator, c *cluster) bool {
 		for _, s := range c.Services {

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// rollout is how what is published reaches hosts.
+// rollout is the attribute of the topology.
 type rollout struct {
 	Waves       []wave            `json:"waves,omitempty"`
 	Healthy     int               `json:"healthy,omitempty"`
@@ -28,7 +28,7 @@ type window struct {
 	Minutes int      `json:"minutes,omitempty"`
 }
 
-// rolls has some clusters with one config provider offer versions in waves.
+// rolls adds waves to some clusters with one config provider.
 func (c *cluster) rolls() {
 	which := len(c.Hosts) + len(c.Users)
 	if len(c.Providers["config"].Hosts) != 1 || which%3 == 0 {
@@ -49,7 +49,7 @@ func (c *cluster) rolls() {
 	c.Rollout = r
 }
 
-// waveOf is the wave of each host in the policy of a cluster's provider.
+// waveOf returns the wave of each host in the policy of a cluster's provider.
 func (c *cluster) waveOf(t *testing.T, docs compiled) (waves map[string]int, policy *document.Rollout) {
 	t.Helper()
 	for host, p := range docs.policies(t) {

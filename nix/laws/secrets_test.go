@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// generated is a secret that a provider makes.
+// generated is a generated secret.
 type generated struct {
 	Generate   string   `json:"generate"`
 	Length     int      `json:"length,omitempty"`
@@ -24,7 +24,7 @@ type reader struct {
 	Restart string `json:"restart,omitempty"`
 }
 
-// secrets are a few, each of some readers.
+// secrets adds a few secrets, each with some readers.
 func (g generator) secrets(c *cluster) {
 	c.Secrets = map[string]*generated{}
 	services, hosts := slices.Sorted(maps.Keys(c.Services)), slices.Sorted(maps.Keys(c.Hosts))
@@ -49,7 +49,7 @@ func (g generator) secrets(c *cluster) {
 	}
 }
 
-// secretsOn are the secrets that something on a host reads, and the services that do.
+// secretsOn returns the secrets that a host or its services read, and these services.
 func (c *cluster) secretsOn(host string) (names []string) {
 	for name, s := range c.Secrets {
 		for _, r := range s.Readers {

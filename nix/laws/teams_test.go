@@ -11,8 +11,7 @@ type team struct {
 	UsersUntil map[string]string `json:"usersUntil,omitempty"`
 }
 
-// teams puts users into teams, and teams and roles into each other: later ones into those
-// before, so that nothing leads in a circle.
+// teams puts users into teams, and teams and roles into earlier ones, so that there is no circle.
 func (g generator) teams(c *cluster, users, roles []string) {
 	if len(users) > 0 && g.IntN(3) == 0 {
 		c.Teams = map[string]*team{}
@@ -28,7 +27,7 @@ func (g generator) teams(c *cluster, users, roles []string) {
 	}
 }
 
-// has asks of one user and one role, by the letter of the language.
+// has reports whether a user has a role, following the definition of the language.
 func (c *cluster) has(user, role string) bool {
 	if slices.Contains(c.Users[user].Roles, role) || live(c.Users[user].Until[role]) {
 		return true
@@ -41,13 +40,14 @@ func (c *cluster) has(user, role string) bool {
 	return false
 }
 
-// in asks of one user and one team.
+// in reports whether a user is in a team.
 func (c *cluster) in(user, team string) bool {
 	_, in := c.member(user, team)
 	return in
 }
 
-// member is when a user is no longer in a team, zero for never, and whether the user is in it.
+// member returns the end of a membership in a team, zero for none, and whether the user is in the
+// team.
 func (c *cluster) member(user, team string) (end int64, in bool) {
 	of := c.Teams[team]
 	if slices.Contains(of.Users, user) {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// tenant is whose tokens services have.
+// tenant is a tenant with its rules.
 type tenant struct {
 	Namespaces []string                  `json:"namespaces"`
 	Issuers    map[string]map[string]any `json:"issuers,omitempty"`
@@ -17,7 +17,7 @@ type tenant struct {
 	RuntimeRules bool `json:"runtimeRules,omitempty"`
 }
 
-// tenants are a few, with rules about services that have their tokens.
+// tenants adds a few tenants, with rules about services that have their tokens.
 func (g generator) tenants(c *cluster) {
 	c.Tenants = map[string]*tenant{}
 	hosts := c.Providers["jwt"].Hosts
@@ -52,7 +52,7 @@ func (g generator) tenants(c *cluster) {
 	}
 }
 
-// tenantsOn are the tenants whose tokens services of a host have, or verify.
+// tenantsOn returns the tenants whose tokens services of a host use or verify.
 func (c *cluster) tenantsOn(host string) (names []string) {
 	for _, s := range c.Services {
 		if !slices.Contains(s.on(), host) {

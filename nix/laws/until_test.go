@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Topologies are of the first second of 1970.
+// Topologies are evaluated at the first second of 1970.
 const (
 	sooner = "2027-01-31"
 	later  = "2027-02-28T18:00Z"
@@ -16,10 +16,10 @@ const (
 
 func live(date string) bool { return date == sooner || date == later }
 
-// seconds are those of the two dates, as documents have them.
+// seconds contains the two dates in the form of documents.
 var seconds = map[string]int64{sooner: 1801353600, later: 1803837600}
 
-// ends gives roles up to a time: to users, teams and services.
+// ends gives users, teams and services roles with an end.
 func (g generator) ends(c *cluster, roles []string) {
 	until := func(one int, has []string) map[string]string {
 		role := roles[g.IntN(len(roles))]
@@ -52,13 +52,13 @@ func (g generator) ends(c *cluster, roles []string) {
 	}
 }
 
-// held are the roles of a service.
+// held returns the roles of a service.
 func (s *service) held() []string {
 	return slices.AppendSeq(slices.Clone(s.Roles), maps.Keys(s.Until))
 }
 
-// end is when a role of an identity ends by the letter of the language, zero for never, and
-// whether it has the role.
+// end returns when a role of an identity ends, zero for never, and whether the identity has the
+// role, following the definition of the language.
 func (c *cluster) end(p principal, role string) (end int64, has bool) {
 	by := func(last int64) {
 		switch {

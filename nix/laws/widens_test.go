@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// harmless are the places of documents whose values open nothing, with the reason.
+// harmless matches places in documents whose values grant nothing, with the reason.
 var harmless = map[string]*regexp.Regexp{
 	"peers prove who they are, wherever they are":   regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses)`),
 	"loopback listeners look up who calls":          regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
@@ -33,19 +33,19 @@ var harmless = map[string]*regexp.Regexp{
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
 
-// longer are numbers that open something when they grow.
+// longer matches numbers that grant more as they grow.
 var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime|tokensPerMinute|runtimeRules/(groupings|policies)|until)$`)
 
 // sequence is the number of a trust bundle.
 var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 
-// forEver are the lengths of which 0 is the most.
+// forEver matches lengths of which 0 is the maximum.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
-// limit is one of these, of a service or a caller: none is the highest.
+// limit matches limits of a service or a caller, of which the absence is the maximum.
 var limit = regexp.MustCompile(`^manifest/forwarder/(publish|limits)/\S+?/limits/\w+$`)
 
-// unlimited are all that a manifest has no limits of, with those that it may have.
+// unlimited adds the maximum of every limit that a manifest could have and lacks.
 func unlimited(host string, body any, lengths map[string]float64) {
 	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
 	publish, _ := forwarder["publish"].([]any)
@@ -63,15 +63,15 @@ func unlimited(host string, body any, lengths map[string]float64) {
 	}
 }
 
-// said are all that a document says, one by one: where, and what. Those of numbers that may
-// shrink are kept apart.
+// said contains the statements of a document, each with its place. Numbers that may shrink are
+// separate.
 type said struct {
 	seen    map[string]bool
 	lengths map[string]float64
 }
 
-// more returns the statements of the documents and the topology of a cluster that another cluster lacks.
-// What begins with a host's name is of its documents alone, so equal ones are not looked into.
+// more returns the statements in the documents and the topology of a cluster that another cluster
+// lacks. Statements begin with the name of the host, so equal documents are skipped.
 func more(was, is compiled) (all []string) {
 	before := map[string][]said{} // by host
 	for host, docs := range is.Documents {
@@ -134,7 +134,7 @@ func beside(c compiled) map[string]bool {
 	return seen
 }
 
-// leaves are all that a document of a host says.
+// leaves returns the statements of a document of a host.
 func leaves(host, kind, text string) said {
 	seen, lengths := map[string]bool{}, map[string]float64{}
 	var body any
@@ -154,7 +154,7 @@ func leaves(host, kind, text string) said {
 	neverEnding(host, body, lengths)
 	needs, _ := body.(map[string]any)["needs"].([]any)
 	for _, n := range needs {
-		if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // is never fetched again
+		if n := n.(map[string]any); n["renew"] == nil || n["renew"].(map[string]any)["interval"] == nil { // never fetched again
 			lengths[fmt.Sprintf("%s %s/needs/%v/renew/interval", host, kind, n["id"])] = math.MaxInt
 		}
 	}
@@ -169,7 +169,7 @@ func leaves(host, kind, text string) said {
 		switch {
 		case limit.MatchString(place):
 			lengths[where] = v.(float64)
-		case strings.HasPrefix(place, "manifest/forwarder/limits/"): // whose they are
+		case strings.HasPrefix(place, "manifest/forwarder/limits/"): // of whichever user
 		case longer.MatchString(place):
 			lengths[where] = v.(float64)
 			if v == 0.0 && forEver.MatchString(place) {
@@ -185,22 +185,22 @@ func leaves(host, kind, text string) said {
 					}
 				}
 			}
-		case strings.HasSuffix(place, "/accessLog") && v == "full": // and so some
+		case strings.HasSuffix(place, "/accessLog") && v == "full": // also grants the sampled log
 			seen[where+" = sampled"], seen[where+" = full"] = true, true
-		case strings.HasSuffix(place, "/access") && v == "write": // who may write may read
+		case strings.HasSuffix(place, "/access") && v == "write": // also grants reading
 			seen[where+" = read"], seen[where+" = write"] = true, true
-		case strings.HasSuffix(place, "/request/two") && v == false: // who accepts one at a time
-		case strings.Contains(place, "/onChange/"): // whichever need restarts it
+		case strings.HasSuffix(place, "/request/two") && v == false: // also true for a reader that accepts two
+		case strings.Contains(place, "/onChange/"): // whichever need restarts the unit
 			seen[fmt.Sprintf("%s restarts %v", host, v)] = true
 		default:
-			// The number of a bundle among those of the same keys opens nothing.
+			// The sequence number of a bundle with the same keys grants nothing.
 			seen[sequence.ReplaceAllString(fmt.Sprintf("%s = %v", where, v), "")] = true
 		}
 	})
 	return said{seen, lengths}
 }
 
-// neverEnding notes the rights of a document that could have an end and have none.
+// neverEnding adds the rights without an end that could have one.
 func neverEnding(host string, body any, lengths map[string]float64) {
 	object, _ := body.(map[string]any)
 	forwarder, _ := object["forwarder"].(map[string]any)
@@ -221,7 +221,7 @@ func neverEnding(host string, body any, lengths map[string]float64) {
 	}
 }
 
-// unrestricted writes what clients of the issuer may that restricts none of it: all of it.
+// unrestricted adds the maximum of every unrestricted attribute of clients of the issuer.
 func unrestricted(body any) {
 	o := body.(map[string]any)
 	needs, _ := o["needs"].([]any)
@@ -239,7 +239,7 @@ func unrestricted(body any) {
 	}
 }
 
-// endless are those that a manifest allows without an end.
+// endless returns the callers that a manifest allows without an end.
 func endless(body any) (who []string) {
 	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
 	publish, _ := forwarder["publish"].([]any)
@@ -254,7 +254,7 @@ func endless(body any) (who []string) {
 	return who
 }
 
-// without are the services that a manifest publishes without an attribute.
+// without returns the services that a manifest publishes without an attribute.
 func without(body any, attribute string) (ids []string) {
 	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
 	publish, _ := forwarder["publish"].([]any)
@@ -266,8 +266,8 @@ func without(body any, attribute string) (ids []string) {
 	return ids
 }
 
-// spread calls with every value that is not made of others. Elements of lists are told
-// apart by what names them, not by where they are.
+// spread calls leaf for every value without parts. Elements of lists are identified by their names,
+// not by their position.
 func spread(place string, v any, leaf func(string, any)) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -318,7 +318,7 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 	if *edit != "" {
 		names = []string{*edit}
 	}
-	// Each cluster has those of the edits that found something to change longest ago.
+	// Each cluster gets the edits that have not been applied for the longest time.
 	next := slices.Clone(names)
 	for i := range (*count + 1) / 2 {
 		s := *seed + uint64(i)

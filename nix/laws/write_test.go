@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// shuffled is the same topology as JSON, its definitions in another order: fields,
-// and lists whose order means nothing.
+// shuffled returns the same topology as JSON with its definitions in another order: fields, and
+// lists without a meaningful order.
 func (g generator) shuffled(c *cluster) json.RawMessage {
 	b, err := json.Marshal(c)
 	if err != nil {
@@ -38,7 +38,7 @@ func (g generator) write(out *strings.Builder, v any, place string) {
 		}
 		out.WriteString("}")
 	case []any:
-		// Roots, keys, providers, waves, callers, addresses and requests are in an order that someone chose.
+		// The order of roots, keys, providers, waves, callers, addresses and requests is meaningful.
 		chosen := slices.ContainsFunc([]string{".trust.", ".providers.", ".rollout."}, func(p string) bool { return strings.HasPrefix(place, p) }) || strings.Contains(place, ".callers.") || strings.HasSuffix(place, ".address") || strings.Contains(place, ".request.")
 		order := g.Perm(len(v))
 		if chosen {

@@ -69,7 +69,7 @@ func values(t *testing.T, s store.Store) map[string]string {
 	return all
 }
 
-// TestFormat: the text is documented, and what was restored is what was there.
+// TestFormat: the format is documented, and a restored state equals the former one.
 func TestFormat(t *testing.T) {
 	a, b := file(t), file(t)
 	put(t, a, "kept/1", "other", "kept/2")

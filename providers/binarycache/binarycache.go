@@ -45,8 +45,8 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// What callers can hold: so many connections in all and each. Of contents so many are
-// verified at once, which is what takes a processor.
+// Limits on connections, in all and for each caller, and on contents that are verified at once,
+// which uses processor time.
 const (
 	maxConns, maxConnsOfCaller = 1024, 32
 	maxVerified                = 2

@@ -204,7 +204,7 @@ func (e *env) add(all ...item) {
 	}
 }
 
-// files are those that the cache has.
+// files returns the files in the cache.
 func (e *env) files() (all []string) {
 	e.t.Helper()
 	err := filepath.WalkDir(e.config.Dir, func(path string, d fs.DirEntry, err error) error {

@@ -101,7 +101,7 @@ func verify(i *narinfo.NarInfo, keys []string) error {
 	return fmt.Errorf("signed by %.200q, want a signature by one of trust.signingKeys: nix copy --to 'http://…?secret-key=FILE' makes it", names)
 }
 
-// sameHash returns an error unless contents are those that were signed.
+// sameHash returns an error unless contents have the signed hash and size.
 func sameHash(i *narinfo.NarInfo, sum []byte, size int64) error {
 	if uint64(size) != i.NarSize || !bytes.Equal(sum, i.NarHash.Digest()) {
 		return errors.New("its contents are " + describe(sum, size) + ", its narinfo is about " + describe(i.NarHash.Digest(), int64(i.NarSize)))

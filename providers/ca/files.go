@@ -57,7 +57,7 @@ func Parse(from string, certificate []byte, keyPath string, identities ...age.Id
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
 
-// ofDomain returns an error unless a certificate is that of a CA of a trust domain.
+// ofDomain returns an error unless a certificate belongs to a CA of a trust domain.
 func ofDomain(c *x509.Certificate) error {
 	if !c.IsCA || len(c.URIs) != 1 {
 		return errors.New("not the certificate of a CA with a SPIFFE trust domain")

@@ -2,7 +2,7 @@ package control
 
 import "slices"
 
-// Paths are those of all endpoints.
+// Paths returns the paths of all endpoints.
 func Paths() (all []string) {
 	for _, e := range endpoints {
 		all = append(all, e.path)

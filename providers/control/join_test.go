@@ -40,7 +40,7 @@ func (e *env) token(t *testing.T, change ...func(*join.Token)) (hostapi.JoinToke
 	return token, record
 }
 
-// admission is that of elm's device.
+// admission returns the admission of elm's device.
 func (e *env) admission(t *testing.T, key signature.SecretKey, device ssh.Signer) *trust.SignedAdmission {
 	t.Helper()
 	text := string(kit.JSON(trust.NewAdmission("demo", elm, kit.Authorized(device.PublicKey()), time.Now())))

@@ -87,7 +87,8 @@ func TestRevocationAudited(t *testing.T) {
 	}
 }
 
-// One row names a bounded number of a list that is new, and says how many there are.
+// TestRevocationAuditBounded checks that one row names a limited number of the entries of a new
+// list, and their total.
 func TestRevocationAuditBounded(t *testing.T) {
 	e := start(t)
 	list := revocation.Next(nil, e.Policy.Cluster, time.Now(), time.Hour)

@@ -31,8 +31,8 @@ func webCertificate() (c *tls.Certificate, root string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 }
 
-// TestWeb: an endpoint of profile https_web is who has a certificate for its name, by the roots
-// of the policy: then its bundle is followed even where the one in force verifies nothing of it.
+// TestWeb: an endpoint of profile https_web proves itself with a certificate for its name, under the
+// roots of the policy. Its bundle is then accepted even if the bundle in force does not verify it.
 func TestWeb(t *testing.T) {
 	e := newEndpoint(t)
 	good, root := webCertificate()

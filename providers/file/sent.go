@@ -80,7 +80,7 @@ func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
 	return string(content), err == nil, err
 }
 
-// list are all that operators sent, without their contents.
+// list returns all files that operators sent, without their contents.
 func (f Files) list(c *relay.Call) (any, error) {
 	all := Sent{[]File{}}
 	for after := ""; ; {

@@ -19,8 +19,8 @@ import (
 )
 
 // contract is the API of a server, kept in memory. It follows the handlers of the release that the
-// README names, since neither server can be built here. It shows that requests are those that the
-// handlers accept, not that the servers keep their promises.
+// README names, since neither server can be built here. It shows that the handlers accept the
+// requests, not that the servers behave as promised.
 type contract struct {
 	t     *testing.T
 	url   string

@@ -169,7 +169,7 @@ func (f *fixture) refusals(code string) (n int) {
 	return n
 }
 
-// claims are those of an ID token that the tests look at.
+// claims contains the claims of an ID token that the tests check.
 type claims struct {
 	Email    string   `json:"email"`
 	Name     string   `json:"name"`

@@ -28,7 +28,7 @@ const (
 
 var request = map[string]any{"service": kit.ID("service/wiki"), "request": map[string]any{"address": "wiki@example.org"}}
 
-// settings are those of the policy, for an executable or a service.
+// settings returns settings from the policy, for an executable or a service.
 func settings(word, at string) map[string]any {
 	return map[string]any{word: at, "values": []string{"password"}}
 }

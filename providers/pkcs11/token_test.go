@@ -41,7 +41,7 @@ func noTerminal(what, instead string) (string, error) {
 	return "", errors.New("no terminal to read the " + what + " from: " + instead)
 }
 
-// uri is that of a key on the token of softHSM, with a PIN.
+// uri returns the URI of a key on the token of softHSM, with a PIN.
 func uri(t *testing.T, module, key, pin string) pkcs11.URI {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pin")

@@ -53,7 +53,7 @@ func TestSign(t *testing.T) {
 	}
 }
 
-// TestRenumber: another serial, and nothing else, is what signing covers.
+// opened returns the document in an envelope.
 func opened(t *testing.T, envelope, body []byte, sig string) document.Document {
 	t.Helper()
 	d, err := document.Open(envelope, body, sig)

@@ -27,7 +27,7 @@ func read(text string, keys []string) (all []publish.Host, err error) {
 	return all, nil
 }
 
-// TestStream: what is read is what was written, for whoever pins the key.
+// TestStream: a reader that pins the key reads everything that was written.
 func TestStream(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	made, err := tree(k, now.Unix())

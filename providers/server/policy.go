@@ -50,7 +50,7 @@ type Policies struct {
 	newest *newestList
 }
 
-// compiledPolicy is a policy with indexes; its grants are those of the kind.
+// compiledPolicy is a policy with indexes. It only contains grants of the kind.
 type compiledPolicy struct {
 	document.Policy
 	self     document.Listening // this process

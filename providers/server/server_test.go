@@ -27,7 +27,7 @@ import (
 
 var ursula = kit.ID("node/ursula")
 
-// echo is a kind whose answer is what was asked and how often it was asked at all.
+// echo is a kind whose answer contains the request and the number of requests so far.
 type echo struct {
 	calls atomic.Int64
 	hold  chan struct{} // when not nil, answers wait for it

@@ -282,7 +282,8 @@ func intermediates(a hostapi.Answer) *x509.CertPool {
 	return pool
 }
 
-// TestOneOrder: several ingresses for one name that come at once share what one order brings.
+// TestOneOrder: several ingresses that request one name at the same time share the result of one
+// order.
 func TestOneOrder(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})

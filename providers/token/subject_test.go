@@ -167,7 +167,7 @@ func TestJWTSVID(t *testing.T) {
 	}
 }
 
-// svidKeys are those that sign JWT-SVIDs of the cluster.
+// svidKeys returns the keys that sign JWT-SVIDs of the cluster.
 func (e *env) svidKeys() sealedstore.SigningRing {
 	e.t.Helper()
 	keys := sealedstore.SigningKeys{Store: e.Store, Seal: e.Key, At: "other/keys", Algorithm: jose.ES256, Lingers: time.Hour}

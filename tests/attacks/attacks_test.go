@@ -20,11 +20,11 @@ type attack struct {
 	// try is the attack. Its error is how it was refused; without one it succeeded.
 	try func(t *testing.T, c *cluster) error
 
-	// refusal is what the error must say.
+	// refusal must be in the error.
 	refusal string
 
-	// row, unless it is zero, is what a row of the provider's audit log since then must
-	// have, in each field that is set.
+	// row, unless it is zero, must match a row that the provider's audit log has since then, in each
+	// field that is set.
 	row local.Decision
 
 	// root says what of the attack only root can do, if anything.

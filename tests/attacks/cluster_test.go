@@ -150,7 +150,8 @@ func (c *cluster) prepare(ctx context.Context) error {
 // kinds are the kinds of need that p answers.
 var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc", "token"}
 
-// bootstrapSocket is where p's process of kind token has administrators of tenants named.
+// bootstrapSocket returns the socket at which p's process of kind token accepts administrators of
+// tenants.
 func (c *cluster) bootstrapSocket() string {
 	return filepath.Join(c.sockets, "bootstrap", "bootstrap.sock")
 }

@@ -126,7 +126,7 @@ func TestProofs(t *testing.T) {
 		return local.Decision{Caller: b, Need: "cert-node", Decision: "denied", Code: code}
 	}
 	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: hostapi.CodeMalformed.Name, Message: "certificate request"}
-	// enrolled is what went over the wire.
+	// enrolled enrols a host, and returns the connection and the request that it sent.
 	enrolled := func(t *testing.T, c *cluster) (*rawConn, hostapi.Request) {
 		w := c.wire(t)
 		r := w.prove(w.nonce())

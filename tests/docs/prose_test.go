@@ -58,17 +58,12 @@ func TestProse(t *testing.T) {
 	}
 }
 
-// testCeiling is how many doc comments in tests still have the form "X is what …"; there is none
-// elsewhere. It only falls: for each that is rewritten in Go's form, such as "X reports whether …",
-// lower it.
-const testCeiling = 75
+var isWhat = regexp.MustCompile(`^\w+ (is|are|was|has) (what|who|whom|whose|whether|how|where|why|that of|those)\b`)
 
-var isWhat = regexp.MustCompile(`^\w+ (is|are|was|has) (what|who|whom|whether|how|where|why)\b`)
-
-// TestDocComments counts the doc comments of the form that writers of Go do not use.
+// TestDocComments finds doc comments of a form that writers of Go do not use.
 func TestDocComments(t *testing.T) {
 	root := docpages.Root(t)
-	var found, inTests []string
+	var found []string
 	files := token.NewFileSet()
 	err := filepath.WalkDir(root, func(file string, d fs.DirEntry, err error) error {
 		switch {
@@ -99,11 +94,7 @@ func TestDocComments(t *testing.T) {
 			}
 			if doc != nil && isWhat.MatchString(doc.Text()) {
 				first, _, _ := strings.Cut(doc.Text(), "\n")
-				if text := files.Position(doc.Pos()).String() + ": " + first; strings.HasSuffix(file, "_test.go") {
-					inTests = append(inTests, text)
-				} else {
-					found = append(found, text)
-				}
+				found = append(found, files.Position(doc.Pos()).String()+": "+first)
 			}
 			return true
 		})
@@ -114,8 +105,5 @@ func TestDocComments(t *testing.T) {
 	}
 	if len(found) > 0 {
 		t.Errorf("doc comments of the form \"X is what …\", want Go's, such as \"X reports whether …\":\n%s", strings.Join(found, "\n"))
-	}
-	if len(inTests) > testCeiling {
-		t.Errorf("%d doc comments in tests of the form \"X is what …\", want at most %d:\n%s", len(inTests), testCeiling, strings.Join(inTests, "\n"))
 	}
 }

@@ -164,7 +164,8 @@ func read(t *testing.T, path ...string) string {
 	return string(b)
 }
 
-// commands are those of a block of shell, without the words that only say where they run.
+// commands returns the commands of a block of shell, without the words that only say where to run
+// them.
 func commands(text string) (all []string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
 		line = comment.ReplaceAllString(strings.TrimSpace(line), "")

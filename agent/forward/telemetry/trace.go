@@ -59,8 +59,8 @@ type Span struct {
 	Error      string // empty if there was no error
 }
 
-// SpanAttributes returns the attributes that describe a connection. address is that of the other
-// side's forwarder.
+// SpanAttributes returns the attributes that describe a connection. address is the address of the
+// other side's forwarder.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }

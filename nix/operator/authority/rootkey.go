@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// RootKey says how the private key of a root is stored: in a plain file, encrypted with age, or on
-// a PKCS #11 token.
+// RootKey is the form in which the private key of a root is stored: a plain file, a file encrypted
+// with age, or a PKCS #11 token.
 type RootKey struct {
 	*agefile.To
 	token string // URI of the key

@@ -254,7 +254,7 @@ func testInstall(t *testing.T, m *machine, of hostdir.Instance) {
 	if m.tree() != second {
 		t.Errorf("going back twice is not where it was:\n%s\n%s", m.tree(), second)
 	}
-	// Without the link, documents are those of the version that runs.
+	// Without the link, the documents of the running version are in force.
 	if err := os.Remove(filepath.Join(m.root, "usr/local/lib", name, "documents")); err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Importing says how documents are published.
+// Importing contains the options for publishing documents.
 type Importing struct {
 	Back   int64 // serial of the version with these documents, if this is a rollback; zero otherwise
 	AtOnce bool  // offer the documents to all hosts at once, without waves

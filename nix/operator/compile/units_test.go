@@ -10,10 +10,9 @@ import (
 	"testing"
 )
 
-// various is a cluster whose hosts have all that units depend on: alpha issues
-// certificates and keeps the store, beta signs people in with one of those, has a listener that needs a
-// privilege and says how it is, gamma has nothing of its own, nor has delta, which is a
-// member of another cluster too.
+// various is a cluster whose hosts cover everything that units depend on. alpha issues certificates
+// and has a member of the store. beta provides sign-in, has a listener that needs a privilege, and
+// publishes its own API. gamma has nothing of this, nor has delta, which is in another cluster too.
 const various = `{ one = mkCluster (base // {
   hosts = base.hosts // {
     gamma = { sshHostKey = key "gamma"; };

@@ -169,7 +169,7 @@ func (a *Access) note(set map[right]bool, pairs []Pair) {
 		of, _ := a.target(p.Service)
 		for _, f := range a.faces(p.Service) {
 			r := right{p.Principal, of, f}
-			// The name of what all hosts share is that of the whole service too.
+			// The name of the instance that all hosts share is also the name of the whole service.
 			if a.t.Services[of].Scope != "both" || !a.reaching()[r] {
 				set[r] = true
 			}

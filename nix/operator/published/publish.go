@@ -94,7 +94,7 @@ func (s Signed) Write(path string, stdout io.Writer) error {
 	return err
 }
 
-// Publication says how signed documents are published.
+// Publication contains the options for publishing signed documents.
 type Publication struct {
 	Former   string   // digest of the version to go back to, if it is not recorded
 	Replaces int64    // version that may contain commits which the flake lacks

@@ -65,7 +65,7 @@ func checkDomain(t compile.Topology, id spiffe.ID) error {
 	return fmt.Errorf("%s: of trust domain %s, want one of %s, as federated in the flake has them", id, id.TrustDomain(), strings.Join(known, ", "))
 }
 
-// Revising says how a revocation list is signed.
+// Revising contains the options for signing a revocation list.
 type Revising struct {
 	Key   Key
 	Valid time.Duration // time until a newer list is due

@@ -89,8 +89,8 @@ func (h *history) add(client int, in operation, call time.Time, out outcome) {
 	h.all = append(h.all, o)
 }
 
-// TestLinearizable: what clients see at once while members die, hang and come back is what
-// one store in one place would show, and nothing is made twice.
+// TestLinearizable: concurrent clients see the results of a single store while members die, hang and
+// return, and nothing is created twice.
 func TestLinearizable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

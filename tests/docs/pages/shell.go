@@ -11,7 +11,7 @@ import (
 type Invocation struct {
 	Place string // page and line
 	Words []string
-	// Whole says that the words are what somebody types, not a part of it in running text.
+	// Whole reports whether the words are a whole command, and not a part of one in running text.
 	Whole bool
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/prometheus/prometheus/promql/parser"
 )
 
-// read is what an expression reads.
+// read is a metric that an expression reads, with labels.
 type read struct {
 	File   string   `json:"file"`
 	Where  string   `json:"where"`

@@ -3,8 +3,8 @@
 
   inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-26.05";
 
-  # packages, formatter, devShells and VM tests are nixpkgs'; everything else never touches it
-  # and evaluates offline.
+  # nixpkgs provides packages, formatter, devShells and VM tests. The other outputs do not use it,
+  # and evaluate offline.
   outputs =
     { self, nixpkgs }:
     let
@@ -22,9 +22,10 @@
             ]
         );
       pkgs = system: nixpkgs.legacyPackages.${system};
-      # nixfmt of 26.05 is the one of RFC 166.
+      # nixfmt of nixpkgs 26.05 follows RFC 166.
       formatters = pkgs: builtins.attrValues { inherit (pkgs) findutils go nixfmt; };
-      # What the scripts in tests install on Debian, the linters, and what scenarios run on.
+      # The programs that scripts in tests install on Debian, the linters, and programs of the
+      # scenarios.
       tools =
         pkgs:
         formatters pkgs
@@ -52,7 +53,7 @@
     in
     {
       lib = import ./nix // {
-        # The NixOS module for a host in a further cluster, hosts.<name>.instance there.
+        # The NixOS module for a host in a second cluster, which sets hosts.<name>.instance.
         instance = name: (modules name).default;
       };
 
@@ -74,8 +75,8 @@
       });
       overlays.default = final: _: { florete = final.callPackage ./modules/package.nix { }; };
 
-      # Takes Go from where it is, else from the development shell. The source is in
-      # the store already, and old Nix takes nothing but derivations for context.
+      # Uses Go from PATH, or else from the development shell. The source is in the store already,
+      # and old versions of Nix accept only derivations as context.
       apps = each (_: {
         demo = {
           type = "app";

@@ -1,5 +1,5 @@
-# Bundles of foreign trust domains, for hosts that accept some of their identities; and the
-# bundle endpoint of this one (SPIFFE Federation).
+# Bundles of foreign trust domains, for hosts that accept some of their identities, and the bundle
+# endpoint of this trust domain (SPIFFE Federation).
 let
   inherit (builtins) attrNames attrValues filter;
   inherit (import ../language/types) between default;

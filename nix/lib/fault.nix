@@ -72,8 +72,8 @@ let
   count = n: noun: "${toString n} ${noun}${if n == 1 then "" else "s"}";
 in
 {
-  # Names that people wrote are in all of it: no terminal obeys them.
   # Attributes may contain names that people wrote, so control characters are escaped for terminals.
+  # fault :: { id, place, problem, value, remedy } -> Fault
   fault =
     {
       id,

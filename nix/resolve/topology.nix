@@ -243,5 +243,5 @@ in
     hosts = entitled.${name} or [ ];
   }) clean.users;
 }
-# What is a kind's alone, as it was written.
+# Attributes that only one kind of need reads, as they were written.
 // intersectAttrs (import ../language).ofKinds clean

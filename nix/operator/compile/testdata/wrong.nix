@@ -1,7 +1,7 @@
-# Each value of some topologies of ../../../../tests/golden/compiler replaced, one at a time, by values
-# that are wrong there: the faults and the topology of each of these clusters are evaluated, and
-# their number is returned. What is replaced is traced first: the last line before a stack trace
-# names the place.
+# Replaces each value of some topologies of ../../../../tests/golden/compiler, one at a time, by
+# values that are wrong there, evaluates the faults and the topology of each of these clusters, and
+# returns their number. The replaced value is traced first: the last line before a stack trace names
+# its place.
 { cases }:
 let
   inherit (builtins)

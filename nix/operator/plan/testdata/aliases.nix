@@ -1,4 +1,5 @@
-# A public service gets another name and one of many, a name inside goes and one comes, and a new service has both.
+# Public names are added to a public service, an alias is removed and another added, and a new
+# service has both.
 { base, merge, ... }:
 let
   gate = merge base {

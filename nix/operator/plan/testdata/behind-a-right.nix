@@ -1,4 +1,4 @@
-# Who may reach, fetch and sign in stays: what that leads to does not.
+# The same people may reach, fetch and sign in, but the targets change.
 { base, merge, ... }: rec {
   before = merge base {
     providers.file.hosts = [ "alpha" ];

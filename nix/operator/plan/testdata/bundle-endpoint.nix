@@ -1,4 +1,4 @@
-# Another CA is believed at the bundle endpoint of a foreign trust domain.
+# The bundle endpoint of a foreign trust domain is verified with another CA.
 { base, merge, ... }:
 let
   before = merge base {

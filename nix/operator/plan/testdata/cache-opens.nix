@@ -1,4 +1,4 @@
-# Every host reads at the binary cache, and one adds paths.
+# Every host may read the binary cache, and one may add paths.
 { base, merge, ... }: {
   after = merge base {
     hosts.beta.roles = [ "builder" ];

@@ -1,4 +1,5 @@
-# Public names get certificates: of the ACME server, then of another, with a name of the own CA.
+# Public names get certificates from an ACME server, then from another, and one from the cluster's
+# own CA.
 { base, merge, ... }:
 let
   before = merge base {

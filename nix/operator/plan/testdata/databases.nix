@@ -1,5 +1,5 @@
-# A service with a database, then another server for it, a second one, and data that is dropped
-# sooner.
+# A service gets a database, then it moves to another server, a second one is added, and data is
+# dropped sooner.
 { base, merge, ... }:
 let
   before = merge base {

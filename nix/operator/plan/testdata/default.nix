@@ -1,5 +1,5 @@
-# Every case in one evaluation. A case is { before; after; }, two changes to the
-# sound topology of tests/golden/compiler, or to the same with more in it.
+# Every case in one evaluation. A case is { before; after; }, two changes to the valid topology of
+# tests/golden/compiler, or to an extended one.
 let
   inherit (builtins)
     attrNames

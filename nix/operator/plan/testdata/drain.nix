@@ -1,4 +1,4 @@
-# What is placed on a host moves away; what names the host does not.
+# Services placed on a drained host move away; services that name the host stay.
 {
   base,
   key,

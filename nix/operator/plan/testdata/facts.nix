@@ -1,4 +1,4 @@
-# Facts of a host and a service are others, one comes and one goes.
+# Facts of a host and a service change, one is added and one removed.
 { base, merge, ... }:
 let
   before = merge base {

@@ -1,4 +1,5 @@
-# An identity of a foreign trust domain gets a role: the host of what it reaches verifies it.
+# An identity of a foreign trust domain gets a role, and the host of the service that it reaches
+# needs the bundle.
 { base, merge, ... }:
 let
   before = merge base {

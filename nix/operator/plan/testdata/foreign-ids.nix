@@ -1,4 +1,5 @@
-# Others of the same path are meant, in another trust domain: audiences, callbacks, requests of an own kind.
+# IDs change to another trust domain with the same path: audiences, callbacks, and requests of a
+# kind of its own.
 { base, merge, ... }:
 let
   before = merge base {

@@ -1,4 +1,5 @@
-# A service with a token, then one that pushes, to more, and a forge elsewhere.
+# A service gets a token, which then may push, to more repositories, and the address of the forge
+# changes.
 { base, merge, ... }:
 let
   before = merge base {

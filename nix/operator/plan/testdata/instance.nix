@@ -1,2 +1,2 @@
-# A host becomes a member of another cluster too: its documents stay, its units are others.
+# A host joins another cluster too: its documents stay the same, and its units change.
 { base, merge, ... }: { after = merge base { hosts.beta.instance = "blue"; }; }

@@ -1,4 +1,4 @@
-# What lasts gets longer, and what is shown is more.
+# Lifetimes get longer, and logs contain more.
 { base, merge, ... }:
 let
   before = merge base {

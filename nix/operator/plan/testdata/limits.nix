@@ -1,4 +1,4 @@
-# Higher limits, and none, are wider; a service that comes with some is no wider for them.
+# Higher limits and removed limits widen access; a new service with limits does not.
 { base, merge, ... }:
 let
   clusterWith =

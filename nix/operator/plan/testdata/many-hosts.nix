@@ -1,4 +1,4 @@
-# Hosts that change alike are told together, long lists are cut.
+# Hosts with the same changes are listed together, and long lists are cut.
 {
   base,
   merge,

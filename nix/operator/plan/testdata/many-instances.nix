@@ -1,4 +1,4 @@
-# What hosts have of their own is told of all of them together.
+# Changes to the instances on many hosts are listed together.
 {
   base,
   merge,

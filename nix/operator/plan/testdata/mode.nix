@@ -1,4 +1,4 @@
-# A file that was its service's alone is everyone's, in place.
+# A file becomes readable by every account, without a new generation.
 { base, merge, ... }: rec {
   before = merge base {
     providers.file.hosts = [ "alpha" ];

@@ -1,5 +1,5 @@
-# An alias moves, a public wildcard gets what an exact name had, a service's own name becomes another's,
-# and a port's number leads to another port.
+# An alias moves, a public wildcard takes over an exact name, the name of a service becomes the
+# alias of another, and the number of a port leads to another port.
 { base, merge, ... }:
 let
   before = merge base {

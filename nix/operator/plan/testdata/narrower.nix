@@ -1,4 +1,4 @@
-# What lasts less and leads nowhere else opens nothing.
+# Shorter lifetimes and fewer redirect URIs open nothing.
 { base, merge, ... }: rec {
   before = merge base {
     providers.config.hosts = [ "alpha" ];

@@ -1,4 +1,4 @@
-# A service signs people in and fetches a file that others have already; hosts ask less often.
+# A service signs people in and fetches a file that others have already; hosts poll less often.
 { base, merge, ... }: rec {
   before = merge base {
     providers = {

@@ -1,4 +1,4 @@
-# A mailbox for a service, from an executable; then another executable, and an address more.
+# A service gets a mailbox from an executable; then the executable changes, and an address is added.
 { base, merge, ... }:
 let
   mailbox = run: {

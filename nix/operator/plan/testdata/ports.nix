@@ -1,4 +1,5 @@
-# One port of several opens to somebody, one closes, one leads elsewhere, and one is new, over both protocols.
+# Of several ports one is opened to a user, one closed, one leads to another upstream, and one is
+# new, over both protocols.
 { base, merge, ... }:
 let
   clusterWith =

@@ -1,4 +1,5 @@
-# A public service gets another name, one gets its first, one is new, and one leads elsewhere outside.
+# One public service changes its name, one gets its first, one is new, and a service outside the
+# cluster gets another address.
 { base, merge, ... }:
 let
   gate = merge base {

@@ -1,4 +1,5 @@
-# A service is renamed, with a database, a secret, a client and a token of a forge; and the config provider moves.
+# A service with a database, a secret, a client and a token of a forge is renamed, and the config
+# provider moves.
 { base, merge, ... }:
 let
   wiki = name: {

@@ -1,4 +1,4 @@
-# A host more takes its share, and the plan tells it before it happens.
+# An added host takes its share of the services, as the plan says before.
 {
   base,
   merge,

@@ -1,4 +1,4 @@
-# A secret that two readers share is shorter and replaced less often, and a host has a key of its
+# A secret with two readers becomes shorter and rotates less often, and a host gets a key of its
 # own.
 { base, merge, ... }:
 let

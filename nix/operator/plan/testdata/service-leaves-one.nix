@@ -1,4 +1,4 @@
-# Whoever reached it still does, through the host that does not change.
+# All callers still reach the service, through the host that does not change.
 {
   base,
   merge,

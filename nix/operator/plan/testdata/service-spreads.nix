@@ -1,4 +1,4 @@
-# It stays reachable when it leaves one of its hosts: nobody gains or loses a way.
+# The service stays reachable when it leaves one of its hosts: nobody gains or loses access.
 {
   base,
   merge,

@@ -1,4 +1,5 @@
-# What lasts gets shorter, secrets longer, and a title, a role's name and addresses are others: nobody may do more.
+# Lifetimes get shorter, secrets longer, and a title, the name of a role and addresses change:
+# nobody may do more.
 { base, merge, ... }:
 let
   before = merge base {

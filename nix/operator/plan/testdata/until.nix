@@ -1,4 +1,4 @@
-# A later end, and none, are wider than before; an earlier one, and one at all, narrower.
+# A later end or a removed one widens access; an earlier or an added one narrows it.
 { base, merge, ... }:
 let
   ending =

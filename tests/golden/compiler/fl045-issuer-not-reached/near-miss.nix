@@ -1,4 +1,4 @@
-# One service reaches the issuer by a role of its own, one by its host's.
+# One service reaches the issuer by its own role, and one by a role of its host.
 { base, merge, ... }:
 merge base {
   services.auth = {

@@ -1,11 +1,13 @@
 package forward_test
 
 import (
+	"context"
 	"os"
 	"testing"
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
@@ -73,6 +75,17 @@ func TestFederation(t *testing.T) {
 	for name, want := range map[string]byte{"outline.demo.flor.rete": 0, "Outline.demo.flor.rete.": 0, "wiki.demo.flor.rete": 4, "outline.blue.example.rete": 2} {
 		if conn, got := socksDial(t, proxy.String(), name, 80); got != want || want == 0 && agenttest.Ping(conn) != nil {
 			t.Errorf("SOCKS5 replies %d to %s, want %d", got, name, want)
+		}
+	}
+
+	// flor ping finds it by this name alone.
+	for name, want := range map[string]string{"outline.demo.flor.rete": "", "outline": ping.Name, "wiki.demo.flor.rete": ping.Name} {
+		r, err := ping.Run(t.Context(), ping.Config{
+			Socket: ping.Beside(laptop.Socket()),
+			Lookup: func(context.Context, string) ([]string, error) { return []string{agenttest.LoopbackIP.String()}, nil },
+		}, name)
+		if broken, _ := r.Broken(); err != nil || broken.Name != want {
+			t.Errorf("flor ping %s: %+v, %v, want broken: %q", name, r, err, want)
 		}
 	}
 

@@ -82,7 +82,7 @@ let
         ]
     ++ when (w.percent != null && !all (p: p < w.percent) before) [
       (nobody "waves before have reached as much:" (show w.percent)
-        "write a higher percentage, which counts the hosts of the waves before"
+        "write a higher percentage, which includes the hosts of the lower one"
       )
     ];
 in

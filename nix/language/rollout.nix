@@ -33,7 +33,7 @@ of "How a published version reaches hosts. By default it reaches all at once." (
           tags = of "Hosts with all of these tags." tags;
           percent =
             default
-              "Percentage of all hosts, including those of the waves before. A new host moves no other host between waves."
+              "Percentage of all hosts, approximately: a hash of its name decides whether a host is included. A higher percentage includes the hosts of a lower one. A new host moves no other host between waves."
               null
               (between 1 99 "a percentage");
           rest = of "All other hosts." (scalar {

@@ -74,7 +74,7 @@ func tree(key signature.SecretKey, serial int64, note string, plan *document.Rol
 	return made
 }
 
-// report is the last one of a host, with a unit.
+// report records the last report of a host, with a unit.
 func (s *site) report(host string, serial int64, unit string) {
 	s.t.Helper()
 	r := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{{Kind: document.DocManifest, Serial: serial}},
@@ -104,7 +104,7 @@ func (s *site) state() rollout.State {
 	return r.State
 }
 
-// rows are the audit rows of a rollout.
+// rows returns the audit rows of a rollout.
 func (s *site) rows() (all []server.Row) {
 	s.t.Helper()
 	entries, _, err := s.Archive.List(s.t.Context(), server.AuditPrefix)

@@ -83,7 +83,7 @@ func (s *shop) want(tree publish.Tree) {
 	}
 }
 
-// keysIn are all keys of the archive.
+// keysIn returns all keys of the archive.
 func (s *shop) keysIn() (keys []string) {
 	s.t.Helper()
 	entries, _, err := s.List(s.t.Context(), "config/")

@@ -164,7 +164,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// What a rollout changes is a change to those who wait for one.
+// TestChanges checks that a rollout wakes hosts that wait for changed documents.
 func TestChanges(t *testing.T) {
 	s := begun(t)
 	next, stop := iter.Pull2(s.Changes(t.Context()))
@@ -281,7 +281,7 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// What a rollout needs stays as long as it lasts, and goes after it.
+// TestKeptDuringRollout checks that versions of a rollout are kept until it ends, and no longer.
 func TestKeptDuringRollout(t *testing.T) {
 	s := newShop(t)
 	for i, trees := range [][]publish.Tree{{s.planned(10, "former", waves)}, s.rollout()} {

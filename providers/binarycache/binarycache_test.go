@@ -55,7 +55,7 @@ func TestNamed(t *testing.T) {
 	e.want(404, "", laptop, "GET", "/log/"+lib.path, nil)
 }
 
-// What was named in a version that is kept is there for going back.
+// TestVersions checks that the closures of every kept version stay available for a rollback.
 func TestVersions(t *testing.T) {
 	e := start(t)
 	old, next := e.item("system", "old"), e.item("system", "next")
@@ -70,7 +70,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// What may not be: nothing of it is there afterwards, and a row has the refusal.
+// TestRefused checks that refused requests store nothing and that the audit log has the refusal.
 func TestRefused(t *testing.T) {
 	e := start(t)
 	lib := e.item("lib", "lib")
@@ -185,7 +185,8 @@ func TestKeysChange(t *testing.T) {
 	e.want(200, "", laptop, "GET", lib.infoPath(), nil)
 }
 
-// What no closure needs that a document names goes after a time; what a writer found stays.
+// TestSweep checks that paths outside the closures in documents are removed after a time, unless a
+// writer has found them.
 func TestSweep(t *testing.T) {
 	e := start(t)
 	lib, dep := e.item("lib", "lib"), e.item("dep", "dep")

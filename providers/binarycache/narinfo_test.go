@@ -18,7 +18,8 @@ References: ` + lib + `-lib 7gx4kiv5m0i7d7qkixq2cwzbr10lvxwc-glibc-2.27
 Sig: demo-1:sn5s/RrqEI+YG6/PjwdbPjcAC7rcta7sJU4mFOawGvJBLsWkyLtBrT2EuFt/LJjWkTZ+ZWOI9NTtjo/woMdvAg==
 `
 
-// What is read of a narinfo is written so that it is read again, and never leads elsewhere.
+// FuzzParseInfo checks that an accepted narinfo is written in a form that is accepted again, with the
+// same paths.
 func FuzzParseInfo(f *testing.F) {
 	f.Add(sample)
 	f.Add(strings.Replace(sample, "nar/", "nar/"+lib+"/", 1))

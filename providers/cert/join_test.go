@@ -44,14 +44,14 @@ func signed(t *testing.T, key signature.SecretKey, text string) string {
 	return sig.String()
 }
 
-// admit has a key admit a client's device.
+// admit admits the device of a client with a key.
 func admit(t *testing.T, c *hostapi.Client, key signature.SecretKey, grant *trust.SignedGrant) {
 	t.Helper()
 	text := string(kit.JSON(trust.NewAdmission("demo", elm, kit.Authorized(c.HostKey.PublicKey()), time.Now())))
 	c.Admission = &trust.SignedAdmission{Admission: text, Signature: signed(t, key, trust.AdmissionText(text)), Grant: grant}
 }
 
-// machine is another device that wants to be elm.
+// machine returns a client of another device that wants to join as elm.
 func machine(e *providertest.Env) *hostapi.Client {
 	c := e.Stranger(elm)
 	c.HostKey = kit.NewHostKey()

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// alarms are the rows about two machines.
+// alarms returns the audit rows about two machines.
 func alarms(e *providertest.Env) (rows []server.Row) {
 	for _, r := range e.Rows() {
 		if r.Outcome == server.Alarmed {

@@ -27,7 +27,7 @@ func renew(t *testing.T, c *hostapi.Client) error {
 	return err
 }
 
-// enrol is the same by a proof.
+// enrol enrols c with a new key pair, and uses the SVID that it receives.
 func enrol(t *testing.T, c *hostapi.Client) {
 	t.Helper()
 	next, err := obtain(t, c, "cert-node", c.Node, func(ctx context.Context, _ string, r hostapi.Request) (hostapi.Answer, error) { return c.Enrol(ctx, r) })

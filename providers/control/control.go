@@ -44,7 +44,7 @@ type Config struct {
 // which Config.Audit writes to, is one of them.
 type Logs func() (map[string]tlog.Local, error)
 
-// What callers can hold: so many connections in all and each, and requests likewise.
+// Limits on connections and requests, in all and for each caller.
 const (
 	maxConns, maxConnsOfCaller       = 256, 32
 	maxRequests, maxRequestsOfCaller = 16, 4

@@ -51,7 +51,7 @@ func start(t *testing.T) *env {
 	return startWith(t, nil)
 }
 
-// startWith has others make the processes of other kinds beside it, with sockets in a directory.
+// startWith starts the API; others starts the processes of other kinds, with sockets in a directory.
 func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	t.Helper()
 	me, err := user.Current()
@@ -137,7 +137,7 @@ func (e *env) encode(tree publish.Tree) *bytes.Buffer {
 	return &b
 }
 
-// acts are the rows that the API wrote of callers.
+// acts returns the audit rows about callers of the API.
 func (e *env) acts() (rows []server.Row) {
 	for _, r := range e.Rows() {
 		if r.Kind == control.Kind && r.Caller != "" {
@@ -205,7 +205,7 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// What may not be: nothing changes, and a row has the refusal.
+// TestRefused checks that refused requests change nothing and that the audit log has the refusal.
 func TestRefused(t *testing.T) {
 	e := start(t)
 	foreign := func(header, value string) func(*http.Request) {

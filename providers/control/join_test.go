@@ -25,7 +25,7 @@ import (
 
 var facts = hostreport.Facts{System: "Debian", Capabilities: []string{}}
 
-// token is one for elm, once, that alice has the provider record.
+// token records a join token for elm with one use, as alice.
 func (e *env) token(t *testing.T, change ...func(*join.Token)) (hostapi.JoinToken, join.Token) {
 	t.Helper()
 	token, err := hostapi.NewJoinToken("drhorrible")

@@ -38,14 +38,14 @@ func (e *env) rollout(serial int64) *bytes.Buffer {
 	return &b
 }
 
-// stands is the rollout as operators read it.
+// stands returns the status of the rollout as operators read it.
 func (e *env) stands() (s advance.Status) {
 	e.t.Helper()
 	e.answer(bob, "GET", "/v1/rollout", nil, &s)
 	return s
 }
 
-// serves is the serial that ursula is offered.
+// serves returns the serial that is offered to ursula.
 func (e *env) serves() string {
 	e.t.Helper()
 	a, err := e.Client(ursula).Artifact(e.t.Context())
@@ -59,7 +59,7 @@ func (e *env) serves() string {
 	return string(kit.JSON(envelope.Serial))
 }
 
-// inForce has ursula report a serial in force, and a unit.
+// inForce reports, as ursula, a serial in force and the state of a unit.
 func (e *env) inForce(sequence, serial int64, active string) {
 	e.t.Helper()
 	r := hostreport.Report{Sequence: sequence, Format: document.NewestFormat, Needs: []hostreport.Need{},

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// report is one of ursula, whose secret was rotated so often.
+// report sends a report of ursula, whose secret was rotated this number of times.
 func (e *env) report(sequence int64, rotations int) hostapi.Reported {
 	e.t.Helper()
 	answer, err := e.Client(ursula).Report(e.t.Context(), kit.JSON(map[string]any{

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// strangers are the rows of who was no caller.
+// strangers returns the audit rows without a caller that have this code.
 func (e *env) strangers(code string) (rows []server.Row) {
 	for _, r := range e.Rows() {
 		if r.Kind == control.Kind && r.Caller == "" && r.Code == code {

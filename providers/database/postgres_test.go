@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// does has a login run statements, on a connection of its own.
+// does runs statements as a login, on a new connection.
 func does(t *testing.T, has map[string]string, statements ...string) error {
 	t.Helper()
 	conn, err := connect(t.Context(), has["url"])
@@ -32,7 +32,7 @@ func does(t *testing.T, has map[string]string, statements ...string) error {
 	return nil
 }
 
-// must have a login run statements.
+// must runs statements as a login.
 func must(t *testing.T, has map[string]string, statements ...string) {
 	t.Helper()
 	if err := does(t, has, statements...); err != nil {

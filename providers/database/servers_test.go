@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// What the provider logs in as at the servers of these tests, and root of them.
+// Passwords of the provider's account and of the superuser at the servers of these tests.
 const (
 	adminPassword = "it's the provider's"
 	rootPassword  = "root of the server"

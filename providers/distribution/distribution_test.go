@@ -27,7 +27,7 @@ func start(t *testing.T) *providertest.Env {
 	return startWatch(t, 5*time.Minute)
 }
 
-// startWatch is start where a watch lasts for a time.
+// startWatch is like start, with this duration of watches.
 func startWatch(t *testing.T, watch time.Duration) *providertest.Env {
 	t.Helper()
 	e := providertest.NewEnv(t, "ursula", "raishan")

@@ -42,7 +42,7 @@ func watch(t *testing.T, c *hostapi.Client, has hostapi.Artifact) <-chan watched
 	return answer
 }
 
-// answered is the artifact of an answer.
+// answered returns the artifact of an answer.
 func answered(t *testing.T, answer <-chan watched) hostapi.Artifact {
 	t.Helper()
 	a := kit.Reads(t, "an answer", answer)

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// webCertificate is one of the Web's for 127.0.0.1, and its own root.
+// webCertificate returns a certificate for 127.0.0.1 as public CAs issue them, which is its own root.
 func webCertificate() (c *tls.Certificate, root string) {
 	key := kit.NewKey()
 	cert := kit.SelfSigned(&x509.Certificate{

@@ -47,7 +47,7 @@ type Sent struct {
 	Files []File `json:"files"` // sorted by name
 }
 
-// record is one in the store; the content is sealed.
+// record is a file in the state store; its content is sealed.
 type record struct {
 	Sent    unixtime.Time `json:"sent"`
 	By      spiffe.ID     `json:"by"`

@@ -187,7 +187,7 @@ func TestUnnamed(t *testing.T) {
 	}
 }
 
-// What a token is for changes at the forge with the policy, for tokens that hosts have, too.
+// TestScopeChanges checks that the rights of a token follow the policy, for delivered tokens too.
 func TestScopeChanges(t *testing.T) {
 	t.Parallel()
 	at, dir := softAt(t)

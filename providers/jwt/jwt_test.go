@@ -83,7 +83,7 @@ func newFixture(t *testing.T, issuer string) *fixture {
 	return f
 }
 
-// generation has another generation in force.
+// generation puts another generation in force.
 func (f *fixture) generation(issuer string, generation int) {
 	f.t.Helper()
 	f.policy.Kinds = map[string]json.RawMessage{Name: kit.JSON(settings{issuer, generation})}

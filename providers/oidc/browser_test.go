@@ -159,7 +159,7 @@ func (s *service) signIn(state, verifier string) (code string) {
 	return q.Get("code")
 }
 
-// idToken is the verified ID token of an answer.
+// idToken returns the verified ID token of an answer.
 func (s *service) idToken(t *oauth2.Token) *oidc.IDToken {
 	s.t.Helper()
 	raw, _ := t.Extra("id_token").(string)

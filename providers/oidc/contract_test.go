@@ -92,7 +92,7 @@ func strictly(body []byte, into any) error {
 	return d.Decode(into)
 }
 
-// taken are the calls since the last time that change something.
+// taken returns the calls since the last time that changed something.
 func (c *contract) taken() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,7 @@ func (c *contract) failing(f func(call string) int) {
 	c.fails = f
 }
 
-// registers is a provider of which outline is a client there.
+// registers returns a provider that registers outline as a client there.
 func (c *contract) registers(registrar string, want func(*Request)) *fixture {
 	c.t.Helper()
 	f := prepared(c.t)

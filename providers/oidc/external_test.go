@@ -156,7 +156,7 @@ func TestExternalConformance(t *testing.T) {
 // externalAnswers is the kind without its work of its own.
 type externalAnswers struct{ server.Rotator[*Policy] }
 
-// registers is a provider of which outline is a client at an issuer of others.
+// registers returns a provider that registers outline as a client of an external issuer.
 func registers(t *testing.T, g *glewlwyd) *fixture {
 	f := prepared(t)
 	f.more = `,"registration":"` + g.url + `/api/oidc/register"`

@@ -241,7 +241,7 @@ func (f *fixture) decide(generation int) (server.Decision, error) {
 	return f.p.Answer(f.t.Context(), f.inForce(), call)
 }
 
-// call is a request for it.
+// call returns a request for the client.
 func (f *fixture) call(generation int) server.Call {
 	f.rotate(generation)
 	grant := f.policy.Grants[0]

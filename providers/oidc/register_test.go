@@ -79,7 +79,7 @@ func TestPoisonedGeneration(t *testing.T) {
 	}
 }
 
-// What the policy grants now replaces what it granted before.
+// TestRedirectURIsFollowTheGrant checks that redirect URIs follow the current grant.
 func TestRedirectURIsFollowTheGrant(t *testing.T) {
 	f := newFixture(t)
 	first := f.register(1)
@@ -128,7 +128,7 @@ func granting(body string, generation int) document.Policy {
 	}
 }
 
-// What is accepted survives its record.
+// FuzzDecode checks that an accepted request can be read from its record.
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`), 1)
 	f.Add([]byte(`{"issuer":"`+issuerURL+`","service":"spiffe://demo.flor/service/ursula/wiki","redirectURIs":["https://a.rete/?b=c"]}`), 7)

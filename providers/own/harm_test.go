@@ -166,7 +166,7 @@ func serve(t *testing.T, network string, h http.HandlerFunc) string {
 	return url + l.Addr().String() + "/mailbox"
 }
 
-// TestHarmlessService is the same for a service.
+// TestHarmlessService checks the same for an HTTP service.
 func TestHarmlessService(t *testing.T) {
 	for name, c := range map[string]struct {
 		bad  http.HandlerFunc

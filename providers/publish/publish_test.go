@@ -16,7 +16,7 @@ import (
 
 var now = time.Unix(1_784_011_430, 0)
 
-// tree is the manifests of two hosts, signed.
+// tree returns the signed manifests of two hosts.
 func tree(k signature.SecretKey, serial int64, change ...func(*document.Manifest)) (publish.Tree, error) {
 	hosts := map[string][]document.Document{}
 	for _, host := range []string{"ursula", "raishan"} {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// fleet has the reports of a rollout's hosts, and the passing time.
+// fleet contains the reports of a rollout's hosts, and the time.
 type fleet struct {
 	t       *testing.T
 	now     time.Time
@@ -42,7 +42,7 @@ func newFleet(t *testing.T, bridged bool) *fleet {
 	return f
 }
 
-// report is one of a host that is well with documents of a serial, but for what is changed.
+// report records that a host is healthy with documents of a serial, with changes.
 func (f *fleet) report(host string, serial int64, change ...func(*hostreport.Report)) {
 	f.t.Helper()
 	r := hostreport.Report{Format: document.NewestFormat,

@@ -62,7 +62,7 @@ func newFixture(t *testing.T, grants ...document.Grant) *fixture {
 	return f
 }
 
-// grant is one of a reader.
+// grant returns the grant of a reader.
 func grant(node string, generation int, r Request) document.Grant {
 	return document.Grant{Caller: kit.ID("node/" + node), Need: "secret-node-" + r.Secret, Kind: Name, Generation: generation, Request: kit.JSON(r)}
 }

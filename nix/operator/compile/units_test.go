@@ -24,7 +24,7 @@ const various = `{ one = mkCluster (base // {
   providers = { cert.hosts = [ "alpha" ]; oidc = { hosts = [ "beta" ]; issuer = "http://sso.example.org"; }; store = { kind = "etcd"; hosts = [ "alpha" ]; }; };
 }); }`
 
-// joining is one whose host epsilon comes in by a token.
+// joining is a cluster whose host epsilon joins with a token.
 const joining = `{ one = mkCluster (base // {
   hosts = base.hosts // { epsilon = { }; };
   providers = { cert.hosts = [ "alpha" ]; config.hosts = [ "alpha" ]; };

@@ -100,13 +100,13 @@ func (c *replicas) add(name string) *replica {
 	return r
 }
 
-// deploy has the next policy in force on the hosts that are the replicas by it.
+// deploy puts the next policy in force on all replicas that it names.
 func (c *replicas) deploy(replicas ...*replica) {
 	c.t.Helper()
 	c.deployOn(replicas, replicas)
 }
 
-// deployOn has it in force on some hosts alone: the others still have the former one.
+// deployOn puts the next policy in force on some hosts only; the others keep the former one.
 func (c *replicas) deployOn(on, replicas []*replica) {
 	c.t.Helper()
 	c.serial++
@@ -133,7 +133,7 @@ func (c *replicas) deployOn(on, replicas []*replica) {
 	}
 }
 
-// client is the host's, for the process of a kind of one of the replicas.
+// client returns the client of the host for the process of a kind on a replica.
 func (c *replicas) client(r *replica, kind string) *hostapi.Client {
 	b, err := os.ReadFile(filepath.Join(r.dir, "ca.crt"))
 	c.must(err)
@@ -143,7 +143,7 @@ func (c *replicas) client(r *replica, kind string) *hostapi.Client {
 		Provider: document.Provider{ID: kit.ProviderID(r.name, kind), Addresses: []string{r.addresses[kind]}}}
 }
 
-// enrol has the host enrol at a replica.
+// enrol enrols the host at a replica.
 func (c *replicas) enrol(at *replica, key crypto.Signer) {
 	c.t.Helper()
 	q := request("cert-node", kit.ID("node/ursula"), key)
@@ -155,13 +155,13 @@ func (c *replicas) enrol(at *replica, key crypto.Signer) {
 	c.svid = &certificate
 }
 
-// ask has a replica answer a request.
+// ask sends a request to a replica and returns the answer.
 func (c *replicas) ask(r *replica, kind string, need hostapi.Request) hostapi.Answer {
 	c.t.Helper()
 	return eventually(c.t, func() (hostapi.Answer, error) { return c.client(r, kind).Do(c.t.Context(), hostapi.Path(kind), need) })
 }
 
-// both has two replicas answer a request at the same time.
+// both sends a request to two replicas at the same time.
 func (c *replicas) both(a, b *replica, kind string, need hostapi.Request) (answers [2]hostapi.Answer) {
 	c.t.Helper()
 	var both sync.WaitGroup

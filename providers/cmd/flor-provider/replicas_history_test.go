@@ -26,7 +26,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// act is one of a history: what an operator did to the host, or a request of that host.
+// act is an entry of a history: an operator's act on the host, or a request of the host.
 type act string
 
 const (

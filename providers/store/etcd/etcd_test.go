@@ -84,7 +84,7 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// What etcd would refuse is refused before, and says what to do.
+// TestLimits checks that transactions beyond the limits of etcd are refused before, with a remedy.
 func TestLimits(t *testing.T) {
 	s := etcdtest.Start(t, 1).Open(t)
 	var many store.Txn

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// operation is one of a history: a read, or a write that may depend on a revision.
+// operation is an entry of a history: a read, or a write that may depend on a revision.
 type operation struct {
 	key    string
 	write  string // the value; empty for a read

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// What a prefix costs does not grow with what comes after it.
+// TestPrefixIsARange checks that listing a prefix does not read the keys after it.
 func TestPrefixIsARange(t *testing.T) {
 	for prefix, want := range map[string]string{"audit/": "(key>? AND key<?)", "\xff": "(key>?)"} {
 		query, args := within([]byte(prefix), prefix)
@@ -17,7 +17,8 @@ func TestPrefixIsARange(t *testing.T) {
 	}
 }
 
-// What each change costs does not grow with the store, which keeps the audit log.
+// TestExpiryReadsNoWholeTable checks that the cost of a change does not grow with the store, which
+// contains the audit log.
 func TestExpiryReadsNoWholeTable(t *testing.T) {
 	for _, step := range explain(t, attached("expires <= ?"), 0) {
 		if strings.HasPrefix(step, "SCAN") {

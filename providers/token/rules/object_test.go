@@ -85,7 +85,7 @@ func TestObjectRefused(t *testing.T) {
 	}
 }
 
-// What is read is written as it was.
+// FuzzParse checks that an accepted object is written as it was read.
 func FuzzParse(f *testing.F) {
 	for _, s := range chain {
 		f.Add(s)

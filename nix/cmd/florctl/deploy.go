@@ -24,6 +24,10 @@ A host that does not report within --timeout goes back to its former state by it
 does so only if services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
 deployment, deploy the former revision of the flake.
 
+A host without a certificate is refused at once if it cannot get one by itself: a host that joins
+with a token before its device is approved, and the first provider host. Install those with florctl
+bundle or nixos-rebuild, as the error says.
+
 SSH reaches a host as ssh_config(5) says, and otherwise at its address in the topology. The host
 must have the SSH host key that the flake declares.
 

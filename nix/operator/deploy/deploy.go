@@ -33,6 +33,7 @@ type Host struct {
 	Topology  compile.Host
 	Documents []document.Document
 	Bundle    *bundle.Bundle // nil on NixOS
+	Issues    bool           // whether it is the only one that issues certificates
 }
 
 // Read reads what hosts are to run. Programs of bundles are read from bin, by default the directory
@@ -51,6 +52,7 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	}
 	for _, name := range names {
 		h := Host{Name: name, Topology: t.Hosts[name], Documents: c.Documents[name]}
+		h.Issues = slices.Equal(t.Providers[document.KindCert].Hosts, []string{name})
 		if !slices.Contains(nixos, name) {
 			b, err := bundle.Read(ctx, src, c, name, bin, bundle.BinTar)
 			if err != nil {
@@ -108,6 +110,9 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 		return err
 	}
 	defer remote.close()
+	if err := d.canReport(ctx, h, remote); err != nil {
+		return err
+	}
 	put := d.install
 	if h.Bundle == nil {
 		put = d.rebuild
@@ -130,6 +135,43 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 	}
 	d.Log(h.Name, fmt.Sprintf("deployed: commit %s is confirmed", pending.ID))
 	return nil
+}
+
+// canReport returns an error if the host could not report after the deployment, and would go back
+// in any case: it has no certificate, and cannot get one before a person acts.
+func (d Deployment) canReport(ctx context.Context, h Host, remote *remote) error {
+	node, admission := hostdir.Current(remote.state.Need("cert-node")), remote.state.Admission()
+	out, err := remote.run(ctx, nil, fmt.Sprintf("test -e %s || test -e %s || echo no certificate", node, admission))
+	if err != nil || len(out) == 0 {
+		return err
+	}
+	if h.Topology.SSHHostKey == "" {
+		return fmt.Errorf("it joins with a token, and cannot report before its device is approved: %s, then florctl token create --host %s, and flor join - there", d.byHand(h), h.Name)
+	}
+	sign := d.byHand(h) + ", then sign its issuing certificate and publish, as docs/tutorial/three-machines.md does"
+	if h.Issues {
+		return fmt.Errorf("it issues the certificates of the cluster, and cannot report before its issuing certificate is signed: %s", sign)
+	}
+	_, unanswered := d.Reports(ctx)
+	if unanswered == nil {
+		return nil
+	}
+	remedy := "flor doctor on the provider host"
+	switch kinds := h.Topology.Kinds; {
+	case slices.Contains(kinds, document.KindCert):
+		remedy = sign
+	case slices.Contains(kinds, document.KindConfig):
+		remedy = d.byHand(h) + ", then publish"
+	}
+	return fmt.Errorf("it cannot report, because no provider answers: %w: %s", unanswered, remedy)
+}
+
+// byHand returns the command that installs a host without a wait for its report.
+func (d Deployment) byHand(h Host) string {
+	if h.Bundle == nil {
+		return fmt.Sprintf("nixos-rebuild switch --flake %s#%s --target-host root@%[2]s", d.Flake, h.Name)
+	}
+	return fmt.Sprintf("florctl bundle --host %s --out - | ssh root@%[1]s 'tar xzf - && %s/install.sh'", h.Name, h.Topology.Instance.Unit(h.Name))
 }
 
 // install copies a bundle and runs its installer after the host has armed the rollback. The commit

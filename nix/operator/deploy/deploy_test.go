@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/bundle"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -91,6 +92,7 @@ func tools(t *testing.T, rebuild string) (calls string) {
 		"ssh": `case "$*" in
 "-G configured") echo "hostname 192.0.2.99"; exit ;;
 "-G "*) echo "hostname $2"; exit ;;
+*"test -e "*"/needs/cert-node/current "*) [ ! -e DIR/new ] || echo no certificate ;;
 *"cat "*undone.json) cat DIR/undone ;;
 *"cat "*) [ ! -e DIR/commit ] || cat DIR/commit ;;
 *"--confirm "*) echo "confirm ${*##* }" >> DIR/calls; rm DIR/commit ;;
@@ -103,6 +105,48 @@ esac`,
 	}
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 	return calls
+}
+
+// TestCannotReport checks that a host which could not report is refused at once, and not changed.
+func TestCannotReport(t *testing.T) {
+	const key = "ssh-ed25519 AAAA"
+	unanswered := errors.New("flor-provider: command not found")
+	for name, x := range map[string]struct {
+		host    Host
+		reports error
+		want    string
+	}{
+		"joins":        {Host{Bundle: new(bundle.Bundle)}, nil, "florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then florctl token create --host forge, and flor join - there"},
+		"NixOS, joins": {Host{}, nil, "nixos-rebuild switch --flake .#forge --target-host root@forge, then florctl token create --host forge"},
+		"issues certificates alone": {
+			Host{Bundle: new(bundle.Bundle), Issues: true, Topology: compile.Host{SSHHostKey: key}}, nil,
+			"florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then sign its issuing certificate and publish",
+		},
+		"the first of several that issue certificates": {
+			Host{Bundle: new(bundle.Bundle), Topology: compile.Host{SSHHostKey: key, Kinds: []string{"cert", "config"}}}, unanswered,
+			"no provider answers: flor-provider: command not found: florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then sign its issuing certificate",
+		},
+		"serves the first documents": {Host{Topology: compile.Host{SSHHostKey: key, Kinds: []string{"config"}}}, unanswered, "root@forge, then publish"},
+		"before its provider":        {Host{Topology: compile.Host{SSHHostKey: key}}, unanswered, "no provider answers: flor-provider: command not found: flor doctor on the provider host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := tools(t, "")
+			x.host.Name = "forge"
+			if err := os.WriteFile(filepath.Join(filepath.Dir(calls), "new"), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			err := Deployment{
+				Flake: ".", Timeout: time.Second, Jobs: 1, Log: func(_, text string) { t.Log(text) },
+				Reports: func(context.Context) (map[string]hostreport.Kept, error) { return nil, x.reports },
+			}.Run(t.Context(), []Host{x.host})
+			if err == nil || !strings.Contains(err.Error(), x.want) {
+				t.Errorf("%v, want %q", err, x.want)
+			}
+			if got, err := os.ReadFile(calls); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("called %q, %v", got, err)
+			}
+		})
+	}
 }
 
 const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\n"

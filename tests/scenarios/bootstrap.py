@@ -119,6 +119,10 @@ with subtest("the fleet in one table: what each host is, and a forwarder that wa
     assert "! its forwarder does not answer" in operator.succeed("florctl status ~/demo --via ssh || [ $? = 2 ]")
     mgmt01.succeed("systemctl start florete-agent.service")
     wait_until(lambda: not notes(), lambda: f"all is well again: {notes()}")
+    drhorrible.succeed("systemctl stop florete-provider-config.service")
+    assert "! florete-provider-config.service is inactive (dead), and hosts cannot report to it" in operator.succeed("florctl status ~/demo --via ssh || [ $? = 2 ]")
+    drhorrible.succeed("systemctl start florete-provider-config.service")
+    wait_until(lambda: not table()["drhorrible"]["notes"], lambda: f"its unit runs again: {table()['drhorrible']['notes']}")
 
 with subtest("Ann signs in with her password, by the client that the wiki has"):
     operator.succeed(SIGN_IN)

@@ -57,6 +57,9 @@ with subtest("with a token it becomes a request, which outlives the provider's d
     wait_until(lambda: joins().get("raishan", {}).get("state") == "pending", lambda: f"it is pending: {florctl('join list')}")
     wait_until(lambda: error(raishan, "cert-node") == "join", lambda: f"it waits: {needs(raishan)}")
     assert token not in florctl("token list --json")
+    assert "waits for approval as this host: florctl join approve raishan" in florctl("status"), florctl("status")
+    doctor = raishan.execute("flor doctor")[1]
+    assert doctor.count("florctl join approve raishan") == 1 and "florctl token create" not in doctor, doctor
 
 with subtest("an operator approves it by its fingerprint: it enrols by itself, and serves and reaches what it may"):
     device = joins()["raishan"]["fingerprint"]

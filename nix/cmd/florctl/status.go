@@ -17,8 +17,9 @@ func newStatusCmd() *cobra.Command {
 		Use:   "status [FLAKE]",
 		Short: "Show the state of all hosts",
 		Long: `Show for each host of the flake which documents it runs, which needs are not fulfilled and what
-expires soon, from its last report. Hosts report every five minutes, and on every change. Exits 2
-when a host needs attention, and 0 otherwise. Nothing is changed.`,
+expires soon, from its last report. Hosts report every five minutes, and on every change. It also
+shows devices that wait to be approved as a host and, with --via ssh, config providers that do not
+run. Exits 2 when a host needs attention, and 0 otherwise. Nothing is changed.`,
 	}
 	reach := via(cmd)
 	show := shown(cmd, "print JSON, with the full report of each host")

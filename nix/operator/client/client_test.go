@@ -2,11 +2,16 @@ package client
 
 import (
 	"context"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/florete/florete/nix/operator/compile"
 )
 
 // TestUnreachable checks that errors on the way to a config provider have a remedy.
@@ -71,5 +76,39 @@ func TestSocksListener(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestStopped checks that the unit of a config provider is examined over SSH, and that a host
+// without systemd has no problem.
+func TestStopped(t *testing.T) {
+	dir := t.TempDir()
+	const program = `#!/bin/sh
+case "$*" in
+"root@forge systemctl show "*" florete-provider-config.service") printf 'ActiveState=inactive\nSubState=dead\nStatusText=\n' ;;
+"root@waits "*) printf 'ActiveState=active\nSubState=running\nStatusText=waiting for the SVID of this process\n' ;;
+"root@blue systemctl show "*" florete_blue-provider-config.service") printf 'ActiveState=active\nSubState=running\nStatusText=serving\n' ;;
+*) exit 127 ;;
+esac
+`
+	if err := os.WriteFile(filepath.Join(dir, "ssh"), []byte(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+	topology := compile.Topology{Hosts: map[string]compile.Host{"forge": {}, "waits": {}, "blue": {Instance: "blue"}, "none": {}}}
+	providers := Providers{New("forwarder", "", nil)}
+	for host := range topology.Hosts {
+		providers = append(providers, newOverSSH(RootOf(topology, host)))
+	}
+	found := map[string]string{}
+	for host, p := range providers.Stopped(t.Context()) {
+		found[host] = p.Detail
+	}
+	want := map[string]string{
+		"forge": "florete-provider-config.service is inactive (dead)",
+		"waits": "florete-provider-config.service is active (waiting for the SVID of this process)",
+	}
+	if !maps.Equal(found, want) {
+		t.Errorf("got %q, want %q", found, want)
 	}
 }

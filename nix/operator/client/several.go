@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"sync"
 
+	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/auditview"
+	"github.com/florete/florete/providers/distribution"
+	"github.com/florete/florete/providers/join"
 )
 
 // Providers contains clients of all config providers of a cluster. Operations go to all of them, or
@@ -61,16 +65,64 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 // Reports returns the newest report of each host that any provider has.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
-	err := p.All(func(at *Provider) error {
-		reports, err := at.Reports(ctx)
-		for host, r := range reports {
-			if r.Sequence > newest[host].Sequence {
-				newest[host] = r
+	err := p.All(func(at *Provider) error { return at.addReports(ctx, newest) })
+	return newest, err
+}
+
+// Hosts returns the newest report of each host that any provider has, and the join requests that
+// wait for approval.
+func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept, waiting map[string]join.Request, err error) {
+	newest, waiting = map[string]hostreport.Kept{}, map[string]join.Request{}
+	err = p.All(func(at *Provider) error {
+		if err := at.addReports(ctx, newest); err != nil {
+			return err
+		}
+		joins, err := at.Joins(ctx)
+		for _, r := range joins {
+			if r.State == hostapi.JoinPending {
+				waiting[r.Host] = r
 			}
 		}
 		return err
 	})
-	return newest, err
+	return newest, waiting, err
+}
+
+// addReports adds the provider's reports that are newer than those in newest.
+func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.Kept) error {
+	reports, err := p.Reports(ctx)
+	for host, r := range reports {
+		if r.Sequence > newest[host].Sequence {
+			newest[host] = r
+		}
+	}
+	return err
+}
+
+// Stopped returns the problem of the unit of each config provider that does not serve hosts. Its
+// state can be read over SSH all the same. Providers that are called through the forwarder serve.
+func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
+	found := map[string]hostreport.Problem{}
+	var lock sync.Mutex
+	var all sync.WaitGroup
+	for _, at := range p {
+		if at.root == nil {
+			continue
+		}
+		all.Go(func() {
+			u, err := at.root.unit(ctx, distribution.Name)
+			if err != nil { // a warning or an error of the calls names the host
+				return
+			}
+			if problem, well := u.Problem(); !well {
+				lock.Lock()
+				defer lock.Unlock()
+				found[at.Host] = problem
+			}
+		})
+	}
+	all.Wait()
+	return found
 }
 
 // Audit returns the rows of all audit logs that can be read. After the rows, end prints a warning

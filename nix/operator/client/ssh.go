@@ -16,19 +16,21 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/backup"
 )
 
 // Root runs commands as root of a provider host over SSH.
 type Root struct {
-	Host    string
-	program string
+	Host     string
+	instance hostdir.Instance
 }
 
 // RootOf returns a Root for a host of a cluster.
 func RootOf(t compile.Topology, host string) Root {
-	return Root{host, t.Hosts[host].Instance.Program("flor-provider")}
+	return Root{host, t.Hosts[host].Instance}
 }
 
 // RootOfProvider returns a Root for a host of a cluster that is a provider host.
@@ -72,7 +74,33 @@ func OpenBackup(path string) (*os.File, error) {
 
 // Run runs the host's provider program.
 func (r Root) Run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
-	return AsRoot(ctx, r.Host, in, out, append([]string{r.program}, args...)...)
+	return AsRoot(ctx, r.Host, in, out, append([]string{r.program()}, args...)...)
+}
+
+func (r Root) program() string { return r.instance.Program("flor-provider") }
+
+// unit returns the state of the unit of a kind of provider.
+func (r Root) unit(ctx context.Context, kind string) (hostreport.Unit, error) {
+	u := hostreport.Unit{Name: r.instance.Unit("provider-" + kind + ".service")}
+	var out strings.Builder
+	if err := AsRoot(ctx, r.Host, nil, &out, "systemctl", "show", "--property=ActiveState,SubState,StatusText", u.Name); err != nil {
+		return u, err
+	}
+	for line := range strings.Lines(out.String()) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+		switch name {
+		case "ActiveState":
+			u.Active = value
+		case "SubState":
+			u.Sub = value
+		case "StatusText":
+			u.Text = value
+		}
+	}
+	if u.Active == "" {
+		return u, fmt.Errorf("systemctl show %s on %s: found %q, want ActiveState", u.Name, r.Host, out.String())
+	}
+	return u, nil
 }
 
 // newOverSSH returns a client that acts as root of the provider's host: flor-provider control
@@ -136,7 +164,7 @@ type sshConn struct {
 // dial starts the program. It runs until the connection is closed, because the context of a dial is
 // that of one request, and later requests may use the connection too.
 func (r Root) dial() (net.Conn, error) {
-	c := &sshConn{words: []string{"root@" + r.Host, r.program, "control"}}
+	c := &sshConn{words: []string{"root@" + r.Host, r.program(), "control"}}
 	c.cmd = exec.Command("ssh", c.words...)
 	c.cmd.Stderr = &c.problem
 	c.cmd.WaitDelay = time.Second // a persistent master connection of ssh may keep standard error open

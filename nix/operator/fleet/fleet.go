@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/join"
 )
 
 // ErrAttention is the error for a host with problems that have been printed already.
@@ -45,12 +46,25 @@ type Note struct {
 	Text string `json:"text"`
 }
 
+// Seen is what providers know about hosts, by name of the host.
+type Seen struct {
+	Reports map[string]hostreport.Kept    // last report
+	Waiting map[string]join.Request       // join request that waits for approval
+	Stopped map[string]hostreport.Problem // of a config provider that serves no host
+}
+
 // Join returns every host in the flake with its last report, sorted by name.
-func Join(s compile.Snapshot, reports map[string]hostreport.Kept, now time.Time) ([]Host, error) {
+func Join(s compile.Snapshot, seen Seen, now time.Time) ([]Host, error) {
 	all := []Host{}
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {
 		h := Host{Name: name, Notes: []Note{}}
-		if r, ok := reports[name]; ok {
+		if p, ok := seen.Stopped[name]; ok {
+			h.note("provider", "%s, and hosts cannot report to it: flor doctor there", p.Detail)
+		}
+		if r, ok := seen.Waiting[name]; ok {
+			h.note("join", "device %s waits for approval as this host: florctl join approve %s", r.Fingerprint(), name)
+		}
+		if r, ok := seen.Reports[name]; ok {
 			h.Received = r.Received
 			report, err := r.Decode()
 			if err != nil { // one host's invalid report must not hide the others
@@ -80,8 +94,8 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 		return nil
 	}
 	r := h.Report
-	if age := now.Sub(h.Received.Time); age > hostreport.Overdue {
-		h.note("silent", "last reported %s ago", age.Round(time.Minute))
+	if d := now.Sub(h.Received.Time); d > hostreport.Overdue {
+		h.note("silent", "last reported %s ago", age(d))
 	}
 	if d := r.Sent.Sub(h.Received.Time); !r.Sent.IsZero() && d.Abs() > skew {
 		h.note("clock", "its clock is off by %s", d.Round(time.Second))

@@ -7,12 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/tests/kit"
 )
 
 var now = time.Unix(1_784_011_430, 0)
@@ -54,8 +58,8 @@ func TestNotes(t *testing.T) {
 		want   string // "kind: text", empty where all is well
 	}{
 		"well":    {func(*hostreport.Report, *time.Time) {}, ""},
-		"silent":  {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m0s ago"},
-		"overdue": {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-9 * time.Minute) }, "silent: last reported 9m0s ago"},
+		"silent":  {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-20 * time.Minute) }, "silent: last reported 20m ago"},
+		"overdue": {func(_ *hostreport.Report, at *time.Time) { *at = now.Add(-9 * time.Minute) }, "silent: last reported 9m ago"},
 		"full disk": {func(r *hostreport.Report, _ *time.Time) {
 			r.Facts.Disk = hostreport.Capacity{Total: 1 << 30, Free: 64 << 10}
 		}, "disk: its disk is full, 64 KiB are free: flor doctor there"},
@@ -130,7 +134,7 @@ func TestNotes(t *testing.T) {
 				Topology:  compile.Topology{Hosts: map[string]compile.Host{"ursula": {Capabilities: []string{"ingress", "kvm"}}}},
 				Documents: map[string]map[string]compile.Raw{"ursula": {document.DocManifest: current}},
 			}
-			all, err := Join(s, map[string]hostreport.Kept{"ursula": {Received: unixtime.Of(at), Report: raw}}, now)
+			all, err := Join(s, Seen{Reports: map[string]hostreport.Kept{"ursula": {Received: unixtime.Of(at), Report: raw}}}, now)
 			if err != nil || len(all) != 1 {
 				t.Fatal(all, err)
 			}
@@ -154,16 +158,40 @@ func with(r *hostreport.Report, raw compile.Raw, t *testing.T) hostreport.Report
 }
 
 func TestNeverReported(t *testing.T) {
-	all, err := Join(compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"b": {}, "a": {}}}}, nil, now)
+	all, err := Join(compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"b": {}, "a": {}}}}, Seen{}, now)
 	if err != nil || len(all) != 2 || all[0].Name != "a" || all[0].Notes[0].Kind != "silent" {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// TestOutsideReports checks the notes about a host whose join waits for approval and about a config
+// provider that does not run, of which no report can tell.
+func TestOutsideReports(t *testing.T) {
+	key, err := ssh.NewPublicKey(kit.NewKey().Public())
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := join.Request{Host: "elm", Device: strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))}
+	problem, _ := hostreport.Unit{Name: "florete-provider-config.service", Active: "inactive", Sub: "dead"}.Problem()
+	s := compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"elm": {}, "forge": {}}}}
+	all, err := Join(s, Seen{Waiting: map[string]join.Request{"elm": request}, Stopped: map[string]hostreport.Problem{"forge": problem}}, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []Note{
+		{"join", "device " + ssh.FingerprintSHA256(key) + " waits for approval as this host: florctl join approve elm"},
+		{"provider", "florete-provider-config.service is inactive (dead), and hosts cannot report to it: flor doctor there"},
+	} {
+		if len(all[i].Notes) != 2 || all[i].Notes[0] != want || all[i].Notes[1].Kind != "silent" {
+			t.Errorf("got %q, want %q first", all[i].Notes, want)
+		}
 	}
 }
 
 // TestUnreadable checks that an invalid report of one host does not hide the others.
 func TestUnreadable(t *testing.T) {
 	s := compile.Snapshot{Topology: compile.Topology{Hosts: map[string]compile.Host{"a": {}, "b": {}}}}
-	all, err := Join(s, map[string]hostreport.Kept{"a": {Received: unixtime.Of(now), Report: json.RawMessage(`{"needs": 3}`)}}, now)
+	all, err := Join(s, Seen{Reports: map[string]hostreport.Kept{"a": {Received: unixtime.Of(now), Report: json.RawMessage(`{"needs": 3}`)}}}, now)
 	if err != nil || len(all) != 2 || len(all[0].Notes) != 1 || all[0].Notes[0].Kind != "report" || all[1].Notes[0].Kind != "silent" {
 		t.Fatalf("%+v, %v", all, err)
 	}

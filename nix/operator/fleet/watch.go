@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 )
@@ -15,11 +16,14 @@ const again = 5 * time.Second
 
 // Read returns the hosts in the flake with the newest report of each from any provider.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
-	newest, err := providers.Reports(ctx)
+	stopped := make(chan map[string]hostreport.Problem, 1)
+	go func() { stopped <- providers.Stopped(ctx) }()
+	reports, waiting, err := providers.Hosts(ctx)
+	seen := Seen{reports, waiting, <-stopped}
 	if err != nil {
 		return nil, err
 	}
-	return Join(s, newest, time.Now())
+	return Join(s, seen, time.Now())
 }
 
 // Watch prints the hosts repeatedly, on a screen that it clears, until the context ends.

@@ -83,7 +83,7 @@ in
         (between 60 43200 "seconds");
     generation =
       default
-        "Raise it when the password may be known to others. Hosts get another login, and the old one ends."
+        "Raise it when the password may be known to others. Hosts get another login, and the old one ends after `overlap`."
         1
         (between 1 1000000 "a generation");
     dependsOn = of "Needs of its hosts that must be fulfilled first." strings;

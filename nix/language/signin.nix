@@ -137,7 +137,7 @@ in
     public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
     generation =
       default
-        "Raise it when the client secret may be known to others. The host gets another one, and the old one ends."
+        "Raise it when the client secret may be known to others. The host requests another one, which ends the old one."
         1
         (between 1 1000000 "a generation");
     rotate =

@@ -26,12 +26,13 @@ func newRotateCmd(m *instance) *cobra.Command {
 		Use:   "rotate NEED…",
 		Short: "Rotate the secrets of needs",
 		Long: `Request another secret for needs within ten seconds. The new secret is delivered, and units are
-notified. The old secret stops working at once. Only the old secret of an OIDC client stays valid for
-15 minutes, so that no login fails. A rotation cannot be undone.
+notified. The old secret of an OIDC client stays valid for 15 minutes, and at an external issuer for
+an hour, so that no login fails. For a kind of your own, its program decides. Other kinds cannot be
+rotated this way. A rotation cannot be undone.
 
-If an OIDC secret may be known to others, raise its generation in the topology instead, which ends
-it at once. The provider accepts one rotation of a secret in ten minutes, and audits it.
-Certificates have no such secret: flor refetch replaces them.`,
+If a secret may be known to others, raise its generation in the topology instead. The provider
+accepts one rotation of a secret in ten minutes, and audits it. Certificates have no such secret:
+flor refetch replaces them.`,
 	})
 }
 

@@ -14,8 +14,9 @@ func newRotateCmd() *cobra.Command {
 		Use:   "rotate HOST NEED [FLAKE]",
 		Short: "Rotate a secret of a host",
 		Long: `Order a host to request another secret for one of its needs. It does so with its next report,
-within five minutes. The old secret stops working at once. Only the old secret of an OIDC client
-stays valid for another 15 minutes. A rotation cannot be undone. florctl status prints the needs of hosts.`,
+within five minutes. The old secret of an OIDC client stays valid for another 15 minutes, and at an
+external issuer for an hour. For a kind of your own, its program decides. Other kinds cannot be
+rotated this way. A rotation cannot be undone. florctl status prints the needs of hosts.`,
 	}
 	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
 		if _, ok := c.Topology.Hosts[args[0]]; !ok {

@@ -16,7 +16,7 @@ import (
 type Format struct{ Major, Minor int }
 
 // NewestFormat is the newest format that this release understands.
-var NewestFormat = Format{1, 0}
+var NewestFormat = Format{1, 1}
 
 // HeaderFormat is the HTTP header in which hosts and providers announce the newest format that they
 // understand. Without the header it is 1.0.

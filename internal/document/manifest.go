@@ -138,7 +138,7 @@ type Published struct {
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
 	// OpaqueName is the name of the service in handshakes that pass a relay, 32 lower-case hex
-	// digits. It is empty if no caller has a relayed path to this host.
+	// digits. It is empty if this host has no uplinks.
 	OpaqueName string `json:"opaqueName,omitempty"`
 }
 

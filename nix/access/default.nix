@@ -129,6 +129,8 @@ let
       i: transport.written (i.transports ++ [ host.transport ]);
 
   acting = mapAttrs (_: filter (i: i.users ++ i.uids ++ i.units != [ ])) identities;
+
+  paths = import ./paths.nix t reachableOn;
 in
 {
   # The published services that a role leads to, sorted.
@@ -213,6 +215,7 @@ in
         )
         // transport.attribute (transports host i);
       entry = i: i.entry // own i // (if isNetworked && i.networked then endpoints i else { });
+      written = entries // mapAttrs (key: i: entries.${key} // endpoints i) here;
       entries = union (
         map (
           { callers, reach }:
@@ -223,7 +226,15 @@ in
         ) (callersOf identities.${host.name})
       );
     in
-    attrValues (entries // mapAttrs (key: i: entries.${key} // endpoints i) here);
+    attrValues (
+      if t.relaying then
+        written // mapAttrs (key: via: written.${key} // via) (paths.via host)
+      else
+        written
+    );
+
+  # Paths through relays, for topologies that have relays.
+  inherit paths;
 
   # The transports over which a host reaches an instance, as documents list them.
   # transports :: Host -> Instance -> [String]

@@ -8,6 +8,7 @@
 }:
 let
   inherit (builtins)
+    all
     any
     attrNames
     attrValues
@@ -33,6 +34,7 @@ let
     ;
   inherit (import ../lib/names.nix) hostPort;
   address = import ../resolve/address.nix;
+  relays = import ../resolve/relays.nix;
 
   written = h: h.address ++ concatLists (attrValues h.networks);
 
@@ -96,7 +98,14 @@ let
       groupBy (e: e.name) (concatMap later (filter (same: tail same != [ ]) (attrValues groups)));
 
   valid = filter (h: !any isInvalid (written h)) (attrValues t.hosts);
-  forwarders = taken (h: [ h.forwarder ]) valid;
+  # A hidden host's addresses are not to be those of another either.
+  forwarders = taken (
+    h:
+    if h.hidden then
+      [ (address.program h h.forwarderPort (address.at h.forwarderPort)) ]
+    else
+      [ h.forwarder ]
+  ) valid;
   # If forwarders on two hosts have different addresses, so have their providers. Two programs of
   # one host in conflict have the same port, which ports.nix reports.
   providers = mapAttrs (n: filter (e: e.other.name != n)) (
@@ -195,20 +204,37 @@ let
 
   absent =
     n: h:
-    when (written h == [ ] && (h.kinds != [ ] || any (s: s.published) h.running)) [
-      (fault {
-        id = "FL003";
-        place = "hosts.${n}";
-        problem = "missing attribute";
-        value = "address";
-        remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name";
-      })
-    ];
+    when
+      (
+        written h == [ ]
+        && (h.kinds != [ ] || h.relay || h.relays == [ ] && any (s: s.published) h.running)
+      )
+      [
+        (fault {
+          id = "FL003";
+          place = "hosts.${n}";
+          problem = "missing attribute";
+          value = "address";
+          remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name${
+            if t.relaying && h.kinds == [ ] && !h.relay then
+              ", or relays = [ … ]; through which they reach it"
+            else
+              ""
+          }";
+        })
+      ];
 
   # A host without any address has a fault of its own. Without networks, an address is reachable
   # from everywhere.
   reaches =
-    h: to: written t.hosts.${to} == [ ] || address.called (h: h.forwarder) h t.hosts.${to} != [ ];
+    h: to:
+    let
+      other = t.hosts.${to};
+    in
+    relays.calls h other
+    ||
+      (other.hidden || written other == [ ])
+      && (other.kinds != [ ] || other.relay || other.relays == [ ]);
   networked = any (h: h.networks != { }) (attrValues t.hosts);
   cut =
     n: h:
@@ -216,25 +242,50 @@ let
       calling = attrNames (
         toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n})
       );
-      instances = filter (i: i.networked && !any (reaches h) i.on) (attrValues access.reachableOn.${n});
+      via = if t.relaying then access.paths.via h else { };
+      isRelayed = if t.relaying then access.paths.isRelayed else _: false;
+      instances = filter (
+        i: (i.networked || isRelayed i.key) && !any (reaches h) i.on && !via ? ${i.key}
+      ) (attrValues access.reachableOn.${n});
+      known =
+        if h.relays != [ ] && h.uplinks == [ ] && any (s: s.published) h.running then
+          relays.known t.hosts h
+        else
+          [ ];
       lacking =
         map (to: {
           inherit to;
           what = "a provider";
         }) (filter (p: !reaches h p) calling)
+        ++ map (to: {
+          inherit to;
+          what = "its relay";
+        }) (filter (r: !reaches h r) known)
         ++ map (i: {
           to = head i.on;
           what = "service ${i.service}";
+          relays = true;
         }) instances;
       missing =
         to: calls:
+        let
+          inherit (t.hosts.${to}) networks;
+        in
         fault {
           id = "FL060";
           place = "hosts.${n}";
           problem = "it calls ${concatStringsSep ", " (distinct (map (c: c.what) calls))}, and has no address of";
           value = "host ${to}";
-          remedy = "write hosts.${to}.address, or, in hosts.${n}.networks, a network that ${to} is on: ${
-            concatStringsSep ", " (attrNames t.hosts.${to}.networks)
+          remedy = "write hosts.${to}.address${
+            if networks == { } then
+              ""
+            else
+              ", or, in hosts.${n}.networks, a network that ${to} is on: ${concatStringsSep ", " (attrNames networks)}"
+          }${
+            if all (c: c ? relays) calls then
+              "${if networks == { } then ", or" else "; or,"} in hosts.${to}.relays, relays that both can call"
+            else
+              ""
           }";
         };
     in

@@ -59,7 +59,7 @@
   FL057 = "The key of a root certificate is too weak, or of a type that Florete does not accept. Cure: Make a new root with `florctl ca init`.";
   FL058 = "A provider runs on a host with `kind = \"device\"`, which may be switched off while others wait for it. Cure: Choose a server, or declare the host as one.";
   FL059 = "Two clusters of the flake declare the same machine with different keys, or with the same instance or ports, so that they cannot run beside each other. Cure: Make the declarations agree, as [Run one host in two clusters](../how-to/run-one-host-in-two-clusters.md) describes.";
-  FL060 = "A host must call another one, which has neither an `address` nor a network in common with it. Cure: Write the address, or a common network.";
+  FL060 = "A host must call another one, which has neither an `address` nor a network in common with it, and no relay leads to it either. Cure: Write the address, or a common network. For services, `relays` of the other host will do as well.";
   FL061 = "Only one host is on a network, so that the name of the network does nothing. Cure: Correct the spelling, or put the other hosts on it.";
   FL062 = "Several hosts provide a kind whose state must be the same everywhere, and they share no store. Cure: Choose one host, or declare `providers.store`.";
   FL063 = "`rotate` replaces the secret of a service that several hosts run, and each would replace the secret of the others. Cure: Raise `generation` instead, or use `scope = \"node\"`.";
@@ -141,5 +141,7 @@
   FL151 = "The mode of a secret lets every account of a host read it. Cure: Write `0440` or less, or acknowledge the warning.";
   FL152 = "A rule of a tenant names a role that no grouping gives to anybody. Cure: Correct the name, or add a grouping.";
   FL153 = "`upstream` of a service is a socket or listener of the forwarder itself, so that connections would go in a circle. Cure: Write the address at which the service listens.";
+  FL155 = "`relays` of a host or a group names a host without `relay = true;`, or a host names itself. Cure: Write `relay = true;` of the other host, or name a relay.";
+  FL156 = "A host is `hidden`, so that the others get no address of it, and they must call it because it is a provider or a relay. Cure: Move the providers to another host, or take out `hidden`.";
   FL154 = "`self` is missing, so that the documents have no serial. They cannot be published, and `until` ends at no time. Cure: Write `inherit self;`.";
 }

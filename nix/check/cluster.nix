@@ -32,6 +32,7 @@ let
     when
     ;
   inherit (import ../lib) distinct isInvalid;
+  relays = import ./relays.nix arguments;
   until = (import ./until.nix arguments).faults;
   all = t.kinds;
   # Only services that use some kind of need can be a reason to provide it.
@@ -142,6 +143,7 @@ let
     in
     user "${place}.users" of.users
     ++ role "${place}.roles" of.roles
+    ++ when (of.relays != [ ]) (relays.named "${place}.relays" of.relays)
     ++ until place of
     ++ when (elem "operator" of.roles) [ (reserved "${place}.roles" "operator") ]
     ++ when (of.until ? operator) [ (reserved "${place}.until" "operator") ]

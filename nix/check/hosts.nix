@@ -35,6 +35,7 @@ let
   needs = import ./needs.nix arguments;
   inherit (import ./placement.nix arguments) full;
   ports = import ./ports.nix arguments;
+  relays = import ./relays.nix arguments;
   transports = import ./transports.nix arguments;
   until = (import ./until.nix arguments).faults;
 
@@ -163,6 +164,8 @@ mapAttrs (
   ++ (if written.keeps == [ ] then [ ] else service "hosts.${n}.keeps" written.keeps)
   ++ (if written.group == "" then [ ] else grouped n written)
   ++ (if written.callers == { } then [ ] else callers n written)
+  ++ (if written.relays == [ ] then [ ] else relays.named "hosts.${n}.relays" written.relays)
+  ++ (if written.relays != [ ] || h.hidden then relays.itself n written h else [ ])
   ++ addresses n h
   ++ (if sameKey ? ${n} then key n else [ ])
   ++ (if h.sshHostKey == "" then joins n h else [ ])

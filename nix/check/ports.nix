@@ -41,7 +41,7 @@ let
       protocol = "tcp";
       inherit (h.provider.${kind}) port;
     }) (usual ++ own)
-    ++ when (any (s: s.published) h.running) (
+    ++ when (h.relay || any (s: s.published) h.running) (
       map
         (on: {
           what = "the forwarder";

@@ -119,6 +119,8 @@ severity "error" {
   FL147 = "other cluster of another trust domain";
   FL149 = "name twice in a JSON file";
   FL153 = "upstream that is the forwarder itself";
+  FL155 = "relay that does not carry connections of others";
+  FL156 = "hidden host that others must call";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -59,6 +59,8 @@ in
   # checks, shapes :: { <part of the language> = { name = null; }; }
   inherit checks;
   shapes = checks // {
-    hosts = checks.hosts // toSet (concatMap (i: i.on) called);
+    hosts =
+      checks.hosts
+      // toSet (concatMap (i: i.on) called ++ (if t.relaying then access.paths.called host else [ ]));
   };
 }

@@ -108,6 +108,7 @@ let
               inherit id;
               allow = allowTo s.name (id + port.key);
             }
+            // (if t.relaying then access.paths.published host id else { })
             // s.servedOn host.name port
             // limits.attribute s.limits
           ) s.ports
@@ -124,9 +125,10 @@ let
     host:
     let
       published = publish host;
+      isCalled = published != [ ] || host.relay;
     in
     {
-      listen = if published == [ ] then [ ] else host.forwarder.listen;
+      listen = if isCalled then host.forwarder.listen else [ ];
       publish = published;
       reach = reach host;
       callers = map (
@@ -147,7 +149,8 @@ let
       ) access.acting.${host.name};
       socks = access.socks host;
     }
-    // (if published == [ ] then { } else transport.attribute (transport.written [ host.transport ]))
+    // (if isCalled then transport.attribute (transport.written [ host.transport ]) else { })
+    // (if t.relaying then access.paths.forwarder host else { })
     // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 

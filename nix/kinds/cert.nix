@@ -1,4 +1,4 @@
-# X.509-SVIDs of the node, and of the services and users on it.
+# X.509-SVIDs of the node, of the services and users on it, and of its vertex if it is a relay.
 let
   inherit (builtins) attrValues filter;
   names = import ../lib/names.nix;
@@ -54,6 +54,12 @@ in
     ++ map (s: certificate "service-${s.name}" (s.idOn host.name)) acting
     ++ map (s: certificate "shared-${s.name}" s.shared) (filter (s: s.scope == "both") acting)
     ++ map (name: certificate "user-${name}" t.users.${name}.id) host.users
+    ++ (
+      if host.relay then
+        [ (certificate "vertex" (names.id t.trustDomain "vertex/${host.name}")) ]
+      else
+        [ ]
+    )
     # The process of kind cert issues its own certificate; the other kinds fetch theirs.
     ++ map (
       kind:

@@ -14,6 +14,7 @@ let
     tryEval
     ;
   inherit (import ./types)
+    atMost
     attrsOf
     between
     default
@@ -31,6 +32,7 @@ let
     groupPattern
     name
     pem
+    salt
     signingKey
     string
     strings
@@ -164,6 +166,9 @@ let
         );
       }
     );
+    pathSalt =
+      of "Random text from which relays get names for hosts and services that only your cluster can make. `florctl init` writes it. Needed where a host is `hidden`. No document has it."
+        salt;
     hosts = required "Machines of the cluster." "{ … }" entries.hosts;
     hostGroups =
       of "Groups of hosts by path, such as `\"eu\"` and `\"eu/fra\"`. The hosts of a group have everything that the group has."
@@ -182,6 +187,9 @@ let
               roles = of "Roles of the nodes of the group." strings;
               until = of "Roles up to a time, as for users." (attrsOf date);
               users = of "Users who may act on the hosts of the group." strings;
+              relays = of "Relays of the hosts of the group that have no `relays` of their own, nor from a group further in." (
+                atMost 4 name
+              );
             }
           )
         );

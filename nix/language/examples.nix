@@ -53,6 +53,10 @@ let
       namespaces = [ "payments" ];
       near = [ "forge" ];
       pins = [ "forge" ];
+      relays = [
+        "gate"
+        "anvil"
+      ];
       requires = [ "gpu" ];
       roles = [ "reader" ];
       scopes = [ "groups" ];

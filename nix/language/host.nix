@@ -1,6 +1,7 @@
 # The record of a host.
 let
   inherit (import ./types)
+    atMost
     attrsOf
     between
     default
@@ -42,6 +43,11 @@ record "a host" {
   bind = of "Addresses of the host on which its forwarder and providers listen. By default all." (
     oneOrMore bind
   );
+  relay = of "Whether the host carries connections between other hosts, which it can neither read nor change. It needs an address." flag;
+  relays = of "Hosts with `relay = true;` through which others reach this host, besides its own addresses. It keeps a connection to two of them. By default those of the innermost of its host groups." (
+    atMost 4 name
+  );
+  hidden = of "Whether the other hosts get no address of the host and reach it through its `relays` alone. Needs `pathSalt`." flag;
   sshHostKey =
     of
       "Public SSH host key, which proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without it the host makes a key, which an operator admits: `florctl token create`."

@@ -122,6 +122,9 @@ in
         else
           [ ];
     }
+    // optionalAttrs h.hidden { inherit (h) hidden; }
+    // optionalAttrs h.relay { inherit (h) relay; }
+    // optionalAttrs (h.relays != [ ]) { inherit (h) relays; }
   ) t.hosts;
 
   services = mapAttrs (

@@ -10,6 +10,7 @@ let
     concatStringsSep
     elemAt
     filter
+    foldl'
     genList
     isString
     length
@@ -41,8 +42,20 @@ let
       good = concatMap (e: filter (r: !e.until ? ${r}) e.roles) all;
     in
     removeAttrs (latest (map (e: e.until) all)) good;
+  # Relays are not added up: a host without relays of its own has those of its innermost group.
+  relaying = any (g: g.relays != [ ]) (attrValues clean.hostGroups);
+  relays =
+    name: host:
+    if host.relays != [ ] then
+      host.relays
+    else
+      filter (r: r != name) (
+        foldl' (outer: g: if g.relays == [ ] then outer else g.relays) [ ] (
+          map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group))
+        )
+      );
   hosts = mapAttrs (
-    _: host:
+    name: host:
     if host.group == "" then
       host
     else
@@ -61,6 +74,7 @@ let
           ]
       )
       // (if ending || host.until != { } then { until = until host; } else { })
+      // (if relaying then { relays = relays name host; } else { })
   ) clean.hosts;
 in
 {

@@ -7,8 +7,10 @@ let
   inherit (builtins)
     attrNames
     attrValues
+    catAttrs
     concatLists
     concatMap
+    elem
     filter
     head
     intersectAttrs
@@ -27,6 +29,7 @@ let
   names = import ../lib/names.nix;
   part = import ./part.nix;
   portsOf = import ./ports.nix;
+  relays = import ./relays.nix;
   address = import ./address.nix;
   id = names.id clean.trustDomain;
 
@@ -122,7 +125,13 @@ let
       wanting = map (s: services.${s}) (filter (s: wanting ? ${s}) (placed.${name} or [ ]));
       kinds = kinds.${name} or [ ];
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
-      forwarder = address.program host host.forwarderPort (address.at host.forwarderPort);
+      forwarder =
+        let
+          at = address.program host host.forwarderPort (address.at host.forwarderPort);
+        in
+        if host.hidden then relays.hide at else at;
+      # relays to which the host keeps a connection
+      uplinks = if host.relays == [ ] then [ ] else relays.uplinks hosts hosts.${name};
       # kind → its process on the host
       provider = listToAttrs (
         map (kind: {
@@ -210,11 +219,14 @@ in
   inherit (clean)
     elsewhere
     name
+    pathSalt
     teams
     trust
     trustDomain
     ;
   kinds = (import ../kinds/own.nix).kinds clean;
+  # Reports whether any host carries connections of others.
+  relaying = elem true (catAttrs "relay" all.hosts);
   aliases = aliases.owners all.services;
   inherit
     unplaced

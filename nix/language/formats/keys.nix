@@ -202,7 +202,22 @@ let
     hidden = true;
     to = v: head (match "([^[:space:]]+).*" v);
   };
+
+  salt = scalar {
+    want = "a random text of 16 to 128 letters, digits and the characters _ . + / = -";
+    hint = "print one with: openssl rand -hex 16";
+    example = "4f9c0d7e1b8a26353c1e9f70d2b48a61";
+    invalid = wrong.string;
+    hidden = true;
+    ok = matches "[A-Za-z0-9_.+/=-]{16,128}";
+  };
 in
 {
-  inherit pem signingKey spiffeBundle sshKey;
+  inherit
+    pem
+    salt
+    signingKey
+    spiffeBundle
+    sshKey
+    ;
 }

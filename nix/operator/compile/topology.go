@@ -38,6 +38,7 @@ type Host struct {
 	// These fields determine whether two clusters mean the same machine, and whether both can be on
 	// it.
 	Address                     []string
+	Networks                    map[string][]string // addresses within each of its networks
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
 	ProviderPorts               []int // ports of the kinds that it provides
@@ -55,6 +56,23 @@ type Host struct {
 	Facts    map[string]any // values that configurations of other hosts may read
 	// Capabilities lists its capabilities. A host with "ingress" serves public names.
 	Capabilities []string
+	// Hidden is set if the other hosts have no address of it.
+	Hidden bool
+	Relay  bool     // carries connections between other hosts
+	Relays []string // hosts through which others reach it, beside its addresses
+}
+
+// OnlyRelayed reports whether other hosts reach the host through relays alone.
+func (h Host) OnlyRelayed() bool {
+	if h.Hidden {
+		return true
+	}
+	for _, addresses := range h.Networks {
+		if len(addresses) > 0 {
+			return false
+		}
+	}
+	return len(h.Address) == 0 && len(h.Relays) > 0
 }
 
 // Service is a service. An unpublished service can only be used on its own host.

@@ -8,6 +8,8 @@ merge
     hosts.alpha = removeAttrs base.hosts.alpha [ "address" ];
     hosts.beta = removeAttrs base.hosts.beta [ "address" ];
     hosts.gamma = { };
+    hosts.gate.relay = true;
+    hosts.vault.hidden = true;
     services.nowhere = { };
     services.elsewhere = {
       port = 2;

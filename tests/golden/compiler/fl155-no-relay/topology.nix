@@ -1,0 +1,24 @@
+# Hosts that do not relay, in the relays of a host and of a group, an unknown host, and the host itself.
+{
+  base,
+  key,
+  merge,
+  ...
+}:
+merge base {
+  hosts.gate = {
+    address = "192.0.2.3";
+    relay = true;
+    relays = [ "gate" ];
+    sshHostKey = key "gate";
+  };
+  hosts.beta.relays = [
+    "alpha"
+    "gat"
+  ];
+  hosts.nas = {
+    group = "home";
+    sshHostKey = key "nas";
+  };
+  hostGroups.home.relays = [ "beta" ];
+}

@@ -120,6 +120,9 @@ func beside(c compiled) map[string]bool {
 	seen := map[string]bool{}
 	for name, h := range c.Topology.Hosts {
 		seen[name+" is "+string(h.Instance)] = true
+		if !h.Hidden {
+			seen["others have addresses of "+name] = true
+		}
 	}
 	for name, s := range c.Topology.Services {
 		if s.Visibility != "public" {

@@ -154,6 +154,9 @@ func name(e any) string {
 			}
 			return id
 		}
+		if label, ok := e["label"].(string); ok { // of a path through relays
+			return label
+		}
 		if unit, ok := e["unit"].(string); ok {
 			return unit
 		}

@@ -1,5 +1,13 @@
 package plan
 
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
 // A relay carries connections of others without being able to read or change them. What it learns is
 // which hosts exchange data through it, when and how much. That is shown as rights of the relay's
 // host: to relay at all, to relay for a host, to pass connections on to a host, and to see who talks
@@ -8,10 +16,8 @@ package plan
 // relaying returns the right of a relay's host.
 func relaying(a at) []fact { return one(Right{a.node(), "relay", "connections of other hosts"}) }
 
-// relayFor returns the right of a relay that a host calls: to see that it does.
-func relayFor(a at) []fact {
-	return one(Right{"node/" + a.path[len(a.path)-2], "relay for", a.node()}, join(a.node()))
-}
+// relayFor returns the right of the identity that a host accepts as a relay.
+func relayFor(a at) []fact { return one(Right{a.id(a.v), "relay for", a.node()}, join(a.node())) }
 
 // uplink returns the right of a relay to which a host keeps a connection.
 func uplink(a at) []fact {
@@ -22,4 +28,79 @@ func uplink(a at) []fact {
 // decided by the host at the end of the path.
 func talk(a at) []fact {
 	return one(Right{a.node(), "see when and how much", a.id(a.v) + " sends to " + a.id(a.up[0]["to"])})
+}
+
+// shownAddress returns the right of callers to the addresses of a host that is hidden on the other
+// side.
+func shownAddress(host string) fact {
+	return fact{Right: Right{"callers of services on " + host, "learn", "the addresses of " + host}}
+}
+
+// relayed describes a change of the relays that a host calls, or of what it relays itself.
+func (c Change) relayed(section, element string, rest []string, value string) (noun, words string) {
+	whole := cmp.Or(c.After, c.Before)
+	switch {
+	case section == "relays" && element == "":
+		return "relay", "calls " + some(prefixed("relay ", slices.Sorted(maps.Keys(object(whole)))), 6)
+	case section == "relays" && len(rest) == 0:
+		return "relay", "calls relay " + element
+	case section == "relays":
+		return "address of a relay", "calls relay " + element + " at " + value
+	case section == "uplinks":
+		names := []string{value}
+		if isList(whole) {
+			names = names[:0]
+			for _, v := range list(whole) {
+				names = append(names, shown(v))
+			}
+		}
+		return "uplink", "keeps a connection to " + some(prefixed("relay ", names), 6)
+	case element == "":
+		words = "relays connections"
+		for _, r := range list(object(whole)["routes"]) {
+			words += ", " + route(r)
+		}
+		return "relayed connection", words
+	case element == "routes" && len(rest) == 1:
+		return "relayed connection", "relays connections " + route(whole)
+	}
+	return "relayed connection", fmt.Sprintf("relays connections, %s: %s", strings.Join(append([]string{element}, rest...), "."), value)
+}
+
+// route describes a route of a relay.
+func route(v any) string {
+	r := object(v)
+	var from []string
+	for _, id := range list(r["from"]) {
+		from = append(from, shown(id))
+	}
+	return "from " + some(from, 4) + " to " + shown(r["to"])
+}
+
+// by names the relays of a path, or of several.
+func by(c Change, value string) string {
+	if c.Before != nil && c.After != nil {
+		return value
+	}
+	whole := cmp.Or(c.After, c.Before)
+	paths := list(whole)
+	if !isList(whole) {
+		paths = []any{whole}
+	}
+	var words []string
+	for _, p := range paths {
+		var names []string
+		for _, name := range list(object(p)["by"]) {
+			names = append(names, shown(name))
+		}
+		words = append(words, strings.Join(names, " and then "))
+	}
+	return strings.Join(words, " or ")
+}
+
+func prefixed(prefix string, names []string) (all []string) {
+	for _, name := range names {
+		all = append(all, prefix+name)
+	}
+	return all
 }

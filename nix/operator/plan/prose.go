@@ -44,6 +44,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "published service", "publishes "+element
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
 		noun, words = "permission", element+" allows "+beside(element, rest[1])+ends(c)
+	case section == "publish" && len(rest) > 0 && rest[0] == "opaqueName":
+		noun, words = "name for relays", "is called "+value+" for "+element+" where relays see it"
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "limits" && whole:
@@ -54,6 +56,12 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "reachable service", "reaches "+element+publicly(c)
 	case section == "reach" && len(rest) > 0 && rest[0] == "callers":
 		noun, words = "caller", "reaches "+element+" as "+value
+	case section == "relays" || section == "uplinks" || section == "relay":
+		noun, words = c.relayed(section, element, rest, value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "via":
+		noun, words = "path", "reaches "+element+" by "+by(c, value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "opaqueName":
+		noun, words = "name for relays", "calls "+element+" "+value+" where relays see it"
 	case section == "reach" && len(rest) > 0 && rest[0] == "endpoints":
 		noun, words = "endpoint", "reaches "+element+" at "+addresses(c, value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "transport":

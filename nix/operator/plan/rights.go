@@ -206,6 +206,11 @@ func (d *delta) topology(was, is compile.Topology) {
 				because: []Right{join(node)},
 			})
 		}
+		for name, h := range t.Hosts {
+			if (was.Hosts[name].Hidden || is.Hosts[name].Hidden) && !h.Hidden {
+				facts = append(facts, shownAddress(name))
+			}
+		}
 		d.note(s, facts)
 	}
 }

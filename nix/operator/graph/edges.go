@@ -11,6 +11,7 @@ import (
 type edge struct {
 	role    *pill
 	reaches bool // false if it is held
+	relayed bool // whether it reaches only hosts that others reach through relays alone
 	left    bool // is on the left of the roles
 	side    rect // box or row at which it ends
 	y       int  // height of its end
@@ -27,11 +28,14 @@ func (p *picture) edges() (all []*edge) {
 					if len(ends) == 0 {
 						continue
 					}
-					e := edge{role: r, reaches: reaches, left: left, side: f.rect, count: len(ends)}
+					e := edge{role: r, reaches: reaches, relayed: reaches, left: left, side: f.rect, count: len(ends)}
 					for _, end := range ends {
-						e.y += end.y + end.h/2
+						y := end.y + end.h/2
+						relayed := reaches && p.Hosts[end.host].OnlyRelayed()
+						e.y += y
+						e.relayed = e.relayed && relayed
 						if p.detail {
-							all = append(all, &edge{r, reaches, left, end, end.y + end.h/2, 1})
+							all = append(all, &edge{r, reaches, relayed, left, end.rect, y, 1})
 						}
 					}
 					e.y /= len(ends)
@@ -47,11 +51,17 @@ func (p *picture) edges() (all []*edge) {
 	return all
 }
 
+// end is a part of a host at which an edge ends.
+type end struct {
+	rect
+	host string
+}
+
 // ends returns the parts of a frame that a role reaches, or that hold it.
-func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
+func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []end) {
 	for _, b := range f.boxes {
 		if !reaches && slices.Contains(r.nodes, b.host) {
-			ends = append(ends, rect{b.x, b.y, b.w, headerH})
+			ends = append(ends, end{rect{b.x, b.y, b.w, headerH}, b.host})
 		}
 		for _, row := range b.rows {
 			joined := r.by
@@ -65,7 +75,7 @@ func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []rect) {
 				joined = r.users
 			}
 			if slices.Contains(joined, row.name) {
-				ends = append(ends, row.rect)
+				ends = append(ends, end{row.rect, b.host})
 			}
 		}
 	}

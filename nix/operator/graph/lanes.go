@@ -82,12 +82,17 @@ func (p *picture) legend(s *svg) {
 	if p.strangers() {
 		item(30, func(x int) { s.rect("stranger", rect{x, y - 8, 30, 16}, 3) }, "strangers come in")
 	}
-	for _, reaches := range []bool{false, true} {
+	line := func(reaches, relayed bool, label string) {
 		item(34, func(x int) {
 			s.printf(`<g stroke="%s" fill="%s">`, colour(1), colour(1))
-			s.join(&edge{role: &pill{rect: rect{x, y, 0, 0}}, reaches: reaches, side: rect{x + 34, y, 0, 0}, y: y, count: 1})
+			s.join(&edge{role: &pill{rect: rect{x, y, 0, 0}}, reaches: reaches, relayed: relayed, side: rect{x + 34, y, 0, 0}, y: y, count: 1})
 			s.printf(`</g>`)
-		}, map[bool]string{false: "role held by", true: "role reaches"}[reaches])
+		}, label)
+	}
+	line(false, false, "role held by")
+	line(true, false, "role reaches")
+	if slices.ContainsFunc(p.joined, func(e *edge) bool { return e.relayed }) {
+		line(true, true, "role reaches through relays")
 	}
 	if len(p.lanes) > 0 {
 		item(34, func(x int) {

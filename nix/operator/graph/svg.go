@@ -212,13 +212,16 @@ func (s *svg) join(e *edge) {
 	if e.left {
 		x, port, out = e.side.x+e.side.w, e.role.x, -1
 	}
-	class, width, tip := "holds", 1.2+0.6*math.Log2(float64(e.count)), 0
+	class, width, tip, dash := "holds", 1.2+0.6*math.Log2(float64(e.count)), 0, ""
 	if e.reaches {
 		class, width, tip = "reaches", width+0.5, 8*out
 	}
+	if e.relayed {
+		dash = ` stroke-dasharray="6 4"`
+	}
 	y := e.role.y + e.role.h/2
 	d := (x - port) / 2
-	s.printf(`<path class="%s" stroke-width="%.1f" d="M%d %dC%d %d %d %d %d %d"/>`, class, width, port, y, port+d, y, x-tip-d, e.y, x-tip, e.y)
+	s.printf(`<path class="%s" stroke-width="%.1f"%s d="M%d %dC%d %d %d %d %d %d"/>`, class, width, dash, port, y, port+d, y, x-tip-d, e.y, x-tip, e.y)
 	if e.reaches {
 		s.printf(`<path class="end" d="M%d %dl%d -4v8z"/>`, x, e.y, -tip)
 	} else {

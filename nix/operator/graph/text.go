@@ -35,7 +35,13 @@ func DOT(c Cluster) []byte {
 		holds: func(from, role string) string {
 			return fmt.Sprintf("  %s -> %s [arrowhead=none arrowtail=dot dir=both];\n", quoted(from), quoted(role))
 		},
-		reaches: func(role, to string) string { return fmt.Sprintf("  %s -> %s;\n", quoted(role), quoted(to)) },
+		reaches: func(role, to string, relayed bool) string {
+			style := ""
+			if relayed {
+				style = " [style=dashed]"
+			}
+			return fmt.Sprintf("  %s -> %s%s;\n", quoted(role), quoted(to), style)
+		},
 		outside: func(from, to string) string {
 			return fmt.Sprintf("  %s [shape=plaintext]; %s -> %s [style=dotted];\n", quoted(to), quoted(from), quoted(to))
 		},
@@ -79,7 +85,13 @@ func Mermaid(c Cluster) []byte {
 		user:    func(user, name string) string { return fmt.Sprintf("%s([%s])", id(user), escaped(name)) },
 		role:    func(role, label string) string { return fmt.Sprintf("  %s{{%s}}\n", id(role), escaped(label)) },
 		holds:   func(from, role string) string { return fmt.Sprintf("  %s --o %s\n", id(from), id(role)) },
-		reaches: func(role, to string) string { return fmt.Sprintf("  %s --> %s\n", id(role), id(to)) },
+		reaches: func(role, to string, relayed bool) string {
+			arrow := "-->"
+			if relayed {
+				arrow = "-.->"
+			}
+			return fmt.Sprintf("  %s %s %s\n", id(role), arrow, id(to))
+		},
 		outside: func(from, to string) string {
 			return fmt.Sprintf("  %s --> %s>%s]\n", id(from), id("outside "+to), escaped(to))
 		},
@@ -96,13 +108,14 @@ func Mermaid(c Cluster) []byte {
 // form describes how a language writes the parts of a cluster.
 type form struct {
 	*strings.Builder
-	host           func(id, name string, kinds, inside []string)
-	service, user  func(id, name string) string
-	role           func(id, label string) string
-	holds, reaches func(from, to string) string
-	outside        func(from, to string) string     // from a service to its target
-	strangers      func(to, services string) string // through an ingress
-	needs          func(from, to, kinds string) string
+	host          func(id, name string, kinds, inside []string)
+	service, user func(id, name string) string
+	role          func(id, label string) string
+	holds         func(from, to string) string
+	reaches       func(from, to string, relayed bool) string
+	outside       func(from, to string) string     // from a service to its target
+	strangers     func(to, services string) string // through an ingress
+	needs         func(from, to, kinds string) string
 }
 
 // write writes the parts in a fixed order: hosts, roles, edges.
@@ -147,7 +160,7 @@ func (c Cluster) write(f *form) {
 		for _, s := range r.services {
 			for _, h := range c.Services[s].Hosts {
 				for _, end := range c.reached(r, s, h) {
-					f.WriteString(f.reaches(id, "service/"+h+"/"+end))
+					f.WriteString(f.reaches(id, "service/"+h+"/"+end, c.Hosts[h].OnlyRelayed()))
 				}
 			}
 		}

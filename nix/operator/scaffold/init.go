@@ -56,6 +56,7 @@ func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.Roo
 	if err := c.makeKeys(keys, how); err != nil {
 		return "", "", err
 	}
+	c.PathSalt = rand.Text()
 	return dir, keys, c.make(ctx, dir)
 }
 

@@ -27,6 +27,7 @@ type Cluster struct {
 	SigningKey  string // public half, Nix format
 	Root        string // certificate, PEM
 	Florete     string // flake reference of the input
+	PathSalt    string // random text
 }
 
 // SigningKeyName returns the part of the key before the colon.

@@ -4,9 +4,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/nix/operator/scaffold"
 )
 
@@ -27,5 +31,41 @@ func TestQuotes(t *testing.T) {
 	}
 	if got := strings.TrimSpace(string(out)); got != `{"address":["a\\b\"c${d}$e\nf","::1"],"users":["one"]}` {
 		t.Errorf("got %s of\n%s", got, file.Text)
+	}
+}
+
+// TestPathSalt checks that each new cluster has a random text of its own for names that relays see.
+func TestPathSalt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it evaluates two flakes")
+	}
+	t.Setenv("NIX_CONFIG", "experimental-features = nix-command flakes\n"+os.Getenv("NIX_CONFIG"))
+	for _, name := range []string{"GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"} {
+		t.Setenv(name, "test")
+	}
+	repo, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := filepath.Join(t.TempDir(), "keys")
+	line := regexp.MustCompile(`(?m)^  pathSalt = "([A-Z2-7]{26})";$`)
+	salts := map[string]bool{}
+	for range 2 {
+		dir, _, err := scaffold.Init(t.Context(), &scaffold.Cluster{Name: "demo", Florete: "path:" + repo}, t.TempDir(), keys, authority.RootKeyFlags(&cobra.Command{}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "cluster.nix"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := line.FindSubmatch(text)
+		if found == nil {
+			t.Fatalf("no salt in\n%s", text)
+		}
+		salts[string(found[1])] = true
+	}
+	if len(salts) != 2 {
+		t.Errorf("two clusters have the salt %v", salts)
 	}
 }

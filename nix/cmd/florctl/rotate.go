@@ -16,7 +16,7 @@ func newRotateCmd() *cobra.Command {
 		Long: `Order a host to request another secret for one of its needs. It does so with its next report,
 within five minutes. The old secret of an OIDC client stays valid for another 15 minutes, and at an
 external issuer for an hour. For a kind of your own, its program decides. Other kinds cannot be
-rotated this way. A rotation cannot be undone. florctl status prints the needs of hosts.`,
+rotated this way. A rotation cannot be undone. flor status on the host prints its needs.`,
 	}
 	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
 		if _, ok := c.Topology.Hosts[args[0]]; !ok {

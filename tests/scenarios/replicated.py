@@ -52,6 +52,14 @@ with subtest("healed, everybody has what they need, by itself"):
     raishan.unblock()
     wait_fulfilled()
 
+with subtest("a sealing key that an operator rotates is in use on every host"):
+    rings = lambda: {json.loads(host.succeed(f"cat {PROVIDER}/cert/seal.ring"))["id"] for host in PROVIDERS}
+    former = rings()
+    assert "for 3 replicas" in raishan.succeed("flor-provider rotate-seal cert")
+    wait_until(lambda: len(rings()) == 1 and rings() != former, lambda: f"all open the new one: {rings()}")
+    lose(ursula, "cert-service-wiki")
+    wait_until(lambda: needs(ursula)["cert-service-wiki"]["state"] == "fulfilled", lambda: f"ursula has it: {needs(ursula)}")
+
 with subtest("a member that lost its disk does not join by itself, and does by what docs/how-to/run-providers-on-three-hosts.md has an operator type"):
     files = "--cacert /etc/florete/store/ca.crt --cert /etc/florete/store/client.crt --key /etc/florete/store/client.key"
     etcdctl = f"etcdctl {files} --endpoints https://127.0.0.1:4620"

@@ -75,6 +75,10 @@ with subtest("software that is not ours refuses what it was given, by the CRL th
 
 with subtest("a row of the audit log that is edited, and one that is removed, are found by florctl audit --verify and by any host"):
     assert "verified" in florctl("audit --verify") and "NOT verified" not in florctl("audit --verify"), florctl("audit --verify")
+    rows = [json.loads(line) for line in florctl("audit --json --caller node/ursula --limit 1").splitlines() if line.startswith("{")]
+    assert [row["caller"].rpartition("/")[2] for row in rows] == ["ursula"], rows
+    proof = florctl(f"audit --proof {rows[0]['time']}")
+    assert "of the log is: " in proof and "and the checkpoint" in proof and proof.endswith("exit 0\n"), proof
     drhorrible.succeed("""systemctl stop florete-provider-config; python3 - <<'end'
 import sqlite3
 db = sqlite3.connect("/var/lib/florete-provider/config/state.db")

@@ -46,7 +46,7 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Seen is what providers know about hosts, by name of the host.
+// Seen contains what providers know about hosts, by name of the host.
 type Seen struct {
 	Reports map[string]hostreport.Kept    // last report
 	Waiting map[string]join.Request       // join request that waits for approval

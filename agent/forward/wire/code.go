@@ -24,6 +24,7 @@ const (
 	Busy         Code = 10 // a limit of the caller, this host or the upstream is reached: try later
 	Foreign      Code = 11 // the upstream's socket belongs to another account than that of the service
 	OverLimit    Code = 12 // a limit of the topology for the caller or the service is reached: try later
+	NoRoute      Code = 13 // the relay has no connection to the host at the moment
 )
 
 var names = [...]string{
@@ -40,6 +41,7 @@ var names = [...]string{
 	Busy:         "busy",
 	Foreign:      "upstream-foreign",
 	OverLimit:    "over-limit",
+	NoRoute:      "no-route",
 }
 
 // Unserved returns the reason text of a connection that is closed with Reset after streams were

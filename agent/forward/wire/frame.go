@@ -24,6 +24,9 @@ import (
 // on the stream.
 const ALPNOverTCP = "florete-tcp/1"
 
+// ALPNUplinkOverTCP is the same for an uplink, on which the relay's end opens the streams.
+const ALPNUplinkOverTCP = "florete-uplink-tcp/1"
+
 // FrameType is the type of a frame. Numbers are never reused.
 type FrameType byte
 

@@ -34,6 +34,16 @@
 // closes this one after its last stream. Over TCP, the publishing side closes the connection with
 // Stopping after the current stream has ended.
 //
+// A relay is called like a service: the target of the connection is its vertex, and the caller is a
+// node, or the vertex of another relay. On it, a stream of type 4 has as body the label of a route,
+// which the relay looks up. The relay joins the stream to one that it opens to the target's host, or
+// to the next relay, and answers with one zero byte. What follows is a connection as over TCP
+// (ALPNOverTCP) between the caller's and the target's forwarder, which the relay cannot read.
+//
+// An uplink is a connection by which a host makes itself reachable at a relay. The host connects as
+// its node to the relay's vertex, with ALPNUplink. The relay opens its streams, which have no
+// preamble and no answer.
+//
 // Codes are also used as application error codes of CONNECTION_CLOSE.
 package wire
 
@@ -50,6 +60,9 @@ import (
 
 // ALPN is the ALPN protocol that both sides must negotiate.
 const ALPN = "florete/1"
+
+// ALPNUplink is the same for an uplink.
+const ALPNUplink = "florete-uplink/1"
 
 // MaxBody is the maximum length of a preamble's body. It exceeds the length of all our SPIFFE IDs.
 const MaxBody = 512
@@ -70,8 +83,9 @@ const (
 type StreamType byte
 
 const (
-	TCP StreamType = 1
-	UDP StreamType = 3 // 2 is reserved; readers refuse it
+	TCP     StreamType = 1
+	UDP     StreamType = 3 // 2 is reserved; readers refuse it
+	Relayed StreamType = 4 // see AppendLabel
 )
 
 // Preamble opens a stream.
@@ -87,19 +101,33 @@ func (p Preamble) Append(b []byte) []byte {
 	if p.Port != "" {
 		target += ":" + p.Port
 	}
-	b = append(b, version, byte(p.Type))
-	b = binary.BigEndian.AppendUint16(b, uint16(len(target)))
-	return append(b, target...)
+	return appendBody(b, p.Type, target)
 }
 
-// Read reads exactly the preamble of a stream of one of these types.
-func Read(r io.Reader, types ...StreamType) (Preamble, error) {
+// AppendLabel appends the preamble of a stream to a relay, whose body is the label of a route.
+// ReadLabel is its inverse.
+func AppendLabel(b []byte, label string) []byte { return appendBody(b, Relayed, label) }
+
+func appendBody(b []byte, t StreamType, body string) []byte {
+	b = append(b, version, byte(t))
+	b = binary.BigEndian.AppendUint16(b, uint16(len(body)))
+	return append(b, body...)
+}
+
+// ReadLabel reads exactly the preamble of a stream to a relay, and returns the label.
+func ReadLabel(r io.Reader) (string, error) {
+	_, body, err := readBody(r, Relayed)
+	return body, err
+}
+
+// readBody reads exactly the preamble of a stream of one of these types.
+func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
-		return Preamble{}, fmt.Errorf("preamble: %w", err)
+		return 0, "", fmt.Errorf("preamble: %w", err)
 	}
 	if header[0] != version {
-		return Preamble{}, fmt.Errorf("preamble: version %d, want %d", header[0], version)
+		return 0, "", fmt.Errorf("preamble: version %d, want %d", header[0], version)
 	}
 	t := StreamType(header[1])
 	if !slices.Contains(types, t) {
@@ -107,17 +135,26 @@ func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 		for _, w := range types {
 			want = append(want, strconv.Itoa(int(w)))
 		}
-		return Preamble{}, fmt.Errorf("preamble: type %d, want %s", t, strings.Join(want, " or "))
+		return 0, "", fmt.Errorf("preamble: type %d, want %s", t, strings.Join(want, " or "))
 	}
 	n := binary.BigEndian.Uint16(header[2:])
 	if n > MaxBody {
-		return Preamble{}, fmt.Errorf("preamble: %d bytes, at most %d", n, MaxBody)
+		return 0, "", fmt.Errorf("preamble: %d bytes, at most %d", n, MaxBody)
 	}
 	body := make([]byte, n)
 	if _, err := io.ReadFull(r, body); err != nil {
-		return Preamble{}, fmt.Errorf("preamble: %w", err)
+		return 0, "", fmt.Errorf("preamble: %w", err)
 	}
-	id, port := string(body), ""
+	return t, string(body), nil
+}
+
+// Read reads exactly the preamble of a stream of one of these types.
+func Read(r io.Reader, types ...StreamType) (Preamble, error) {
+	t, body, err := readBody(r, types...)
+	if err != nil {
+		return Preamble{}, err
+	}
+	id, port := body, ""
 	if at := strings.LastIndexByte(id, ':'); at > strings.LastIndexByte(id, '/') {
 		id, port = id[:at], id[at+1:]
 		if port == "" {

@@ -39,7 +39,12 @@ type (
 		Refused   []bad
 		Answers   map[string]byte
 		Codes     map[string]wire.Code
-		TCP       struct {
+		Relay     struct {
+			UplinkALPN, UplinkALPNOverTCP string
+			Labels                        []struct{ Label, Hex string }
+			Refused                       []bad
+		}
+		TCP struct {
 			ALPN      string
 			Frames    []frame
 			BadFrames []bad
@@ -173,8 +178,28 @@ func TestNumbers(t *testing.T) {
 			t.Errorf("code %d is %q, want %q", code, code, name)
 		}
 	}
-	if next := wire.Code(len(v.Codes)); next.String() != "code-13" {
+	if next := wire.Code(len(v.Codes)); next.String() != "code-14" {
 		t.Errorf("code %d is %q: the vectors do not have it", next, next)
+	}
+}
+
+func TestRelayVectors(t *testing.T) {
+	v := load(t).Relay
+	if v.UplinkALPN != wire.ALPNUplink || v.UplinkALPNOverTCP != wire.ALPNUplinkOverTCP {
+		t.Errorf("ALPN of uplinks is %q and %q, want %q and %q", wire.ALPNUplink, wire.ALPNUplinkOverTCP, v.UplinkALPN, v.UplinkALPNOverTCP)
+	}
+	for _, l := range v.Labels {
+		if got := hex.EncodeToString(wire.AppendLabel(nil, l.Label)); got != l.Hex {
+			t.Errorf("%s is written as %s, want %s", l.Label, got, l.Hex)
+		}
+		r := bytes.NewReader(append(unhex(t, l.Hex), "payload"...))
+		if got, err := wire.ReadLabel(r); err != nil || got != l.Label || r.Len() != len("payload") {
+			t.Errorf("%s is read as %q, %v, and leaves %d bytes", l.Hex, got, err, r.Len())
+		}
+	}
+	for _, x := range v.Refused {
+		_, err := wire.ReadLabel(bytes.NewReader(unhex(t, x.Hex)))
+		x.check(t, err)
 	}
 }
 

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
-	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
@@ -74,7 +73,7 @@ func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 // Context returns a context that ends with the connection.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// LocalAddr and RemoteAddr return TCP addresses.
+// LocalAddr and RemoteAddr return TCP addresses, or those of the connection to the relay.
 func (c *Conn) LocalAddr() net.Addr  { return c.socket.LocalAddr() }
 func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
 
@@ -89,7 +88,7 @@ func (c *Conn) OpenStream() (*Stream, error) {
 }
 
 // Usable reports whether an idle connection is still open, as far as this side knows.
-func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.quiet() }
+func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.idle() }
 
 // begin creates the next stream. The caller holds mu.
 func (c *Conn) begin() *Stream {
@@ -246,7 +245,7 @@ func (c *Conn) tearDown() {
 		c.writing.Unlock()
 		c.reading <- struct{}{}
 		_ = c.socket.SetReadDeadline(time.Time{})
-		_, _ = io.Copy(io.Discard, c.socket.TCPConn) // closing with unread data would reset the connection and lose the reason
+		_, _ = io.Copy(io.Discard, c.socket.lower) // closing with unread data would reset the connection and lose the reason
 		c.unlock()
 	}
 	c.socket.Close()
@@ -270,24 +269,12 @@ func (c *Conn) task(f func()) {
 	}
 }
 
-// Stats returns the kernel's counters. It also ends a connection that the other side has reset: if
-// the connection is neither read nor written, nothing else would notice the reset.
+// Stats returns the counters of the connection below TLS. It also ends a connection that the other
+// side has reset: if the connection is neither read nor written, nothing else would notice.
 func (c *Conn) Stats() usage.Stats {
-	var s usage.Stats
-	var info *unix.TCPInfo
-	var err error
-	if e := c.socket.raw.Control(func(fd uintptr) {
-		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
-			var unread int
-			unread, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ)
-			s.Unread = int64(unread)
-		}
-	}); e != nil || err != nil {
-		return s
+	s, err := c.socket.stats()
+	if err != nil {
+		_ = c.fail(err)
 	}
-	if info.State == unix.BPF_TCP_CLOSE {
-		_ = c.fail(unix.ECONNRESET)
-	}
-	s.Received, s.Packets, s.Sent = int64(info.Bytes_received), int64(info.Segs_in), int64(info.Bytes_acked)
 	return s
 }

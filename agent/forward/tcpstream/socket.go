@@ -24,14 +24,13 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 // userTimeout is the time that sent bytes may remain unacknowledged (tcp(7)).
 const userTimeout = 15 * time.Second
 
-// Socket is a TCP connection below TLS. It reads all available bytes with one system call, and
-// writes most of a frame with one. It holds buffers only while they contain data.
+// Socket is the connection below TLS: a TCP connection (NewSocket), or a stream through a relay
+// (NewRelayed). It reads all available bytes with one call, and writes most of a frame with one. It
+// holds buffers only while they contain data.
 type Socket struct {
-	*net.TCPConn
-	raw syscall.RawConn
+	lower
 
 	// The following fields belong to the reader.
-	in         *usage.Reader
 	lent, rest []byte // a pooled buffer, and its part that TLS has not read yet
 	eager      bool   // Read does not wait
 
@@ -39,6 +38,28 @@ type Socket struct {
 	gathering bool
 	out       []byte // a pooled buffer, nil if empty
 	n         int
+}
+
+// lower carries the bytes of a Socket.
+type lower interface {
+	net.Conn
+	CloseWrite() error
+	// SetLinger with 0 makes Close reset the connection.
+	SetLinger(seconds int) error
+	// receive waits for bytes and returns a pooled buffer with up to most of them. n is 0 at the
+	// end of data.
+	receive(most int) (b []byte, n int, err error)
+	// quiet reports whether the peer has neither closed the connection nor sent unread data.
+	quiet() bool
+	// stats returns the counters, or an error if the peer has reset the connection.
+	stats() (usage.Stats, error)
+}
+
+// tcp is a TCP connection.
+type tcp struct {
+	*net.TCPConn
+	raw syscall.RawConn
+	in  *usage.Reader
 }
 
 // NewSocket returns a Socket that owns c.
@@ -58,7 +79,38 @@ func NewSocket(c *net.TCPConn) (*Socket, error) {
 	}); e != nil {
 		return nil, e
 	}
-	return &Socket{TCPConn: c, raw: raw, in: usage.NewReader(raw)}, err
+	return &Socket{lower: &tcp{TCPConn: c, raw: raw, in: usage.NewReader(raw)}}, err
+}
+
+func (t *tcp) receive(most int) ([]byte, int, error) { return t.in.Read(most) }
+
+func (t *tcp) quiet() bool {
+	quiet := false
+	err := t.raw.Control(func(fd uintptr) {
+		var b [1]byte
+		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		quiet = err == unix.EAGAIN
+	})
+	return err == nil && quiet
+}
+
+// stats returns the kernel's counters.
+func (t *tcp) stats() (s usage.Stats, err error) {
+	var info *unix.TCPInfo
+	if e := t.raw.Control(func(fd uintptr) {
+		if info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO); err == nil {
+			var unread int
+			unread, err = unix.IoctlGetInt(int(fd), unix.SIOCINQ)
+			s.Unread = int64(unread)
+		}
+	}); e != nil || err != nil {
+		return s, nil
+	}
+	if info.State == unix.BPF_TCP_CLOSE {
+		err = unix.ECONNRESET
+	}
+	s.Received, s.Packets, s.Sent = int64(info.Bytes_received), int64(info.Segs_in), int64(info.Bytes_acked)
+	return s, err
 }
 
 // nothing is the error of an eager Read without data. TLS can continue after it, because it is
@@ -74,7 +126,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 		if s.eager {
 			return 0, nothing{}
 		}
-		if s.lent, n, err = s.in.Read(usage.LargeBuffer); n > 0 {
+		if s.lent, n, err = s.receive(usage.LargeBuffer); n > 0 {
 			s.rest = s.lent[:n]
 		} else {
 			s.release()
@@ -99,7 +151,7 @@ func (s *Socket) release() {
 
 func (s *Socket) Write(p []byte) (int, error) {
 	if !s.gathering {
-		return s.TCPConn.Write(p)
+		return s.lower.Write(p)
 	}
 	if s.out == nil {
 		s.out = usage.GetBuffer()
@@ -109,7 +161,7 @@ func (s *Socket) Write(p []byte) (int, error) {
 			return 0, err
 		}
 		if len(p) > len(s.out) {
-			return s.TCPConn.Write(p)
+			return s.lower.Write(p)
 		}
 	}
 	s.n += copy(s.out[s.n:], p)
@@ -123,7 +175,7 @@ func (s *Socket) flush() error {
 	if s.n == 0 {
 		return nil
 	}
-	_, err := s.TCPConn.Write(s.out[:s.n])
+	_, err := s.lower.Write(s.out[:s.n])
 	s.n = 0
 	return err
 }
@@ -140,16 +192,5 @@ func (s *Socket) written() error {
 	return err
 }
 
-// quiet reports whether the peer has neither closed the connection nor sent unread data.
-func (s *Socket) quiet() bool {
-	if len(s.rest) > 0 {
-		return false
-	}
-	quiet := false
-	err := s.raw.Control(func(fd uintptr) {
-		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		quiet = err == unix.EAGAIN
-	})
-	return err == nil && quiet
-}
+// idle reports whether the connection is open and nothing has arrived.
+func (s *Socket) idle() bool { return len(s.rest) == 0 && s.quiet() }

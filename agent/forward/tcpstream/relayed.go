@@ -1,0 +1,96 @@
+package tcpstream
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/forward/wire"
+)
+
+// relayed is a stream through a relay.
+type relayed struct {
+	wire.Stream
+	local, remote net.Addr
+	released      func()
+
+	once           sync.Once
+	killed         atomic.Bool
+	received, sent atomic.Int64
+	one            [1]byte // buffer of receive for Peek
+}
+
+// NewRelayed returns a Socket that owns a stream through a relay. local and remote are the addresses
+// of the connection to or from the relay. released is called when the Socket is closed.
+func NewRelayed(st wire.Stream, local, remote net.Addr, released func()) *Socket {
+	return &Socket{lower: &relayed{Stream: st, local: local, remote: remote, released: released}}
+}
+
+func (r *relayed) LocalAddr() net.Addr  { return r.local }
+func (r *relayed) RemoteAddr() net.Addr { return r.remote }
+
+func (r *relayed) Write(b []byte) (int, error) {
+	n, err := r.Stream.Write(b)
+	r.sent.Add(int64(n))
+	return n, err
+}
+
+func (r *relayed) CloseWrite() error { return r.Stream.Close() }
+
+func (r *relayed) SetLinger(seconds int) error {
+	r.killed.Store(seconds == 0)
+	return nil
+}
+
+// Close ends both directions. The peer sees the end of data, or a reset after SetLinger(0).
+func (r *relayed) Close() error {
+	r.once.Do(func() {
+		code := wire.Done
+		if r.killed.Load() {
+			code = wire.Reset
+			r.CancelWrite(quic.StreamErrorCode(code))
+		} else {
+			_ = r.Stream.Close()
+		}
+		r.CancelRead(quic.StreamErrorCode(code))
+		r.released()
+	})
+	return nil
+}
+
+// receive holds no buffer while it waits.
+func (r *relayed) receive(most int) (b []byte, n int, err error) {
+	if _, err := r.Peek(r.one[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			_, _ = r.Stream.Read(r.one[:]) // quic-go frees the stream only after a Read that returns the end
+			err = nil
+		}
+		return nil, 0, err
+	}
+	b = usage.GetBuffer()
+	n, err = r.Stream.Read(b[:min(len(b), most)])
+	r.received.Add(int64(n))
+	if n > 0 {
+		err = nil // it is returned again
+	}
+	return b, n, err
+}
+
+// quiet cannot see unread data without waiting for it.
+func (r *relayed) quiet() bool {
+	_ = r.SetReadDeadline(past)
+	_, err := r.Peek(r.one[:])
+	_ = r.SetReadDeadline(time.Time{})
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+func (r *relayed) stats() (usage.Stats, error) {
+	return usage.Stats{Received: r.received.Load(), Sent: r.sent.Load()}, nil
+}

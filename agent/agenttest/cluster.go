@@ -31,6 +31,7 @@ var (
 type Cluster struct {
 	CA             *kit.CA
 	Ursula, Laptop *Host
+	Relays         []*Host            // between Laptop and Ursula, in order
 	Publish, Reach document.Forwarder // manifests of Ursula and of Laptop
 	Local          string             // listener for Outline on Laptop
 	SOCKS          map[spiffe.ID]string
@@ -39,7 +40,10 @@ type Cluster struct {
 // Transport is the transport between forwarders in new clusters.
 var Transport document.Transport
 
-// NewCluster writes the state of both hosts. upstream is the TCP address of Outline's upstream.
+// Relays is the number of relays, at most two, through which Laptop reaches Ursula in new clusters.
+var Relays int
+
+// NewCluster writes the state of all hosts. upstream is the TCP address of Outline's upstream.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
 	ca := kit.NewCA()
@@ -57,12 +61,51 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 		Callers: []document.Caller{{ID: Alice, UIDs: []uint32{me}}, {ID: Bob, UIDs: []uint32{me}}},
 		SOCKS:   []document.SOCKS{{ID: Alice, Listen: a}, {ID: Bob, Listen: b}},
 	}
+	if Relays > 0 {
+		c.relay(t)
+	}
 	c.AcceptUrsula()
 	c.AcceptLaptop()
 	for id, h := range map[spiffe.ID]*Host{Ursula: c.Ursula, Outline: c.Ursula, Laptop: c.Laptop, Alice: c.Laptop, Bob: c.Laptop} {
 		h.Deliver(ca, id, time.Hour)
 	}
 	return c
+}
+
+// relay replaces the direct path between both hosts by one through relays.
+func (c *Cluster) relay(t testing.TB) {
+	var names []string
+	relays := map[string]document.Relay{}
+	for i := range Relays {
+		name := fmt.Sprintf("gate%d", i+1)
+		names = append(names, name)
+		relays[name] = document.Relay{ID: kit.ID("vertex/" + name), Addresses: document.Addresses{Loopback().String()}}
+		c.Relays = append(c.Relays, NewHost(t, name, c.CA))
+	}
+	label := func(i int) string { return fmt.Sprintf("%032x", i+1) }
+	for i, name := range names {
+		route := document.RelayRoute{Label: label(i), To: Ursula, From: []spiffe.ID{Laptop}}
+		f := document.Forwarder{Listen: relays[name].Addresses, Transport: Transport}
+		if i > 0 {
+			route.From = []spiffe.ID{relays[names[i-1]].ID}
+		}
+		if i+1 < len(names) {
+			next := names[i+1]
+			route.To, route.Next, f.Relays = relays[next].ID, label(i+1), map[string]document.Relay{next: relays[next]}
+		}
+		f.Relay = &document.Relaying{ID: relays[name].ID, Routes: []document.RelayRoute{route}}
+		c.Relays[i].Accept(f, f.Relay.ID)
+		c.Relays[i].Deliver(c.CA, kit.ID("node/"+name), time.Hour)
+		c.Relays[i].Deliver(c.CA, f.Relay.ID, time.Hour)
+	}
+	first, last := names[0], names[len(names)-1]
+	opaque := fmt.Sprintf("%032x", 0xabc)
+	c.Publish.Listen, c.Publish.Transport = []string{Loopback().String()}, Transport
+	c.Publish.Relays, c.Publish.Uplinks = map[string]document.Relay{last: relays[last]}, []string{last}
+	c.Publish.Publish[0].OpaqueName = opaque
+	r := &c.Reach.Reach[0]
+	r.Endpoints, r.Via, r.OpaqueName = []document.Addresses{}, []document.Via{{By: names, Label: label(0)}}, opaque
+	c.Reach.Relays = map[string]document.Relay{first: relays[first]}
 }
 
 // AcceptUrsula puts Publish in force.

@@ -27,7 +27,7 @@ var (
 	laptop, ursula      = agenttest.Laptop, agenttest.Ursula
 )
 
-// cluster is a Cluster whose agents may be running.
+// cluster is a Cluster whose agents may be running. Those of its relays always are.
 type cluster struct {
 	*agenttest.Cluster
 	running bool
@@ -35,7 +35,12 @@ type cluster struct {
 
 func newCluster(t *testing.T, upstream string) *cluster {
 	t.Helper()
-	return &cluster{Cluster: agenttest.NewCluster(t, upstream)}
+	c := &cluster{Cluster: agenttest.NewCluster(t, upstream)}
+	for _, h := range c.Relays {
+		run(t, h)
+		kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
+	}
+	return c
 }
 
 // acceptUrsula and acceptLaptop write the host's manifest as c describes it, and wait until a

@@ -18,6 +18,7 @@ import (
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/inbound"
 	"github.com/florete/florete/agent/forward/outbound"
+	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
@@ -49,6 +50,7 @@ type forwarder struct {
 	in         *inbound.Server
 	out        *outbound.Server
 	pings      atomic.Pointer[outbound.Server] // same as out, for other goroutines than the loop
+	publishing atomic.Pointer[inbound.Server]  // same as in, likewise
 }
 
 // snapshot contains the state read from disk, and the problems found. The problems are reported
@@ -232,9 +234,10 @@ func (f *forwarder) start(node *trust.SVID) error {
 		return err
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
-	f.in = inbound.New(inbound.Config{Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: relay.New(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
 	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Traces: f.traces, Grace: f.Grace})
 	f.pings.Store(f.out)
+	f.publishing.Store(f.in)
 	return nil
 }
 

@@ -63,6 +63,11 @@ func (f *forwarder) status() status.Report {
 		}
 	}
 	r.Fallbacks = f.pool.Fallbacks()
+	if in := f.publishing.Load(); in != nil {
+		for _, u := range in.Uplinks() {
+			r.Uplinks = append(r.Uplinks, status.Uplink{Relay: u.Relay, Transport: u.Transport, Since: u.Since, Error: u.Error})
+		}
+	}
 	r.Ending = trust.Ending(svids, s.identities.Trust, time.Now())
 	if trust := s.identities.Trust; trust != nil {
 		r.Roots = trust.Fingerprints()
@@ -79,7 +84,7 @@ func (f *forwarder) status() status.Report {
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := spiffe.Dial(x.ID); err == nil {
-			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: spiffe.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints})
+			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: spiffe.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints, Via: x.Via})
 		}
 	}
 	for _, x := range m.Forwarder.SOCKS {

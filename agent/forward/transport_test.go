@@ -1,6 +1,7 @@
 package forward_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/florete/florete/agent/agenttest"
@@ -11,6 +12,16 @@ import (
 func TestOverTCP(t *testing.T) {
 	agenttest.Transport = document.OverTCP
 	defer func() { agenttest.Transport = document.AnyTransport }()
+	repeatTests(t)
+}
+
+// TestOverRelays repeats them with forwarders that reach each other through relays alone.
+func TestOverRelays(t *testing.T) {
+	throughRelays(t, 1) // which does not trust the new root of RotateThenReconnect
+	repeatTests(t, "RotateThenReconnect")
+}
+
+func repeatTests(t *testing.T, without ...string) {
 	for name, test := range map[string]func(*testing.T){
 		"AllowListByFingerprint":      TestAllowListByFingerprint,
 		"AllowListChange":             TestAllowListChange,
@@ -61,6 +72,8 @@ func TestOverTCP(t *testing.T) {
 		"Whois":                       TestWhois,
 		"AllowListChangeBesideAFault": TestAllowListChangeBesideAFault,
 	} {
-		t.Run(name, test)
+		if !slices.Contains(without, name) {
+			t.Run(name, test)
+		}
 	}
 }

@@ -137,13 +137,17 @@ func tables(r Report, now time.Time) []*table {
 	}
 	reachable := &table{head: []any{"REACHABLE", "LISTENER", "CALLERS", "ENDPOINTS"}}
 	for _, x := range r.Reachable {
-		reachable.row(port(x.Name, x.Port), over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints))
+		reachable.row(port(x.Name, x.Port), over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints, x.Via))
 	}
 	socks := &table{head: []any{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
 	}
-	return append([]*table{identities, needs, published, reachable, socks, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
+	uplinks := &table{head: []any{"UPLINK TO", "OVER", "SINCE", "ERROR"}}
+	for _, u := range r.Uplinks {
+		uplinks.row(u.Relay.Short(), cmp.Or(string(u.Transport), "not connected"), relative(u.Since, now), u.Error)
+	}
+	return append([]*table{identities, needs, published, reachable, socks, uplinks, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
 }
 
 func peerConnections(rows []usage.Row) *table {
@@ -158,11 +162,15 @@ func peerConnections(rows []usage.Row) *table {
 	return t
 }
 
-// endpoints separates endpoints by spaces, and the addresses of an endpoint by bars.
-func endpoints(all []document.Addresses) string {
+// endpoints separates endpoints and paths through relays by spaces, and the addresses of an endpoint
+// by bars.
+func endpoints(all []document.Addresses, via []document.Via) string {
 	var words []string
 	for _, a := range all {
 		words = append(words, strings.Join(a, "|"))
+	}
+	for _, v := range via {
+		words = append(words, "by:"+strings.Join(v.By, ","))
 	}
 	return strings.Join(words, " ")
 }

@@ -37,8 +37,9 @@ type Report struct {
 	Published       []Published                `json:"published"`
 	Reachable       []Reachable                `json:"reachable"`
 	SOCKS           []SOCKS                    `json:"socks"`
-	Connections     int64                      `json:"connections"`     // open connections and UDP sessions of both sides
-	PeerConnections []usage.Row                `json:"peerConnections"` // connections between forwarders
+	Connections     int64                      `json:"connections"`       // open connections and UDP sessions of both sides
+	PeerConnections []usage.Row                `json:"peerConnections"`   // connections between forwarders
+	Uplinks         []Uplink                   `json:"uplinks,omitempty"` // sorted by relay
 	Draining        []Draining                 `json:"draining,omitempty"`
 	Handshakes      []usage.Handshakes         `json:"handshakes"` // handshakes since the start
 	telemetry.Summary
@@ -92,6 +93,15 @@ type Reachable struct {
 	Listen    string               `json:"listen"`
 	Callers   []spiffe.ID          `json:"callers"`
 	Endpoints []document.Addresses `json:"endpoints"`
+	Via       []document.Via       `json:"via,omitempty"` // paths through relays
+}
+
+// Uplink is a connection of this host to a relay, through which callers reach it.
+type Uplink struct {
+	Relay     spiffe.ID          `json:"relay"`
+	Transport document.Transport `json:"transport,omitempty"` // empty while there is no connection
+	Since     time.Time          `json:"since"`               // time since which Transport has its value
+	Error     string             `json:"error,omitempty"`     // last failure, while there is no connection
 }
 
 // SOCKS is a SOCKS5 listener.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/announce"
 	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
@@ -33,6 +34,10 @@ const (
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()
+	if in.Target == s.Relay.ID() {
+		s.carryOn(ctx, in, st, done, ends)
+		return
+	}
 	service, code, err := s.service(in, st)
 	if err == nil && service.Port != "" {
 		code, err = s.admitPort(in, st, service.Port, ends)
@@ -74,6 +79,41 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	}, func(err error) {
 		seen.end = end(err)
 		ends.Run()
+	})
+}
+
+// carryOn carries a stream to another host, as a relay.
+func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
+	begun := time.Now()
+	st.SetReadDeadline(begun.Add(preambleTimeout))
+	label, err := wire.ReadLabel(st)
+	code := wire.BadPreamble
+	var to *relay.Passage
+	if err == nil {
+		st.SetReadDeadline(time.Time{})
+		to, code, err = s.Relay.Open(st.Context(), in.Peer.ID, label, func() {
+			s.refuse(in, "", wire.Denied, "the routes changed")
+			transport.Reset(st, wire.Denied)
+		})
+	}
+	done(err == nil)
+	s.trace(in, st, begun, code)
+	if err != nil {
+		s.refuse(in, "", code, err.Error())
+		transport.Reset(st, code)
+		return
+	}
+	ends.Add(to.Release)
+	counted := s.Metrics.Begin(telemetry.In, in.Target, "", in.Peer.ID)
+	counted.Opened(time.Since(begun))
+	ends.Add(counted.Done)
+	if _, err := st.Write([]byte{wire.Connected}); err != nil {
+		transport.Reset(to.Stream, wire.Reset)
+		transport.Reset(st, wire.Reset)
+		return
+	}
+	ends.Go(func() {
+		_ = splice.Join(ctx, splice.Joined{From: st, To: to.Stream, Sent: counted.Sent, Received: counted.Received, Read: &in.Usage.Read, Limits: in.Limits})
 	})
 }
 

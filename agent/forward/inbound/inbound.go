@@ -17,6 +17,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
@@ -30,10 +31,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config configures a Server. All fields except ResetKey, Sockets, Limits, Access and Traces must
-// be set.
+// Config configures a Server. All fields except Relay, ResetKey, Sockets, Limits, Access and Traces
+// must be set.
 type Config struct {
+	Node       spiffe.ID               // of this host
 	Identities func() *hostdir.SVIDSet // returns the set in force
+	Relay      *relay.Server           // may be nil if this host is no relay
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
@@ -63,6 +66,9 @@ type Server struct {
 	live        sync.Map // values are *served
 	connections *handover.Tasks
 
+	sockets atomic.Pointer[[]*transport.Listener] // from which uplinks are dialled
+	uplinks atomic.Pointer[[]*transport.Uplink]
+
 	mu      sync.Mutex
 	running map[listenAt]*running // empty while nothing is published
 	ends    *time.Timer           // fires when a permission ends; nil if none does
@@ -89,6 +95,9 @@ type published struct {
 // New returns a server that publishes nothing.
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
+	if c.Relay == nil {
+		c.Relay = relay.New(nil)
+	}
 	s := &Server{
 		Config: c, refused: journal.NewSummary(c.Log, journal.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),
 		tcp: newConnLimit(c.Limits.OverTCP, c.Limits.TotalOverTCP), streams: conns.NewPerKey[spiffe.ID](c.Limits.Streams),
@@ -104,7 +113,8 @@ func New(c Config) *Server {
 func (s *Server) Apply(f document.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	registry, err := transport.NewRegistry(f.Publish)
+	registry, err := transport.NewRegistry(f)
+	err = errors.Join(err, s.Relay.Apply(f))
 	services := map[spiffe.ID][]published{}
 	for _, p := range f.Publish {
 		owner, unknown := upstream.NewOwner(p.User)
@@ -126,12 +136,18 @@ func (s *Server) Apply(f document.Forwarder) []error {
 	s.limits.Apply(f)
 	list, own := acl.Compile(f.Publish), s.Identities()
 	s.gate.SetRule(func(in *transport.Incoming) bool {
-		return list.Allows(in.Target, "", in.Peer.ID, in.Peer.Leaf(), time.Now()) && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
+		allowed := s.Relay.Admits(in) || !in.Uplink && list.Allows(in.Target, "", in.Peer.ID, in.Peer.Leaf(), time.Now())
+		return allowed && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
 	})
 	s.ports.SetRule(func(k portKey) bool {
 		return list.Allows(k.in.Target, k.port, k.in.Peer.ID, k.in.Peer.Leaf(), time.Now())
 	})
 	s.checkEnds(list)
+	for _, r := range s.running {
+		if u, ok := r.ln.(*transport.Uplink); ok {
+			u.Recheck()
+		}
+	}
 	var errs []error
 	if !s.draining.Load() {
 		errs = s.listen(listenAts(f))
@@ -266,7 +282,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		return
 	}
 	room := &s.quic
-	if in.Transport == document.OverTCP {
+	if in.Transport != document.OverQUIC {
 		room = &s.tcp
 	}
 	release, err := room.acquire(in.Peer.ID)
@@ -285,6 +301,15 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	defer s.live.Delete(c)
 	if s.draining.Load() {
 		c.leave()
+	}
+	if in.Uplink {
+		defer s.Relay.Uplink(in, func() (func(), bool) {
+			in.Usage.Opened.Add(1)
+			in.Usage.Streams.Add(1)
+			return func() { in.Usage.Streams.Add(-1); c.end() }, c.begin()
+		})()
+		in.Wait()
+		return
 	}
 	peer := s.peers.of(in.Peer.ID)
 	in.Limits = s.limits.Share(in.Target, in.Peer.ID)

@@ -107,7 +107,7 @@ func (c *served) leave() {
 // wait closes the connection after a delay, if it has no streams. Connections over TCP close
 // themselves. The caller holds the lock.
 func (c *served) wait() {
-	if !c.left || c.streams > 0 || c.in.Transport == document.OverTCP {
+	if !c.left || c.streams > 0 || c.in.Transport != document.OverQUIC {
 		return
 	}
 	c.idle = time.AfterFunc(linger, func() {

@@ -1,23 +1,30 @@
 package inbound
 
 import (
+	"context"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
+
+	"github.com/quic-go/quic-go"
 
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// listenAt is an address and transport on which peers are accepted.
+// listenAt is a place where peers are accepted: an address and a transport, or a relay.
 type listenAt struct {
 	transport document.Transport
 	addr      string
+	relay     spiffe.ID // zero for an address
+	addresses string    // of the relay
 }
 
 func listenAts(f document.Forwarder) (all []listenAt) {
@@ -26,13 +33,17 @@ func listenAts(f document.Forwarder) (all []listenAt) {
 			continue
 		}
 		for _, addr := range f.Listen {
-			all = append(all, listenAt{t, addr})
+			all = append(all, listenAt{transport: t, addr: addr})
 		}
+	}
+	for _, name := range f.Uplinks {
+		r := f.Relays[name]
+		all = append(all, listenAt{transport: f.Transport, relay: r.ID, addresses: strings.Join(r.Addresses, " ")})
 	}
 	return all
 }
 
-// listener is a transport.Listener or a transport.TCPListener.
+// listener is a transport.Listener, a transport.TCPListener or a transport.Uplink.
 type listener interface {
 	Accept() (*transport.Incoming, error)
 	Offer() ([]*os.File, error)
@@ -45,6 +56,7 @@ type listener interface {
 // others.
 func (s *Server) listen(at []listenAt) (errs []error) {
 	s.close(func(l listenAt) bool { return !slices.Contains(at, l) }, 0)
+	s.share()
 	if s.Sockets != nil {
 		errs = s.retain(at)
 	}
@@ -58,6 +70,7 @@ func (s *Server) listen(at []listenAt) (errs []error) {
 			continue
 		}
 		s.running[l] = s.start(ln)
+		s.share()
 	}
 	return errs
 }
@@ -85,6 +98,15 @@ func (s *Server) bind(l listenAt) (listener, error) {
 	if s.Sockets != nil {
 		t.Bind, t.BindTCP, t.Inherited = s.Sockets.ListenQUIC, s.Sockets.ListenTLS, s.Sockets.Others
 	}
+	if !l.relay.IsZero() {
+		relay, err := spiffe.Dial(l.relay)
+		if err != nil {
+			return nil, fmt.Errorf("uplink: %w", err)
+		}
+		return t.Uplink(transport.UplinkTo{
+			Relay: relay, Addresses: strings.Fields(l.addresses), Node: s.Node, Transport: l.transport, Dial: s.dialQUIC,
+		}), nil
+	}
 	if l.transport == document.OverTCP {
 		return t.ListenTCP()
 	}
@@ -95,6 +117,9 @@ func (s *Server) bind(l listenAt) (listener, error) {
 func (s *Server) retain(all []listenAt) (errs []error) {
 	var quic, tcp []netip.AddrPort
 	for _, l := range all {
+		if !l.relay.IsZero() {
+			continue
+		}
 		at, err := net.ResolveUDPAddr("udp", l.addr)
 		switch {
 		case err != nil:
@@ -107,4 +132,42 @@ func (s *Server) retain(all []listenAt) (errs []error) {
 	}
 	s.Sockets.RetainForPeers(quic, tcp)
 	return errs
+}
+
+// dialQUIC dials from a socket on which this host listens, or from a new one if none leads there.
+func (s *Server) dialQUIC(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
+	if all := s.sockets.Load(); all != nil {
+		for _, l := range *all {
+			if l.Reaches(to) {
+				return l.Dial(ctx, to, conf, q)
+			}
+		}
+	}
+	return quic.DialAddr(ctx, to.String(), conf, q)
+}
+
+// share makes the QUIC listeners available to dialQUIC, and the uplinks to Uplinks.
+func (s *Server) share() {
+	sockets, uplinks := []*transport.Listener{}, []*transport.Uplink{}
+	for _, r := range s.running {
+		switch l := r.ln.(type) {
+		case *transport.Listener:
+			sockets = append(sockets, l)
+		case *transport.Uplink:
+			uplinks = append(uplinks, l)
+		}
+	}
+	s.sockets.Store(&sockets)
+	s.uplinks.Store(&uplinks)
+}
+
+// Uplinks returns the state of the uplinks, sorted by relay.
+func (s *Server) Uplinks() (all []transport.UplinkState) {
+	if uplinks := s.uplinks.Load(); uplinks != nil {
+		for _, u := range *uplinks {
+			all = append(all, u.State())
+		}
+	}
+	slices.SortFunc(all, func(a, b transport.UplinkState) int { return strings.Compare(a.Relay.String(), b.Relay.String()) })
+	return all
 }

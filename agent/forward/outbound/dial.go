@@ -84,7 +84,7 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 // fail in these ways have not been served.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
-	others := len(c.rules.reach[c.serviceKey].Endpoints) - 1
+	others := len(c.rules.reach[c.serviceKey].Endpoints) + len(c.rules.via[c.serviceKey]) - 1
 	for {
 		st, err := s.requestOnce(ctx, c, e)
 		if errors.Is(err, transport.ErrLost) && (e == nil || len(e.kept) == 0) {
@@ -135,8 +135,7 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	if c.protocol == document.UDP {
 		carries = wire.UDP
 	}
-	reach := c.rules.reach[c.serviceKey]
-	return s.Pool.Open(ctx, transport.Route{Caller: c.as, Target: c.target, Port: c.port, Endpoints: reach.Endpoints, Transport: reach.Transport}, carries)
+	return s.Pool.Open(ctx, c.rules.route(c.serviceKey, c.as), carries)
 }
 
 // answer waits for the far side's answer to a stream.

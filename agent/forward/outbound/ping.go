@@ -179,7 +179,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
 	counted := p.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
-	fresh, err := p.server.Pool.Probe(ctx, transport.Route{Caller: c.as, Target: c.target, Endpoints: reach.Endpoints, Transport: reach.Transport})
+	fresh, err := p.server.Pool.Probe(ctx, c.rules.route(c.serviceKey, c.as))
 	if err != nil {
 		denied := explain(err)
 		if denied != nil && cures[denied.reason].step == ping.Identity {

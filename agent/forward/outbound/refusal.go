@@ -53,6 +53,7 @@ var cures = map[string]remedy{
 	becauseExpired:             {ping.Caller, "flor doctor: the certificate was not renewed, or a clock is wrong"},
 	becauseNoConnection:        {ping.Dial, "flor doctor: it names what is between this host and the forwarder there"},
 	becauseNoStream:            {ping.Dial, "end some of the caller's connections: flor status"},
+	wire.NoRoute.String():      {ping.Dial, "on the host there: flor status shows its uplinks to relays, and why one is not connected"},
 	wire.Stopping.String():     {ping.Dial, "ping again: the forwarder there is being started again"},
 	becauseImpostor:            {ping.Identity, "on the host there: flor doctor; another program may have its address"},
 	wire.Untrusted.String():    {ping.Identity, "flor doctor, here and there: one host does not trust what the other's certificate leads to"},

@@ -2,6 +2,7 @@ package outbound
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/bits"
@@ -9,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -20,6 +22,7 @@ type rules struct {
 	abroad      map[string]spiffe.Dialable // services of other trust domains by their full names
 	callers     caller.Table
 	reach       map[serviceKey]document.Reachable
+	via         map[serviceKey][]transport.Via   // paths through relays
 	ports       map[spiffe.Dialable][]serviceKey // all protocols and ports of a service
 	reachAt     map[listenerKey]serviceKey
 	socksAt     map[netip.AddrPort]spiffe.ID
@@ -53,6 +56,7 @@ func compile(m document.Manifest) (*rules, []error) {
 		aliases:     m.Aliases(),
 		abroad:      map[string]spiffe.Dialable{},
 		reach:       map[serviceKey]document.Reachable{},
+		via:         map[serviceKey][]transport.Via{},
 		ports:       map[spiffe.Dialable][]serviceKey{},
 		reachAt:     map[listenerKey]serviceKey{},
 		socksAt:     map[netip.AddrPort]spiffe.ID{},
@@ -70,6 +74,13 @@ func compile(m document.Manifest) (*rules, []error) {
 		x.Endpoints = spread(m.Identity.ID, x.Endpoints)
 		k := serviceKey{target, x.Port, x.Protocol}
 		r.reach[k] = x
+		if len(x.Via) > 0 {
+			via, err := paths(m, x)
+			if err != nil {
+				problems = append(problems, fmt.Errorf("reach %s: %w", x.ID, err))
+			}
+			r.via[k] = via
+		}
 		r.ports[target] = append(r.ports[target], k)
 		r.reachAt[listenerKey{x.Listen, x.Protocol}] = k
 		if x.ID.TrustDomain() != m.TrustDomain {
@@ -82,6 +93,22 @@ func compile(m document.Manifest) (*rules, []error) {
 		r.aloneAs[x.ID] = len(callers.UIDs([]spiffe.ID{x.ID}, true)) == 1
 	}
 	return r, problems
+}
+
+// paths returns the paths through relays to a service.
+func paths(m document.Manifest, x document.Reachable) (all []transport.Via, err error) {
+	for _, via := range x.Via {
+		first := m.Forwarder.Relays[via.By[0]]
+		relay, failed := spiffe.Dial(first.ID)
+		if failed != nil {
+			err = errors.Join(err, fmt.Errorf("relay %s: %w", via.By[0], failed))
+			continue
+		}
+		all = append(all, transport.Via{
+			Relays: via.By, Node: m.Identity.ID, Relay: relay, Addresses: first.Addresses, Label: via.Label, ServerName: x.OpaqueName,
+		})
+	}
+	return all, err
 }
 
 // spread orders forwarders for this host. Each host has an order of its own (rendezvous hashing),
@@ -162,6 +189,12 @@ func (r *rules) caller(k connKey) *refusal {
 		return &refusal{becauseNotCaller, fmt.Sprintf("uid %d acts as %s now", k.by.UID, id)}
 	}
 	return nil
+}
+
+// route returns the ways to a service for an identity.
+func (r *rules) route(k serviceKey, as spiffe.ID) transport.Route {
+	reach := r.reach[k]
+	return transport.Route{Caller: as, Target: k.target, Port: k.port, Endpoints: reach.Endpoints, Via: r.via[k], Transport: reach.Transport}
 }
 
 // check returns the reason for which the rules refuse a connection, or nil if they allow it.

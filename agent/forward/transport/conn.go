@@ -43,7 +43,8 @@ type conn struct {
 	svid      *trust.SVID
 	peer      Peer
 	endpoint  *endpoint
-	address   string         // address of the endpoint in the route
+	outer     *conn          // connection to the relay; nil if the connection is direct
+	address   string         // address of the endpoint in the route, or the relays
 	at        netip.AddrPort // resolved address
 	source    netip.Addr     // local address; only used by watch and follow
 	made      time.Time
@@ -67,8 +68,12 @@ func (c *conn) usable(svid *trust.SVID) bool {
 	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
 }
 
-// silent reports whether nothing was received for longer than a working peer would be silent.
+// silent reports whether nothing was received for longer than a working peer would be silent, from
+// the relay if the connection leads through one.
 func (c *conn) silent(now time.Time) bool {
+	if c.outer != nil {
+		return c.outer.Context().Err() != nil || c.outer.silent(now)
+	}
 	received := c.usage.Received()
 	return c.transport == document.OverQUIC && !received.IsZero() && now.Sub(received) > silence
 }
@@ -155,7 +160,7 @@ func (l *quicLink) trusted(t *trust.Roots) bool  { return l.peer.TrustedBy(t) }
 func (l *quicLink) issuers() []*x509.Certificate { return []*x509.Certificate{l.peer.issuer()} }
 
 // open opens a stream to the target. It does not wait for other streams to end.
-func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (wire.Stream, error) {
+func (c *conn) open(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	st, err := c.OpenStream(ctx)
 	var limit *quic.StreamLimitReachedError
 	full := errors.As(err, &limit)
@@ -167,7 +172,7 @@ func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (
 	if err != nil {
 		return nil, explain(err, c.peer.ID)
 	}
-	if _, err = st.Write(wire.Preamble{Type: carries, Target: c.peer.ID, Port: port}.Append(nil)); err != nil {
+	if _, err = st.Write(preamble); err != nil {
 		Reset(st, wire.Reset)
 		return nil, explain(err, c.peer.ID)
 	}
@@ -175,14 +180,18 @@ func (c *conn) open(ctx context.Context, carries wire.StreamType, port string) (
 	return st, nil
 }
 
-// tlsTo returns the TLS configuration for a connection to a route's target, which accepts only that
-// target's certificate. peer is set when the certificate has been verified.
+// tlsTo returns the TLS configuration for a connection to a route's target.
 func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {
-	want := r.Target.ID()
-	trust := p.identities().Trust
+	return tlsTo(r.Target, alpn, svid, p.identities().Trust, address, peer)
+}
+
+// tlsTo returns the TLS configuration for a connection to a target, which accepts only that target's
+// certificate. peer is set when the certificate has been verified.
+func tlsTo(target spiffe.Dialable, alpn string, svid *trust.SVID, roots *trust.Roots, address string, peer *Peer) *tls.Config {
+	want := target.ID()
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
 		var err error
-		*peer, err = verify(trust, cs, x509.ExtKeyUsageServerAuth)
+		*peer, err = verify(roots, cs, x509.ExtKeyUsageServerAuth)
 		if err == nil && peer.ID != want {
 			err = fmt.Errorf("certificate is for %s", peer.ID)
 		}
@@ -191,7 +200,7 @@ func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, pee
 		}
 		return nil
 	})
-	config.ServerName = spiffe.SNI(r.Target)
+	config.ServerName = spiffe.SNI(target)
 	config.InsecureSkipVerify = true // skips host names; VerifyConnection checks chain and SPIFFE ID
 	return config
 }

@@ -42,7 +42,7 @@ func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*
 
 // dial connects to an endpoint, once for all concurrent callers.
 func (p *Pool) dial(r Route, svid *trust.SVID, e *endpoint) <-chan singleflight.Result {
-	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses)
+	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses, e.via)
 	return p.dials.DoChan(key, func() (any, error) { return p.connectTo(r, svid, e) })
 }
 
@@ -79,10 +79,12 @@ func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) 
 	addresses := p.connecting(e)
 	var won *conn
 	var err error
-	switch r.Transport {
-	case document.OverQUIC:
+	switch {
+	case e.via != nil:
+		won, err = p.dialVia(ctx, to)
+	case r.Transport == document.OverQUIC:
 		won, err = p.race(ctx, to, addresses, p.dialQUIC)
-	case document.OverTCP:
+	case r.Transport == document.OverTCP:
 		won, err = p.race(ctx, to, addresses, p.dialTCP)
 	default:
 		won, err = p.dialEither(ctx, to, addresses)

@@ -39,6 +39,7 @@ const (
 // endpoint is the state of one forwarder that publishes a target, for one caller.
 type endpoint struct {
 	addresses document.Addresses
+	via       *Via // path through relays; nil if the forwarder is called at addresses
 	current   *conn
 	good      string         // address that connected last
 	at        netip.AddrPort // resolved form of good
@@ -95,16 +96,20 @@ func (e *endpoint) ordered() []string {
 // order returns the endpoints of a route in the order in which they are tried. The first is the
 // cheaper of two working endpoints drawn at random (Mitzenmacher, The Power of Two Choices in
 // Randomized Load Balancing), so that independent callers neither gather at the best one nor wait
-// for the worst. Then follow those with a connection, the other working ones, and the avoided ones.
+// for the worst. Then follow those with a connection, the other working ones, those through relays,
+// the cheapest first, and the avoided ones.
 func (p *Pool) order(r Route) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
-	var working, avoided []*endpoint
+	var working, relayed, avoided []*endpoint
 	for _, e := range p.endpoints(r) {
-		if e.avoided(now) {
+		switch {
+		case e.avoided(now):
 			avoided = append(avoided, e)
-		} else {
+		case e.via != nil:
+			relayed = append(relayed, e)
+		default:
 			working = append(working, e)
 		}
 	}
@@ -119,7 +124,8 @@ func (p *Pool) order(r Route) []*endpoint {
 		slices.SortStableFunc(working, func(a, b *endpoint) int { return cmp.Compare(unconnected(a), unconnected(b)) })
 		working = slices.Insert(working, 0, chosen)
 	}
-	return append(working, avoided...)
+	slices.SortStableFunc(relayed, func(a, b *endpoint) int { return cmp.Compare(a.cost(now, p.near), b.cost(now, p.near)) })
+	return slices.Concat(working, relayed, avoided)
 }
 
 func unconnected(e *endpoint) int {
@@ -144,6 +150,15 @@ func (p *Pool) endpoints(r Route) []*endpoint {
 		e := known[name]
 		if e == nil {
 			e = &endpoint{addresses: addresses}
+		}
+		listed[name] = e
+		all = append(all, e)
+	}
+	for _, via := range r.Via {
+		name := via.String()
+		e := known[name]
+		if e == nil {
+			e = &endpoint{via: &via}
 		}
 		listed[name] = e
 		all = append(all, e)

@@ -34,6 +34,7 @@ type Route struct {
 	Target    spiffe.Dialable
 	Port      string               // name of the port if the target has several
 	Endpoints []document.Addresses // addresses of each forwarder that publishes it; streams go to the first few that work
+	Via       []Via                // paths through relays
 	Transport document.Transport
 }
 
@@ -130,15 +131,20 @@ type Stream struct {
 // Open opens a stream. The target's side answers, see Answer; bytes may be written before the
 // answer. Release must be called in the end.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
+	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port}.Append(nil))
+}
+
+// open opens a stream with a preamble.
+func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, error) {
 	for {
 		c, fresh, err := p.acquire(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		begun := time.Now()
-		st, err := c.open(ctx, carries, r.Port)
+		st, err := c.open(ctx, preamble)
 		if err == nil {
-			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints) == 1}, nil
+			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints)+len(r.Via) == 1}, nil
 		}
 		p.release(c)
 		// A cached connection may be gone; a new one reports the reason.
@@ -334,11 +340,12 @@ var (
 // the connection was made.
 var errReplaced = errors.New("connection was replaced while it was made")
 
-// giveUp makes an endpoint's TCP connection accept no new streams, because opening one failed.
+// giveUp makes an endpoint's link of TCP or relayed connections accept no new streams, because
+// opening one failed.
 func (p *Pool) giveUp(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if c.transport == document.OverTCP && c.endpoint.current == c {
+	if c.transport != document.OverQUIC && c.endpoint.current == c {
 		c.endpoint.current = nil
 		c.retire()
 	}
@@ -353,7 +360,7 @@ func (p *Pool) current(e *endpoint, svid *trust.SVID, over document.Transport) *
 	if c == nil {
 		return nil
 	}
-	if c.usable(svid) && (over == document.AnyTransport || over == c.transport) {
+	if c.usable(svid) && (over == document.AnyTransport || over == c.transport || c.transport == Relayed) {
 		if c.doubt != sure && over == document.AnyTransport {
 			return nil
 		}

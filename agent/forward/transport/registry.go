@@ -12,12 +12,19 @@ import (
 // never parsed; only the certificate proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
-// NewRegistry returns the registry of the services that this host publishes. On error it contains
-// all valid services.
-func NewRegistry(published []document.Published) (Registry, error) {
+// NewRegistry returns the registry of the services that this host publishes, with their opaque names,
+// and of its vertex if it is a relay. On error it contains all valid targets.
+func NewRegistry(f document.Forwarder) (Registry, error) {
 	r := Registry{map[string]spiffe.ID{}}
 	var errs []error
-	for _, p := range published {
+	if f.Relay != nil {
+		if d, err := spiffe.Dial(f.Relay.ID); err != nil {
+			errs = append(errs, fmt.Errorf("relay: %w", err))
+		} else {
+			r.bySNI[spiffe.SNI(d)] = f.Relay.ID
+		}
+	}
+	for _, p := range f.Publish {
 		d, err := spiffe.Dial(p.ID)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("publish: %w", err))
@@ -29,6 +36,9 @@ func NewRegistry(published []document.Published) (Registry, error) {
 			continue
 		}
 		r.bySNI[sni] = p.ID
+		if p.OpaqueName != "" {
+			r.bySNI[p.OpaqueName] = p.ID
+		}
 	}
 	return r, errors.Join(errs...)
 }

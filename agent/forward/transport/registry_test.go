@@ -18,7 +18,7 @@ var published = []document.Published{
 
 func registry(t testing.TB) transport.Registry {
 	t.Helper()
-	r, err := transport.NewRegistry(published)
+	r, err := transport.NewRegistry(document.Forwarder{Publish: published})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,11 +26,11 @@ func registry(t testing.TB) transport.Registry {
 }
 
 func TestRegistryRefuses(t *testing.T) {
-	_, err := transport.NewRegistry([]document.Published{{ID: kit.ID("user/alice")}})
+	_, err := transport.NewRegistry(document.Forwarder{Publish: []document.Published{{ID: kit.ID("user/alice")}}})
 	if want := "publish: spiffe://demo.flor/user/alice: a user cannot be dialled"; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}
-	_, err = transport.NewRegistry(append(published, published[0]))
+	_, err = transport.NewRegistry(document.Forwarder{Publish: append(published, published[0])})
 	if want := `share the SNI "outline.demo.flor.rete"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("error %v, want %q", err, want)
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -64,10 +65,12 @@ type Incoming struct {
 	Target    spiffe.ID
 	Peer      Peer
 	Transport document.Transport
+	Uplink    bool // the peer is reached over the connection: this side opens the streams
 	Mux       *datagram.Mux
 	Usage     *usage.Conn // set by Register
 	Limits    *acl.Share  // set when the connection is admitted
 	conn      wire.Conn
+	taken     *taken // of an uplink over TCP
 	stats     func() usage.Stats
 	until     time.Time
 }
@@ -143,9 +146,11 @@ func (s *Server) Listen() (*Listener, error) {
 	config.MaxIncomingStreams = MaxStreams
 	l.ln, err = l.quic.Listen(&tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{wire.ALPN},
+		NextProtos:             []string{wire.ALPN, wire.ALPNUplink},
 		SessionTicketsDisabled: true,
-		GetConfigForClient:     func(hello *tls.ClientHelloInfo) (*tls.Config, error) { return s.config(wire.ALPN, hello) },
+		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+			return s.config(wire.ALPN, wire.ALPNUplink, hello)
+		},
 	}, config)
 	if err != nil {
 		socket.Close()
@@ -156,6 +161,22 @@ func (s *Server) Listen() (*Listener, error) {
 
 // Addr returns the bound address.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
+
+// Dial connects from the listener's socket.
+func (l *Listener) Dial(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
+	return l.quic.Dial(ctx, to, conf, q)
+}
+
+// Reaches reports whether packets from the listener's socket may reach an address: whether it is
+// bound to all addresses of the host, or to the one that the route to it has.
+func (l *Listener) Reaches(to *net.UDPAddr) bool {
+	own := l.Addr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+	if own.IsUnspecified() || own.IsLoopback() && to.IP.IsLoopback() {
+		return true
+	}
+	source, err := sourceTo(to.AddrPort())
+	return err == nil && source.Unmap() == own
+}
 
 // Accept waits for the next connection with a verified peer. It returns an error if there will be
 // no more.
@@ -194,8 +215,13 @@ func (l *Listener) Close() {
 	l.muxes.Wait()
 }
 
-// config returns the TLS configuration for the target that the SNI names, and checks the peer.
-func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+// config returns the TLS configuration for the target that the SNI names, and checks the peer. A
+// peer that offers only the protocol of uplinks makes one; uplink is empty where it may not.
+func (s *Server) config(alpn, uplink string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	isUplink := uplink != "" && slices.Equal(hello.SupportedProtos, []string{uplink})
+	if isUplink {
+		alpn = uplink
+	}
 	set := s.Identities()
 	target, known := s.Lookup(hello.ServerName)
 	r := Rejection{SNI: hello.ServerName, Target: target, Remote: hello.Conn.RemoteAddr()}
@@ -219,7 +245,7 @@ func (s *Server) config(alpn string, hello *tls.ClientHelloInfo) (*tls.Config, e
 		h.end()
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		h.in = Incoming{Target: target, Peer: peer, until: earliest(svid, peer).Add(skew)}
+		h.in = Incoming{Target: target, Peer: peer, Uplink: isUplink, until: earliest(svid, peer).Add(skew)}
 		return nil
 	})
 	config.ClientAuth = tls.RequireAnyClientCert
@@ -249,11 +275,76 @@ func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
+// OpenStream opens a stream to the peer of an uplink. Over TCP it returns an error while the
+// connection has one.
+func (in *Incoming) OpenStream() (wire.Stream, error) {
+	switch c := in.conn.(type) {
+	case quicConn:
+		st, err := c.Conn.OpenStream()
+		if err != nil {
+			return nil, err
+		}
+		return st, nil
+	case *tcpstream.Conn:
+		in.taken.mu.Lock()
+		defer in.taken.mu.Unlock()
+		if in.taken.is || !c.Usable() {
+			return nil, errTaken
+		}
+		in.taken.is = true
+		st, err := c.OpenStream()
+		if err != nil {
+			return nil, err
+		}
+		return st, nil
+	}
+	return nil, fmt.Errorf("%T opens no streams", in.conn)
+}
+
+// taken records that an uplink over TCP has or had its stream.
+type taken struct {
+	mu sync.Mutex
+	is bool
+}
+
+// errTaken is the error for a connection over TCP that has or had a stream, or has ended.
+var errTaken = errors.New("the connection has a stream or has ended")
+
+// Wait returns when an uplink has ended. Over TCP nothing reads a connection that waits for its
+// stream, so Wait looks whether the peer has closed it.
+func (in *Incoming) Wait() {
+	c, ok := in.conn.(*tcpstream.Conn)
+	if !ok {
+		<-in.Context().Done()
+		return
+	}
+	look := time.NewTicker(time.Second)
+	defer look.Stop()
+	for {
+		select {
+		case <-in.Context().Done():
+			return
+		case <-look.C:
+			in.taken.mu.Lock()
+			if !in.taken.is && !c.Usable() {
+				in.Close(wire.Done)
+			}
+			in.taken.mu.Unlock()
+		}
+	}
+}
+
 // Context returns a context that ends with the connection.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
 // Expired reports whether the connection must accept no more streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
+
+// Silent reports whether nothing was received for longer than a working peer would be silent.
+func (in *Incoming) Silent() bool {
+	received := in.Usage.Received()
+	return in.Transport == document.OverQUIC && !received.IsZero() && time.Since(received) > silence
+}
 
 // RemoteAddr returns the address of the peer.
 func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
@@ -271,7 +362,16 @@ func (in *Incoming) Leave() {
 			_ = st.Close()
 		}
 	case *tcpstream.Conn:
-		c.Leave()
+		if !in.Uplink {
+			c.Leave()
+			return
+		}
+		in.taken.mu.Lock()
+		defer in.taken.mu.Unlock()
+		if !in.taken.is {
+			in.taken.is = true
+			in.Close(wire.Stopping)
+		}
 	}
 }
 

@@ -30,8 +30,8 @@ const tcpIdle = time.Minute
 // refusedPause is the delay between two attempts to connect to a forwarder that is not running.
 const refusedPause = 100 * time.Millisecond
 
-// tcpLink contains the TCP connections of one caller to one forwarder of a target. Each carries one
-// stream at a time and is reused for the next.
+// tcpLink contains the connections of one caller to one forwarder of a target, over TCP or through
+// a relay. Each carries one stream at a time and is reused for the next.
 type tcpLink struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -45,14 +45,24 @@ type tcpLink struct {
 type tcpConn struct {
 	*tcpstream.Conn
 	peer  Peer
+	outer *conn       // connection to the relay; nil over TCP
 	timer *time.Timer // closes the connection when it has been idle for long
 }
 
-// dialTCP returns a link with one connection, which shows that further ones can be made.
+// dialTCP makes a connection over TCP.
 func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
+	return p.dialLink(ctx, to, document.OverTCP, func(ctx context.Context) (*tcpstream.Socket, *conn, error) {
+		s, err := socketTo(ctx, to.at)
+		return s, nil, err
+	})
+}
+
+// dialLink returns a link with one connection, which shows that further ones can be made. dial makes
+// what is below TLS.
+func (p *Pool) dialLink(ctx context.Context, to destination, over document.Transport, dial dialSocket) (*conn, error) {
 	l := &tcpLink{conns: map[*tcpConn]struct{}{}}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
-	l.make = func(ctx context.Context) (*tcpConn, error) { return p.shakeTCP(ctx, to, l) }
+	l.make = func(ctx context.Context) (*tcpConn, error) { return p.shakeTCP(ctx, to, dial, l) }
 	first, err := l.make(ctx)
 	if err != nil {
 		l.cancel(err)
@@ -62,11 +72,17 @@ func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 	if at, ok := first.LocalAddr().(*net.TCPAddr); ok {
 		to.source = at.AddrPort().Addr().Unmap()
 	}
-	return to.conn(document.OverTCP, l, first.peer, datagram.NewMux(nil, nil)), nil
+	c := to.conn(over, l, first.peer, datagram.NewMux(nil, nil))
+	c.outer = first.outer
+	return c, nil
 }
 
+// dialSocket makes the connection below TLS, and returns the connection to the relay if it leads
+// through one.
+type dialSocket func(context.Context) (*tcpstream.Socket, *conn, error)
+
 // shakeTCP makes a connection of a link.
-func (p *Pool) shakeTCP(ctx context.Context, to destination, l *tcpLink) (*tcpConn, error) {
+func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l *tcpLink) (*tcpConn, error) {
 	if !p.begin() {
 		return nil, p.ctx.Err()
 	}
@@ -75,18 +91,23 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, l *tcpLink) (*tcpCo
 	defer cancel()
 	c := &tcpConn{}
 	config := p.tlsTo(to.route, wire.ALPNOverTCP, to.svid, to.address, &c.peer)
-	t, err := handshakeTCP(ctx, to.at, config)
+	config.ServerName = to.serverName()
+	t, outer, err := handshakeTCP(ctx, dial, config)
 	for stopped(err) && ctx.Err() == nil {
 		select {
 		case <-time.After(refusedPause):
-			t, err = handshakeTCP(ctx, to.at, config)
+			t, outer, err = handshakeTCP(ctx, dial, config)
 		case <-ctx.Done():
 		}
 	}
 	if err != nil {
 		want := to.route.Target.ID()
+		if to.endpoint.via != nil {
+			return nil, fmt.Errorf("%s %s: %w", want, to.address, explain(err, want))
+		}
 		return nil, fmt.Errorf("%s at %s over TCP: %w", want, to.address, explain(err, want))
 	}
+	c.outer = outer
 	c.timer = time.AfterFunc(tcpIdle, func() { l.expire(c) })
 	c.timer.Stop()
 	c.Conn = tcpstream.New(t, func() { l.wait(c) }, &p.busy)
@@ -96,23 +117,37 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, l *tcpLink) (*tcpCo
 // stopped reports whether an error may be due to a forwarder that is being restarted. Callers then
 // wait and try again, as over QUIC, where nobody answers in the meantime.
 func stopped(err error) bool {
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		return refused.Code == wire.Stopping // by a relay
+	}
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
-func handshakeTCP(ctx context.Context, at netip.AddrPort, config *tls.Config) (*tls.Conn, error) {
+func handshakeTCP(ctx context.Context, dial dialSocket, config *tls.Config) (*tls.Conn, *conn, error) {
+	socket, outer, err := dial(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := tls.Client(socket, config)
+	if err = t.HandshakeContext(ctx); err != nil {
+		socket.Close()
+		return nil, nil, err
+	}
+	return t, outer, nil
+}
+
+// socketTo connects over TCP.
+func socketTo(ctx context.Context, at netip.AddrPort) (*tcpstream.Socket, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
 	if err != nil {
 		return nil, err
 	}
 	socket, err := tcpstream.NewSocket(c.(*net.TCPConn))
-	if err == nil {
-		t := tls.Client(socket, config)
-		if err = t.HandshakeContext(ctx); err == nil {
-			return t, nil
-		}
+	if err != nil {
+		c.Close()
 	}
-	c.Close()
-	return nil, err
+	return socket, err
 }
 
 // add counts a connection until it ends. It returns an error if the link has ended.

@@ -89,32 +89,51 @@ func (l *TCPListener) shake(c net.Conn) error {
 	if err != nil {
 		return err
 	}
-	h := &handshake{end: func() { conns.Release(c) }}
-	ctx, cancel := context.WithTimeout(context.WithValue(l.ctx, handshakeKey{}, h), handshakeTimeout)
+	in, err := l.server.shake(l.ctx, socket, document.OverTCP, func() error { return conns.Begin(c) }, func() { conns.Release(c) }, &l.conns)
+	if err != nil {
+		return err
+	}
+	select {
+	case l.accepted <- in:
+	case <-l.ctx.Done():
+		in.Close(wire.Stopping)
+	}
+	return nil
+}
+
+// shake performs the handshake of a connection that carries one stream at a time. begin is called
+// when the peer has sent the first message, and end after the handshake.
+func (s *Server) shake(ctx context.Context, socket *tcpstream.Socket, over document.Transport, begin func() error, end func(), tasks *sync.WaitGroup) (*Incoming, error) {
+	h := &handshake{end: end}
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, handshakeKey{}, h), handshakeTimeout)
 	defer cancel()
+	uplink := wire.ALPNUplinkOverTCP
+	if over == Relayed {
+		uplink = ""
+	}
 	t := tls.Server(socket, &tls.Config{
 		MinVersion:             tls.VersionTLS13,
-		NextProtos:             []string{wire.ALPNOverTCP},
+		NextProtos:             []string{wire.ALPNOverTCP, wire.ALPNUplinkOverTCP},
 		SessionTicketsDisabled: true,
 		GetConfigForClient: func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-			if err := conns.Begin(c); err != nil {
+			if err := begin(); err != nil {
 				return nil, err
 			}
-			return l.server.config(wire.ALPNOverTCP, hello)
+			return s.config(wire.ALPNOverTCP, uplink, hello)
 		},
 	})
 	if err := t.HandshakeContext(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	conn := tcpstream.New(t, nil, &l.conns)
 	in := h.in
-	in.Transport, in.conn, in.stats, in.Mux = document.OverTCP, conn, conn.Stats, datagram.NewMux(nil, nil)
-	select {
-	case l.accepted <- &in:
-	case <-l.ctx.Done():
-		closeWith(conn, wire.Stopping)
+	var idle func()
+	if in.Uplink {
+		in.taken = &taken{}
+		idle = func() {} // the host makes another connection for the next stream
 	}
-	return nil
+	conn := tcpstream.New(t, idle, tasks)
+	in.Transport, in.conn, in.stats, in.Mux = over, conn, conn.Stats, datagram.NewMux(nil, nil)
+	return &in, nil
 }
 
 // Accept is like Listener.Accept.

@@ -1,0 +1,260 @@
+// Package relay carries streams between hosts that do not reach each other. A host keeps an uplink,
+// a connection that it made, and the relay opens the streams of callers on it. Inside a stream is a
+// TLS connection between the forwarders of both hosts, which the relay cannot read. The relay knows
+// hosts, labels, times and numbers of bytes; it knows neither users nor services.
+package relay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/acl"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+)
+
+const (
+	// arriving is the time that a host without an uplink has to make one: it has just lost its
+	// connection, or this relay has just started.
+	arriving = 3 * time.Second
+	// perNode bounds the streams of one caller.
+	perNode = 4096
+)
+
+// Server carries streams by the routes that Apply sets.
+type Server struct {
+	pool    *transport.Pool // to other relays
+	gate    acl.Gate[passage]
+	streams *conns.PerKey[spiffe.ID]
+
+	mu      sync.Mutex
+	id      spiffe.ID // vertex; zero while this host is no relay
+	routes  map[string]route
+	to      map[spiffe.ID]bool // nodes that may have an uplink
+	from    map[spiffe.ID]bool // peers that may call
+	uplinks map[spiffe.ID][]*uplink
+	arrived chan struct{} // closed when an uplink arrives
+}
+
+// passage is a stream of a peer on a route.
+type passage struct {
+	peer  spiffe.ID
+	label string
+}
+
+type route struct {
+	document.RelayRoute
+	next      spiffe.Dialable // next relay; zero if the route leads to a node
+	addresses document.Addresses
+}
+
+// uplink is a connection of a host.
+type uplink struct {
+	in   *transport.Incoming
+	open func() (ended func(), ok bool)
+}
+
+// New returns a server without routes.
+func New(pool *transport.Pool) *Server {
+	return &Server{pool: pool, streams: conns.NewPerKey[spiffe.ID](perNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
+}
+
+// Apply sets the routes of a manifest and resets the streams that they do not have.
+func (s *Server) Apply(f document.Forwarder) error {
+	r := f.Relay
+	if r == nil {
+		r = &document.Relaying{}
+	}
+	byID := map[spiffe.ID]document.Relay{}
+	for _, relay := range f.Relays {
+		byID[relay.ID] = relay
+	}
+	routes, to, from := map[string]route{}, map[spiffe.ID]bool{}, map[spiffe.ID]bool{}
+	var errs []error
+	for _, x := range r.Routes {
+		made := route{RelayRoute: x}
+		if x.Next != "" {
+			var err error
+			if made.next, err = spiffe.Dial(x.To); err != nil {
+				errs = append(errs, fmt.Errorf("route %s: %w", x.Label, err))
+				continue
+			}
+			made.addresses = byID[x.To].Addresses
+		} else {
+			to[x.To] = true
+		}
+		for _, peer := range x.From {
+			from[peer] = true
+		}
+		routes[x.Label] = made
+	}
+	s.mu.Lock()
+	s.id, s.routes, s.to, s.from = r.ID, routes, to, from
+	s.mu.Unlock()
+	s.gate.SetRule(func(p passage) bool { return slices.Contains(routes[p.label].From, p.peer) })
+	return errors.Join(errs...)
+}
+
+// ID returns the vertex of this host, zero if it is no relay.
+func (s *Server) ID() spiffe.ID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Admits reports whether a peer may connect, to call or to have an uplink.
+func (s *Server) Admits(in *transport.Incoming) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if in.Target != s.id || s.id.IsZero() {
+		return false
+	}
+	if in.Uplink {
+		return s.to[in.Peer.ID]
+	}
+	return s.from[in.Peer.ID]
+}
+
+// Uplink makes a connection available until remove is called. open counts a stream on it, unless it
+// accepts no more.
+func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
+	u := &uplink{in, open}
+	node := in.Peer.ID
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.uplinks[node] = append(s.uplinks[node], u)
+	close(s.arrived)
+	s.arrived = make(chan struct{})
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.uplinks[node] = slices.DeleteFunc(s.uplinks[node], func(x *uplink) bool { return x == u })
+		if len(s.uplinks[node]) == 0 {
+			delete(s.uplinks, node)
+		}
+	}
+}
+
+// Uplinks returns the number of connections of each host.
+func (s *Server) Uplinks() map[spiffe.ID]int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := make(map[spiffe.ID]int, len(s.uplinks))
+	for node, of := range s.uplinks {
+		all[node] = len(of)
+	}
+	return all
+}
+
+// Passage is a stream that leads on from this relay.
+type Passage struct {
+	wire.Stream
+	release []func()
+}
+
+// Release ends the use of the passage.
+func (p *Passage) Release() {
+	for i := len(p.release) - 1; i >= 0; i-- {
+		p.release[i]()
+	}
+}
+
+// Open opens the stream that a route leads to. denied is called when the peer may no longer use the
+// route. Release must be called in the end.
+func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
+	s.mu.Lock()
+	r := s.routes[label]
+	vertex := s.id
+	s.mu.Unlock()
+	p := &Passage{}
+	release, ok := s.gate.Admit(passage{peer, label}, denied)
+	if !ok {
+		return nil, wire.Denied, fmt.Errorf("it may not use route %q", label)
+	}
+	p.release = append(p.release, release)
+	code, err := wire.Busy, error(nil)
+	if release, ok = s.streams.Acquire(peer); !ok {
+		err = fmt.Errorf("has %d streams through this relay", s.streams.Max())
+	} else {
+		p.release = append(p.release, release)
+		code, err = s.follow(ctx, p, r, vertex)
+	}
+	if err != nil {
+		p.Release()
+		return nil, code, err
+	}
+	return p, wire.Done, nil
+}
+
+// follow opens the stream of a route.
+func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.ID) (wire.Code, error) {
+	if r.Next == "" {
+		return s.up(ctx, p, r.To)
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*arriving)
+	defer cancel()
+	st, err := s.pool.OpenRelayed(ctx, vertex, r.next, r.addresses, r.Next)
+	if err == nil {
+		if err = st.Answer(ctx); err != nil {
+			st.Release()
+		}
+	}
+	if err != nil {
+		var refused *transport.RefusedError
+		if errors.As(err, &refused) && (refused.Code == wire.Busy || refused.Code == wire.Stopping) {
+			return refused.Code, err
+		}
+		return wire.NoRoute, err
+	}
+	p.Stream = st.Stream
+	p.release = append(p.release, st.Release)
+	return wire.Done, nil
+}
+
+// up opens a stream to a node on its newest uplink that works.
+func (s *Server) up(ctx context.Context, p *Passage, node spiffe.ID) (wire.Code, error) {
+	late := time.NewTimer(arriving)
+	defer late.Stop()
+	for {
+		s.mu.Lock()
+		all, arrived := slices.Clone(s.uplinks[node]), s.arrived
+		s.mu.Unlock()
+		for _, u := range slices.Backward(all) {
+			if u.in.Expired() || u.in.Silent() {
+				continue
+			}
+			ended, ok := u.open()
+			if !ok {
+				continue
+			}
+			st, err := u.in.OpenStream()
+			if err != nil {
+				ended()
+				var full *quic.StreamLimitReachedError
+				if errors.As(err, &full) {
+					return wire.Busy, fmt.Errorf("%s has %d streams on one connection", node, transport.MaxStreams)
+				}
+				continue
+			}
+			p.Stream = st
+			p.release = append(p.release, ended)
+			return wire.Done, nil
+		}
+		select {
+		case <-arrived:
+		case <-late.C:
+			return wire.NoRoute, fmt.Errorf("%s has no connection to this relay", node)
+		case <-ctx.Done():
+			return wire.NoRoute, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package forward_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/tests/kit"
+)
+
+// throughRelays makes the clusters of this test have relays between their hosts.
+func throughRelays(t *testing.T, n int) {
+	agenttest.Relays = n
+	t.Cleanup(func() { agenttest.Relays = 0 })
+}
+
+// TestTwoRelaysOverTCP checks a path through two relays where UDP is not used at all.
+func TestTwoRelaysOverTCP(t *testing.T) {
+	throughRelays(t, 2)
+	agenttest.Transport = document.OverTCP
+	defer func() { agenttest.Transport = document.AnyTransport }()
+	for name, test := range map[string]func(*testing.T){
+		"AllowListChange":      TestAllowListChange,
+		"Datagrams":            TestDatagrams,
+		"DeniedByTheAllowList": TestDeniedByTheAllowList,
+		"HalfClose":            TestHalfClose,
+		"LargeTransfer":        TestLargeTransfer,
+		"ResetWhileBlocked":    TestResetWhileBlocked,
+		"Restart":              TestRestart,
+		"Revoked":              TestRevoked,
+	} {
+		t.Run(name, test)
+	}
+}
+
+// TestNoRoute checks that a relay carries streams of the nodes and labels that its routes name, and
+// ends them when they no longer do.
+func TestNoRoute(t *testing.T) {
+	throughRelays(t, 1)
+	c := newCluster(t, agenttest.Echo(t))
+	c.start(t)
+	conn := dial(t, c.Local)
+	if err := agenttest.Ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	gate := c.Relays[0]
+	doc, err := gate.Layout.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := doc.Manifest().Forwarder
+	if up := report(t, c.Ursula).Uplinks; len(up) != 1 || up[0].Transport != document.OverQUIC {
+		t.Errorf("uplinks of ursula: %+v, want one over QUIC", up)
+	}
+	change := func(of func(*document.RelayRoute)) {
+		changed := f
+		route := f.Relay.Routes[0]
+		of(&route)
+		changed.Relay = &document.Relaying{ID: f.Relay.ID, Routes: []document.RelayRoute{route}}
+		gate.Accept(changed, f.Relay.ID)
+		kit.Eventually(t, "the relay to have its routes", func() bool {
+			m := report(t, gate).Manifest
+			return m != nil && m.Serial == gate.Serial
+		})
+	}
+	change(func(r *document.RelayRoute) { r.Label = "ffffffffffffffffffffffffffffffff" })
+	wantReset(t, conn)
+	wantRefused(t, c.Local)
+	refusals(t, gate, "denied", 1)
+
+	change(func(r *document.RelayRoute) { r.From = []spiffe.ID{kit.ID("node/other")} })
+	wantRefused(t, c.Local)
+	if detail, peer := refusals(t, gate, "denied", 2); peer != laptop.String() {
+		t.Errorf("refused %s (%s), want %s", peer, detail, laptop)
+	}
+
+	change(func(*document.RelayRoute) {})
+	kit.Eventually(t, "outline to be reached", func() bool { return reaches(c.Local) })
+}
+
+// TestRelayRestarts checks that callers and the host find a relay again, after an end in order and
+// while a new process takes over.
+func TestRelayRestarts(t *testing.T) {
+	agenttest.Relays = 0
+	throughRelays(t, 1)
+	c := &cluster{Cluster: agenttest.NewCluster(t, agenttest.Echo(t))}
+	gate := c.Relays[0]
+	config := forward.Config{Layout: gate.Layout, Socket: gate.Socket(), Poll: time.Hour}
+	stop := runWith(t, config)
+	c.start(t)
+	kit.Eventually(t, "outline to be reached", func() bool { return reaches(c.Local) })
+	conn := dial(t, c.Local)
+	if err := agenttest.Ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	wantReset(t, conn)
+	runWith(t, config)
+	kit.Eventually(t, "outline to be reached again", func() bool { return reaches(c.Local) })
+}
+
+// TestDirectIsPreferred checks that relays are used while the direct path fails, and only then.
+func TestDirectIsPreferred(t *testing.T) {
+	throughRelays(t, 1)
+	c := newCluster(t, agenttest.Echo(t))
+	direct := c.Publish.Listen[0]
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{direct}}
+	c.AcceptLaptop()
+	c.start(t)
+	over := func() (transports []document.Transport) {
+		for _, row := range report(t, c.Ursula).PeerConnections {
+			if row.Target == outline {
+				transports = append(transports, row.Transport)
+			}
+		}
+		return transports
+	}
+	if !reaches(c.Local) {
+		t.Fatal("outline is not reached")
+	}
+	for _, used := range over() {
+		if used == "relay" {
+			t.Errorf("connections over %v, want a direct one alone", over())
+		}
+	}
+	// Nobody listens at the direct address any more.
+	c.Reach.Reach[0].Endpoints = []document.Addresses{{agenttest.RefusingTCP(t)}}
+	c.acceptLaptop(t)
+	if !reaches(c.Local) {
+		t.Fatal("outline is not reached through the relay")
+	}
+}

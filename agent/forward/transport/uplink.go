@@ -1,0 +1,431 @@
+package transport
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/quic-go/quic-go"
+
+	"github.com/florete/florete/agent/forward/tcpstream"
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+)
+
+const (
+	// uplinkChecked is the time between two checks of an uplink.
+	uplinkChecked = 250 * time.Millisecond
+	// uplinkRetry is the time after which a failed uplink is tried again. It doubles, up to
+	// maxUplinkRetry.
+	uplinkRetry    = 500 * time.Millisecond
+	maxUplinkRetry = 15 * time.Second
+	// uplinkSpares is the number of connections over TCP that wait for a caller.
+	uplinkSpares = 2
+	// uplinkHandshakes bounds the handshakes under way with callers of an uplink.
+	uplinkHandshakes = 256
+)
+
+// UplinkTo describes an uplink.
+type UplinkTo struct {
+	Relay     spiffe.Dialable
+	Addresses document.Addresses
+	Node      spiffe.ID // of this host
+	Transport document.Transport
+	// Dial dials from the socket that the host listens on, so that a NAT maps both to one address.
+	Dial func(context.Context, *net.UDPAddr, *tls.Config, *quic.Config) (*quic.Conn, error)
+}
+
+// Uplink keeps a connection to a relay, through which callers reach this host. It is a listener for
+// these callers. Over TCP it consists of several connections, each for one stream at a time.
+type Uplink struct {
+	UplinkTo
+	server   *Server
+	accepted chan *Incoming
+	ctx      context.Context // ends with the uplink
+	end      context.CancelFunc
+	keeping  context.Context // ends when no further connection is made
+	stop     context.CancelFunc
+	tasks    sync.WaitGroup
+	shaking  chan struct{}
+	again    chan struct{} // wakes up keep
+
+	mu     sync.Mutex
+	state  UplinkState
+	conns  map[closer]Peer
+	spares int
+	tcp    context.CancelFunc // ends the connections over TCP that wait; nil if there are none
+}
+
+// UplinkState is the state of an uplink.
+type UplinkState struct {
+	Relay     spiffe.ID
+	Transport document.Transport // empty while there is no connection
+	Since     time.Time          // time since which Transport has its value
+	Error     string             // last failure, while there is no connection
+}
+
+// Uplink begins to keep an uplink.
+func (s *Server) Uplink(to UplinkTo) *Uplink {
+	u := &Uplink{
+		UplinkTo: to, server: s, accepted: make(chan *Incoming), shaking: make(chan struct{}, uplinkHandshakes),
+		again: make(chan struct{}, 1), state: UplinkState{Relay: to.Relay.ID(), Since: time.Now()}, conns: map[closer]Peer{},
+	}
+	u.ctx, u.end = context.WithCancel(context.Background())
+	u.keeping, u.stop = context.WithCancel(u.ctx)
+	u.tasks.Go(u.keep)
+	return u
+}
+
+// State returns the current state.
+func (u *Uplink) State() UplinkState {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.state
+}
+
+// Accept is like Listener.Accept.
+func (u *Uplink) Accept() (*Incoming, error) {
+	select {
+	case in := <-u.accepted:
+		return in, nil
+	case <-u.ctx.Done():
+		return nil, net.ErrClosed
+	}
+}
+
+// Offer returns nothing: the next process makes an uplink of its own.
+func (u *Uplink) Offer() ([]*os.File, error) { return nil, nil }
+
+// Drain makes no further connections. The relay uses those of the next process.
+func (u *Uplink) Drain() { u.stop() }
+
+// Stop is like Drain.
+func (u *Uplink) Stop() { u.stop() }
+
+// Close ends the uplink.
+func (u *Uplink) Close() {
+	u.end()
+	u.mu.Lock()
+	for c := range u.conns {
+		closeWith(c, wire.Done)
+	}
+	u.mu.Unlock()
+	u.tasks.Wait()
+}
+
+// Recheck closes connections to a relay that the current roots no longer accept.
+func (u *Uplink) Recheck() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c, peer := range u.conns {
+		if !peer.TrustedBy(u.server.Identities().Trust) {
+			closeWith(c, wire.Untrusted)
+		}
+	}
+}
+
+// keep makes connections until the uplink is stopped.
+func (u *Uplink) keep() {
+	u.tasks.Go(func() { _ = watchRoutes(u.keeping, u.wake) })
+	defer u.endTCP()
+	for failures := 0; u.keeping.Err() == nil; {
+		fallback := time.AfterFunc(patience, u.overTCP)
+		c, svid, err := u.dialQUIC()
+		fallback.Stop()
+		if err == nil {
+			failures = 0
+			u.endTCP()
+			u.is(document.OverQUIC, nil)
+			u.hold(c, svid)
+			continue
+		}
+		if u.Transport != document.OverQUIC {
+			u.overTCP()
+		}
+		u.is("", err)
+		wait := min(uplinkRetry<<min(failures, 10), maxUplinkRetry)
+		failures++
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-u.again:
+		case <-u.keeping.Done():
+		}
+	}
+}
+
+// wake makes keep look again at the connection, or try again.
+func (u *Uplink) wake() {
+	select {
+	case u.again <- struct{}{}:
+	default:
+	}
+}
+
+// is records the state. While connections over TCP wait, a failure over UDP is none.
+func (u *Uplink) is(over document.Transport, err error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if over == "" && u.spares > 0 {
+		over = document.OverTCP
+	}
+	if u.state.Transport != over {
+		u.state.Transport, u.state.Since = over, time.Now()
+	}
+	if u.state.Error = ""; over == "" && err != nil {
+		u.state.Error = err.Error()
+	}
+}
+
+// svid returns the node's SVID, if it is valid.
+func (u *Uplink) svid() (*trust.SVID, *trust.Roots, error) {
+	set := u.server.Identities()
+	svid := set.SVID(u.Node)
+	if svid == nil {
+		return nil, nil, fmt.Errorf("%s: %w", u.Node, ErrNoIdentity)
+	}
+	if !svid.Valid(time.Now()) {
+		return nil, nil, fmt.Errorf("%s: %w", u.Node, ErrExpired)
+	}
+	return svid, set.Trust, nil
+}
+
+// race connects to the first address of the relay that answers.
+func race[C closer](ctx context.Context, u *Uplink, dial func(context.Context, netip.AddrPort, *trust.SVID, *trust.Roots) (C, error)) (c C, svid *trust.SVID, err error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	svid, roots, err := u.svid()
+	if err != nil {
+		return c, nil, err
+	}
+	drop := func(c C) { closeWith(c, wire.Done) }
+	c, err = conns.Race(ctx, u.Addresses, func(ctx context.Context, address string) (C, error) {
+		found, err := conns.Resolve(ctx, address)
+		if err != nil {
+			var none C
+			return none, fmt.Errorf("relay %q: %w", address, err)
+		}
+		return conns.Race(ctx, found, func(ctx context.Context, at netip.AddrPort) (C, error) { return dial(ctx, at, svid, roots) }, drop)
+	}, drop)
+	return c, svid, err
+}
+
+// add records a connection until it ends.
+func (u *Uplink) add(c interface {
+	closer
+	Context() context.Context
+}, peer Peer) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.conns[c] = peer
+	u.tasks.Add(1)
+	context.AfterFunc(c.Context(), func() {
+		defer u.tasks.Done()
+		u.mu.Lock()
+		defer u.mu.Unlock()
+		delete(u.conns, c)
+		u.wake()
+	})
+	if u.ctx.Err() != nil {
+		closeWith(c, wire.Done)
+	}
+}
+
+// dialQUIC makes a connection over QUIC, on which the relay opens streams.
+func (u *Uplink) dialQUIC() (*quic.Conn, *trust.SVID, error) {
+	if u.Transport == document.OverTCP {
+		return nil, nil, errors.New("the host uses TCP")
+	}
+	return race(u.keeping, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (*quic.Conn, error) {
+		conf := quicConfig()
+		conf.MaxIncomingStreams = MaxStreams
+		var peer Peer
+		c, err := u.Dial(ctx, net.UDPAddrFromAddrPort(at), tlsTo(u.Relay, wire.ALPNUplink, svid, roots, at.String(), &peer), conf)
+		if err != nil {
+			return nil, fmt.Errorf("relay %s: %w", at, explain(err, u.Relay.ID()))
+		}
+		u.add(c, peer)
+		u.tasks.Go(func() { u.acceptStreams(c) })
+		return c, nil
+	})
+}
+
+// hold returns when another connection is needed: this one ended, is silent, was left by the relay,
+// was made with an older SVID, or was made from another address of the host.
+func (u *Uplink) hold(c *quic.Conn, svid *trust.SVID) {
+	left := make(chan struct{})
+	u.tasks.Go(func() { awaitLeave(c, left) })
+	check := time.NewTicker(uplinkChecked)
+	defer check.Stop()
+	source, _ := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort())
+	received, at := uint64(0), time.Now()
+	for {
+		select {
+		case <-left:
+			return
+		case <-c.Context().Done():
+			return
+		case <-u.keeping.Done():
+			return
+		case <-u.again:
+			if now, err := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort()); err == nil && now != source {
+				return
+			}
+		case <-check.C:
+			if n := c.ConnectionStats().PacketsReceived; n != received {
+				received, at = n, time.Now()
+			}
+			if now, _, err := u.svid(); time.Since(at) > silence || err == nil && now != svid {
+				return
+			}
+		}
+	}
+}
+
+// awaitLeave closes left when the relay sends wire.Leave.
+func awaitLeave(c *quic.Conn, left chan<- struct{}) {
+	in, err := c.AcceptUniStream(c.Context())
+	if err != nil {
+		return
+	}
+	var b [1]byte
+	if n, _ := in.Read(b[:]); n == 1 && b[0] == wire.Leave {
+		close(left)
+	}
+}
+
+func (u *Uplink) acceptStreams(c *quic.Conn) {
+	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	if source, err := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort()); err == nil && local.Addr().IsUnspecified() {
+		local = netip.AddrPortFrom(source, local.Port())
+	}
+	for {
+		st, err := c.AcceptStream(c.Context())
+		if err != nil {
+			return
+		}
+		u.serve(st, net.UDPAddrFromAddrPort(local), c.RemoteAddr(), func() {})
+	}
+}
+
+// serve performs the handshake with a caller that came through the relay.
+func (u *Uplink) serve(st wire.Stream, local, remote net.Addr, released func()) {
+	select {
+	case u.shaking <- struct{}{}:
+	default:
+		Reset(st, wire.Busy)
+		released()
+		return
+	}
+	u.tasks.Go(func() {
+		socket := tcpstream.NewRelayed(st, local, remote, released)
+		done := sync.OnceFunc(func() { <-u.shaking })
+		in, err := u.server.shake(u.ctx, socket, Relayed, func() error { return nil }, done, &u.tasks)
+		done()
+		if err != nil {
+			socket.Close()
+			return
+		}
+		select {
+		case u.accepted <- in:
+		case <-u.ctx.Done():
+			in.Close(wire.Stopping)
+		}
+	})
+}
+
+// overTCP begins to keep connections over TCP, unless there are some.
+func (u *Uplink) overTCP() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.Transport == document.OverQUIC || u.tcp != nil || u.keeping.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithCancel(u.keeping)
+	u.tcp = cancel
+	for range uplinkSpares {
+		u.tasks.Go(func() { u.keepTCP(ctx) })
+	}
+}
+
+// endTCP closes the connections over TCP that wait. Others end with their stream.
+func (u *Uplink) endTCP() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.tcp != nil {
+		u.tcp()
+		u.tcp = nil
+	}
+}
+
+// keepTCP keeps one connection over TCP that waits for a caller.
+func (u *Uplink) keepTCP(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		c, err := u.dialTCP(ctx)
+		if err == nil {
+			failures = 0
+			u.waits(1)
+			err = u.await(ctx, c)
+			u.waits(-1)
+			if err == nil {
+				continue // it is used
+			}
+		}
+		u.is("", err)
+		wait := min(uplinkRetry<<min(failures, 10), maxUplinkRetry)
+		failures++
+		select {
+		case <-time.After(wait/2 + rand.N(wait/2)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// waits counts a connection over TCP that waits.
+func (u *Uplink) waits(by int) {
+	u.mu.Lock()
+	u.spares += by
+	u.mu.Unlock()
+	u.is(u.State().Transport, nil)
+}
+
+func (u *Uplink) dialTCP(ctx context.Context) (*tcpstream.Conn, error) {
+	c, _, err := race(ctx, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (*tcpstream.Conn, error) {
+		var peer Peer
+		t, _, err := handshakeTCP(ctx, func(ctx context.Context) (*tcpstream.Socket, *conn, error) {
+			s, err := socketTo(ctx, at)
+			return s, nil, err
+		}, tlsTo(u.Relay, wire.ALPNUplinkOverTCP, svid, roots, at.String(), &peer))
+		if err != nil {
+			return nil, fmt.Errorf("relay %s over TCP: %w", at, explain(err, u.Relay.ID()))
+		}
+		c := tcpstream.New(t, nil, &u.tasks)
+		u.add(c, peer)
+		return c, nil
+	})
+	return c, err
+}
+
+// await serves the first stream of a connection over TCP. The connection ends with the stream, so
+// that no more of them are open than callers and spares.
+func (u *Uplink) await(ctx context.Context, c *tcpstream.Conn) error {
+	stop := context.AfterFunc(ctx, c.Leave)
+	defer stop()
+	st, err := c.AcceptStream(c.Context())
+	if err != nil {
+		return err
+	}
+	u.serve(st, c.LocalAddr(), c.RemoteAddr(), func() {})
+	c.Leave()
+	u.tasks.Go(func() { _, _ = c.AcceptStream(c.Context()) }) // ends it after the stream
+	return nil
+}

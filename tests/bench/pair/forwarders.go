@@ -69,6 +69,24 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 	return p, p.StartForwarders(c.Ursula, c.Laptop)
 }
 
+// Relayed starts two forwarders that reach each other through a relay alone, and the relay.
+func Relayed(upstream string) (p *Pair, err error) {
+	p = &Pair{}
+	defer func() {
+		if r := recover(); r != nil { // from tb
+			err = fmt.Errorf("%v", r)
+		}
+		if err != nil {
+			p.Stop()
+		}
+	}()
+	agenttest.Relays = 1
+	defer func() { agenttest.Relays = 0 }()
+	c := agenttest.NewCluster(p.TB(), upstream)
+	p.Addr = c.Local
+	return p, p.StartForwarders(c.Relays[0], c.Ursula, c.Laptop)
+}
+
 // TB returns a testing.TB with which agenttest can make hosts outside of a test. It panics where a
 // test would fail.
 func (p *Pair) TB() testing.TB { return &tb{pair: p} }

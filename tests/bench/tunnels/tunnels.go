@@ -27,6 +27,7 @@ type tunnel struct {
 const (
 	quic       = "quic"
 	tcp        = "tcp"
+	relay      = "relay"
 	raw        = "raw"
 	stunnel    = "stunnel"
 	ghostunnel = "ghostunnel"
@@ -38,6 +39,7 @@ var tunnels = []tunnel{
 	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverQUIC) }},
 	{raw, startRaw},
 	{tcp, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverTCP) }},
+	{relay, pair.Relayed},
 	{ghostunnel, startGhostunnel},
 	{stunnel, startStunnel},
 	{direct, func(u string) (*pair.Pair, error) { return &pair.Pair{Addr: u}, nil }},

@@ -45,6 +45,9 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 			look(h.manifest.Providers[name][kind].Addresses)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(h.manifest.Forwarder.Relays)) {
+		look(h.manifest.Forwarder.Relays[name].Addresses)
+	}
 	listeners := map[string]string{}
 	for _, r := range h.manifest.Forwarder.Reach {
 		for _, e := range r.Endpoints {
@@ -199,7 +202,8 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
 }
 
-// routes returns a route to each forwarder that an identity of this host may reach.
+// routes returns a route to each forwarder that an identity of this host may reach, and to each relay
+// that this host calls.
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -216,6 +220,12 @@ func (h *host) routes() (routes []transport.Route) {
 				seen[key] = true
 				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []document.Addresses{e}, Transport: r.Transport})
 			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.manifest.Forwarder.Relays)) {
+		relay := h.manifest.Forwarder.Relays[name]
+		if vertex, err := spiffe.Dial(relay.ID); err == nil && h.identities.SVID(h.manifest.Identity.ID) != nil {
+			routes = append(routes, transport.Route{Caller: h.manifest.Identity.ID, Target: vertex, Endpoints: []document.Addresses{relay.Addresses}})
 		}
 	}
 	return routes

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os/user"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -31,6 +32,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 		}
 	}
 	found = append(found, h.exhausted(r.PeerConnections)...)
+	found = append(found, h.uplinks(r.Uplinks)...)
 	if r.State != hostreport.Running {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
@@ -61,6 +63,20 @@ func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 				fmt.Sprintf("%s has all of its %d streams to %s at %s open: further connections are refused", l.Caller.Short(), l.Allowed, l.Target.Short(), l.Remote),
 				fmt.Sprintf("end what holds them; all at once: %s", h.restart("agent"))))
 		}
+	}
+	return found
+}
+
+// uplinks reports relays to which there is no connection, so that callers do not reach this host by
+// them.
+func (h *host) uplinks(all []status.Uplink) (found []Finding) {
+	for _, u := range all {
+		if u.Transport != "" || u.Error == "" {
+			continue
+		}
+		found = append(found, do(
+			fmt.Sprintf("no uplink to relay %s for %s: %s", u.Relay.Name(), h.now.Sub(u.Since).Round(time.Second), u.Error),
+			fmt.Sprintf("%s; and let the forwarder's port of %s out from here, UDP or TCP", examineOn(u.Relay.Name()), u.Relay.Name())))
 	}
 	return found
 }

@@ -6,8 +6,11 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
@@ -74,5 +77,19 @@ func TestExhausted(t *testing.T) {
 	if found := (&host{}).exhausted([]usage.Row{row(4095, false), row(4096, false), row(3, true)}); len(found) != 2 ||
 		!strings.Contains(found[0].Problem, "all of its 4096 streams to service/outline") || !strings.Contains(found[0].Do, "systemctl restart florete-agent.service") {
 		t.Errorf("found %q", found)
+	}
+}
+
+// TestUplinks checks that a relay without a connection is found, with the failure.
+func TestUplinks(t *testing.T) {
+	h := &host{now: time.Now()}
+	since := h.now.Add(-time.Minute)
+	found := h.uplinks([]status.Uplink{
+		{Relay: kit.ID("vertex/gate"), Transport: document.OverQUIC, Since: since},
+		{Relay: kit.ID("vertex/new"), Since: h.now},
+		{Relay: kit.ID("vertex/far"), Since: since, Error: "no route to host"},
+	})
+	if len(found) != 1 || found[0].Problem != "no uplink to relay far for 1m0s: no route to host" {
+		t.Errorf("found %+v", found)
 	}
 }

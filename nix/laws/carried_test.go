@@ -148,6 +148,12 @@ func TestGeneratesEverything(t *testing.T) {
 			see("a capacity", h.Capacity > 0)
 			see("an ingress", slices.Contains(has.Capabilities, "ingress"))
 			see("a host that nothing runs on", len(c.runs(name)) == 0)
+			see("a relay", h.Relay)
+			see("a relay that some hosts do not call", h.Relay && h.Address == "")
+			see("a hidden host", h.Hidden)
+			see("a host without an address that is called", h.Address == "" && len(c.uplinks(name)) > 0)
+			see("a host with the relays of its group", h.Relays == nil && len(c.uplinks(name)) > 0)
+			see("a host with two of several relays", len(h.Relays) > 2 && len(c.uplinks(name)) == 2)
 		}
 		for _, v := range c.Services {
 			see("a Unix socket", strings.HasPrefix(v.Upstream, "unix:"))

@@ -12,6 +12,7 @@ type cluster struct {
 	Name          string              `json:"name"`
 	TrustDomain   string              `json:"trustDomain"`
 	Trust         map[string][]string `json:"trust"`
+	PathSalt      string              `json:"pathSalt,omitempty"`
 	Hosts         map[string]*host    `json:"hosts"`
 	HostGroups    map[string]*group   `json:"hostGroups,omitempty"`
 	Services      map[string]*service `json:"services,omitempty"`
@@ -47,6 +48,8 @@ type host struct {
 	Weight     int               `json:"weight,omitempty"`
 	Capacity   int               `json:"capacity,omitempty"`
 	Facts      map[string]any    `json:"facts,omitempty"`
+	Relay      bool              `json:"relay,omitempty"`
+	Hidden     bool              `json:"hidden,omitempty"`
 }
 
 // group contains the attributes that hosts share with groups of hosts.
@@ -55,6 +58,7 @@ type group struct {
 	Roles        []string `json:"roles,omitempty"`
 	Capabilities []string `json:"capabilities,omitempty"`
 	Tags         []string `json:"tags,omitempty"`
+	Relays       []string `json:"relays,omitempty"`
 
 	Until map[string]string `json:"until,omitempty"`
 }

@@ -166,6 +166,36 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		h.Address = "10.77.0.1"
 		return had
 	},
+	"a relay": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		had := h.Relay
+		h.Relay = true
+		return !had
+	},
+	"other relays": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		h.Relays = nil
+		for name, r := range c.Hosts {
+			if r.Relay && r != h && g.IntN(2) == 0 {
+				h.Relays = append(h.Relays, name)
+			}
+		}
+		slices.Sort(h.Relays)
+		return true
+	},
+	"a hidden host": func(g generator, c *cluster) bool {
+		h := pick(g, c.Hosts)
+		had := h.Hidden
+		h.Hidden, c.PathSalt = true, "a-salt-for-hidden-hosts"
+		return !had && h.Relays != nil
+	},
+	"no hidden hosts": func(g generator, c *cluster) (had bool) {
+		for _, h := range c.Hosts {
+			had = had || h.Hidden
+			h.Hidden = false
+		}
+		return had
+	},
 	"ingress": func(g generator, c *cluster) bool {
 		h := pick(g, c.Hosts)
 		h.Capabilities = append(slices.Clone(h.Capabilities), "ingress")

@@ -123,6 +123,7 @@ func (g generator) cluster() *cluster {
 	g.ends(c, roles)
 	c.aliases()
 	c.nameAbroad()
+	g.relays(c)
 	return c
 }
 

@@ -245,13 +245,13 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "identity: the certificate of the shared store in ", fix: "on the operator's machine, run florctl store issue for this host, and put what it writes there",
 		},
-		"a provider without settings": {
+		"a provider without settings that was stopped": {
 			hurt: func(p *patient) {
 				p.Laptop.Provide("oidc")
 				p.sh("rm " + filepath.Join(p.Etc, "provider.hujson"))
 				p.units["florete-provider-oidc.service"] = units.Unit{Load: "loaded", Active: "inactive"}
 			},
-			begin: "units: florete-provider-oidc.service does not run: there is no ", fix: "write that file, as docs/reference/provider-settings.md has it; then: systemctl start florete-provider-oidc.service",
+			begin: "units: florete-provider-oidc.service is inactive", fix: "systemctl enable --now florete-provider-oidc.service",
 		},
 		"a host that has not requested to join": {
 			hurt: func(p *patient) {

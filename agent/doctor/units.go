@@ -62,8 +62,6 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 		return fix(fmt.Sprintf("%s: %s is for its owner alone, and each kind has an account of its own", problem, settings), fmt.Sprintf("chmod 0644 %s; systemctl restart %s", settings, u.Name)), false
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
-	case strings.HasPrefix(u.Name, h.Instance.Unit("provider-")) && !exists(settings):
-		return do(fmt.Sprintf("%s does not run: there is no %s", u.Name, settings), "write that file, as docs/reference/provider-settings.md has it; then: systemctl start "+u.Name), false
 	case u.Active == "failed":
 		// When a socket fails together with its service, both must be reset.
 		reset := u.Name

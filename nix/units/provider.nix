@@ -1,5 +1,5 @@
-# The process of each kind of need on a provider host, if the operator has written its settings. No
-# two of them share an account, a state directory or memory.
+# The process of each kind of need on a provider host. No two of them share an account, a state
+# directory or memory.
 common:
 let
   inherit (builtins)
@@ -110,7 +110,6 @@ in
                 (unit "activate.service")
               ];
               PartOf = [ (unit "provider.target") ];
-              ConditionPathExists = "${etc}/provider.hujson";
               StartLimitIntervalSec = 0;
             }
             // (if settings == null then { } else { X-Settings = names.sri (toJSON (own kind settings)); });

@@ -50,7 +50,7 @@ const minLifetime = 10 * time.Second
 type Settings struct {
 	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for this
 	// process's issuing.csr.
-	IssuingCertificate string `json:"issuingCertificate" path:"" want:"name the file for the certificate that florctl ca sign makes"`
+	IssuingCertificate string `json:"issuingCertificate" path:"" default:"issuing.crt"`
 }
 
 // State describes the keys of the kind: the record of enrolled nodes is remembered, nonces are used

@@ -42,7 +42,7 @@ const limit = 1 << 20
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	Dir string `json:"dir" path:"" want:"name the directory of the files that topologies refer to"`
+	Dir string `json:"dir" path:"" default:"files"`
 
 	// Control is the socket at which the process of kind config calls, Config the account of that
 	// process. The defaults suit the units of a host.

@@ -51,7 +51,8 @@ const (
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	Listen string `json:"listen" want:"name a loopback host:port for the pages of the issuer"`
+	// Listen is the loopback host:port of the issuer's pages.
+	Listen string `json:"listen" default:"127.0.0.1:5557"`
 }
 
 // Kind returns the Issuer for a process.

@@ -31,9 +31,10 @@ const Name = "oidc"
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Listen and Users are required unless the policy names an external issuer.
-	Listen string `json:"listen"`
-	Users  string `json:"users" path:""`
+	// Listen is the loopback host:port of the issuer's pages, and Users the file of the people who
+	// can sign in. They are not used if the policy names an external issuer.
+	Listen string `json:"listen" default:"127.0.0.1:5556"`
+	Users  string `json:"users" path:"" default:"users.hujson"`
 
 	// RegistrationToken is the file of the token that authorizes registration at an external
 	// issuer. The default is "registration-token" beside the state. Without the file, no token is

@@ -2,7 +2,6 @@ package oidc
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"sync"
 	"time"
@@ -67,7 +66,7 @@ func (p *Policy) named() string {
 
 // serve serves one issuer while it is in force.
 func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) error {
-	if err := p.checkSettings(); err != nil {
+	if err := p.pages(nil, nil).Check(); err != nil {
 		return err
 	}
 	users, err := readUsers(p.cfg.Users)
@@ -89,17 +88,6 @@ func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) erro
 		p.waitIssuerChange(ctx, policy)
 	})
 	return announced.ServePages(serving, p.pages(s, ready))
-}
-
-// checkSettings checks the settings that only an issuer of the cluster's own needs.
-func (p *Provider) checkSettings() error {
-	switch {
-	case p.cfg.Listen == "":
-		return errors.New(`settings: "oidc.listen" is missing: name a loopback host:port for the issuer's pages`)
-	case p.cfg.Users == "":
-		return errors.New(`settings: "oidc.users" is missing: name the file of the people who can sign in`)
-	}
-	return p.pages(nil, nil).Check()
 }
 
 // pages returns the configuration for serving the pages.

@@ -22,8 +22,8 @@ type Process struct {
 }
 
 // Section is a kind's section of the settings file of a provider host: a pointer to a struct. A
-// string field with the tag "want" is required, and the tag says what to write. The tag "path"
-// marks paths, which may be relative to the file.
+// string field may have a default value in the tag "default". The tag "path" marks paths. They may be
+// relative to the file, and defaults are relative to the directory of the kind's process.
 type Section interface {
 	// Kind returns the kind. It looks for external resources only when it runs.
 	Kind(p Process) AnyKind

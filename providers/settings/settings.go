@@ -1,6 +1,6 @@
 // Package settings reads the settings file of a provider host in HuJSON, which is JSON with
 // comments and trailing commas. Each kind of need has a section, and a process of its own that
-// reads no other section.
+// reads no other section. Every setting has a default, and so has the file.
 //
 //	{
 //	  "state": "/var/lib/florete-provider",   // contains a directory for each kind
@@ -13,6 +13,7 @@
 package settings
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -37,10 +38,11 @@ type Kinds map[string]func() server.Section
 // Names returns the names of the kinds, sorted.
 func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 
-// Common has the settings that the processes of all kinds read.
+// Common has the settings that the processes of all kinds read. The defaults of State and Activation
+// depend on the instance.
 type Common struct {
-	State      string           `json:"state" path:"" want:"name a directory for the state of all kinds"`
-	Activation hostdir.Layout   `json:"activation" path:"" want:"name the state directory of flor activate, /var/lib/florete"`
+	State      string           `json:"state" path:""`
+	Activation hostdir.Layout   `json:"activation" path:""`
 	Retention  server.Retention `json:"retention"`
 
 	// List is the file in which the process of kind config leaves the newest revocation list for
@@ -71,10 +73,16 @@ func (c Common) Identity(kind string) string {
 	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
 
+// File returns the file with the settings of an instance.
+func File(m hostdir.Instance) string { return filepath.Join(m.Etc(), "provider.hujson") }
+
 // Load reads the settings of the process of a kind. With an empty kind, it reads the common
-// settings alone.
-func Load(path string, kinds Kinds, kind string) (*Settings, error) {
+// settings alone. If the instance's own file does not exist, all defaults apply.
+func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) && path == File(m) {
+		b, err = []byte("{}"), nil
+	}
 	if errors.Is(err, fs.ErrPermission) { // each kind has an account of its own
 		return nil, fmt.Errorf("settings: %w, want a file that all kinds read, which holds no secret itself: chmod 0644 %s", err, path)
 	}
@@ -90,8 +98,16 @@ func Load(path string, kinds Kinds, kind string) (*Settings, error) {
 		return nil, fmt.Errorf("settings %s%w", path, err)
 	}
 	each(&s.Common, func(f reflect.StructField, v reflect.Value) { absolute(dir, f, v) })
+	s.State = cmp.Or(s.State, string(m.State())+"-provider")
+	s.Activation = cmp.Or(s.Activation, m.State())
 	if s.Section != nil {
-		each(s.Section, func(f reflect.StructField, v reflect.Value) { absolute(dir, f, v) })
+		each(s.Section, func(f reflect.StructField, v reflect.Value) {
+			if value, ok := f.Tag.Lookup("default"); ok && v.String() == "" {
+				v.SetString(value)
+				absolute(s.Dir(kind), f, v)
+			}
+			absolute(dir, f, v)
+		})
 	}
 	return s, nil
 }
@@ -129,20 +145,13 @@ func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 	if err := decode(v, &s.Common); err != nil {
 		return nil, fmt.Errorf(": %w", err)
 	}
-	missing := absent(&s.Common, "")
-	switch {
-	case len(own) > 1:
+	if len(own) > 1 {
 		return nil, fmt.Errorf(": .%s: given twice", kind)
-	case len(own) == 1:
+	}
+	if len(own) == 1 {
 		if err := decode(own[0], s.Section); err != nil {
 			return nil, fmt.Errorf(": .%s: %w", kind, err)
 		}
-		missing = append(missing, absent(s.Section, kind+".")...)
-	case kind != "" && len(absent(s.Section, "")) > 0:
-		missing = append(missing, fmt.Sprintf("%q is missing: write a section for this kind", kind))
-	}
-	if len(missing) > 0 {
-		return nil, fmt.Errorf(": %s", missing[0])
 	}
 	return &s, nil
 }
@@ -158,16 +167,6 @@ func each(section any, f func(reflect.StructField, reflect.Value)) {
 	for i := range v.NumField() {
 		f(v.Type().Field(i), v.Field(i))
 	}
-}
-
-// absent returns the required settings that are missing.
-func absent(section any, place string) (missing []string) {
-	each(section, func(f reflect.StructField, v reflect.Value) {
-		if want := f.Tag.Get("want"); want != "" && v.String() == "" {
-			missing = append(missing, fmt.Sprintf("%q is missing: %s", place+f.Tag.Get("json"), want))
-		}
-	})
-	return missing
 }
 
 func absolute(dir string, f reflect.StructField, v reflect.Value) {

@@ -7,9 +7,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/file"
+	"github.com/florete/florete/providers/jwt"
 	"github.com/florete/florete/providers/oidc"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
@@ -22,7 +24,7 @@ func load(t *testing.T, text, kind string) (string, *settings.Settings, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := settings.Load(path, kinds, kind)
+	s, err := settings.Load("", path, kinds, kind)
 	return dir, s, err
 }
 
@@ -30,6 +32,7 @@ var kinds = settings.Kinds{
 	"cert":   func() server.Section { return new(cert.Settings) },
 	"config": func() server.Section { return new(distribution.Settings) },
 	"file":   func() server.Section { return new(file.Settings) },
+	"jwt":    func() server.Section { return new(jwt.Settings) },
 	"oidc":   func() server.Section { return new(oidc.Settings) },
 }
 
@@ -72,6 +75,48 @@ func TestLoad(t *testing.T) {
 	}
 }
 
+// TestDefaults checks that every setting has a default, and that the instance's own file may be
+// missing.
+func TestDefaults(t *testing.T) {
+	const blue hostdir.Instance = "blue-that-nobody-has"
+	for _, c := range []struct{ kind, text, want string }{
+		{"cert", "", "/var/lib/florete_blue-that-nobody-has-provider/cert/issuing.crt"},
+		{"cert", `{"state":"/srv"}`, "/srv/cert/issuing.crt"},
+		{"cert", `{"state":"/srv","cert":{}}`, "/srv/cert/issuing.crt"},
+		{"file", "", "/var/lib/florete_blue-that-nobody-has-provider/file/files"},
+		{"jwt", "", "127.0.0.1:5557"},
+		{"oidc", `{"oidc":{"users":"people"}}`, "127.0.0.1:5556 DIR/people"},
+		{"oidc", `{"state":"/srv"}`, "127.0.0.1:5556 /srv/oidc/users.hujson"},
+	} {
+		path, dir := settings.File(blue), ""
+		if c.text != "" {
+			dir = t.TempDir()
+			path = filepath.Join(dir, "provider.hujson")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s, err := settings.Load(blue, path, kinds, c.kind)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		switch section := s.Section.(type) {
+		case *cert.Settings:
+			got = section.IssuingCertificate
+		case *file.Settings:
+			got = section.Dir
+		case *jwt.Settings:
+			got = section.Listen
+		case *oidc.Settings:
+			got = section.Listen + " " + section.Users
+		}
+		if want := strings.ReplaceAll(c.want, "DIR", dir); got != want || s.Activation != blue.State() {
+			t.Errorf("%s of %q: got %q, %q, want %q", c.kind, c.text, got, s.Activation, want)
+		}
+	}
+}
+
 // TestOtherSections: what is wrong in the section of another kind stops no process.
 func TestOtherSections(t *testing.T) {
 	text := strings.Replace(whole, `"users"`, `"user"`, 1)
@@ -96,22 +141,17 @@ func TestRefused(t *testing.T) {
 		{"cert", `{"activation":"a","state":"b","cert":null}`, `.cert: null`},
 		{"", `{"activation":null}`, `.activation: null`},
 		{"", `{"activation":"a"`, `unexpected EOF`},
-		{"", `{"state":"b"}`, `"activation" is missing: name the state directory of flor activate`},
 		{"", `{"activation":"a","state":"b","retention":{"audit":0}}`, `0, want at least 1`},
 		{"", `{"activation":"a","state":"b","retention":{"audits":1}}`, `:1:44: unknown key "audits": did you mean "audit"?`},
-		{"", `{"activation":"a"}`, `"state" is missing: name a directory for the state of all kinds`},
-		{"cert", `{"activation":"a","state":"b"}`, `"cert" is missing: write a section for this kind`},
-		{"cert", `{"activation":"a","state":"b","cert":{}}`, `"cert.issuingCertificate" is missing`},
 		{"config", `{"activation":"a","state":"b","config":{"keep":0}}`, `.config: 0, want at least 1`},
-		{"file", `{"activation":"a","state":"b","file":{}}`, `"file.dir" is missing`},
-		{"tls", `{"activation":"a","state":"b"}`, `kind "tls", want one of cert, config, file, oidc`},
+		{"tls", `{"activation":"a","state":"b"}`, `kind "tls", want one of cert, config, file, jwt, oidc`},
 		{"", `[]`, `cannot unmarshal array`},
 	} {
 		if _, _, err := load(t, c.text, c.kind); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s of %s: got %v, want …%s…", c.kind, c.text, err, c.want)
 		}
 	}
-	if _, err := settings.Load(filepath.Join(t.TempDir(), "none"), kinds, ""); err == nil || !strings.HasPrefix(err.Error(), "settings: open ") {
+	if _, err := settings.Load("", filepath.Join(t.TempDir(), "none"), kinds, ""); err == nil || !strings.HasPrefix(err.Error(), "settings: open ") {
 		t.Errorf("got %v", err)
 	}
 }

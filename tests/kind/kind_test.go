@@ -59,7 +59,7 @@ func TestToy(t *testing.T) {
 
 	path := filepath.Join(t.TempDir(), "provider.hujson")
 	must(t, os.WriteFile(path, []byte(`{"state":"state","activation":"activation","toy":{"mark":"!"}}`), 0o600))
-	s, err := settings.Load(path, kinds, toy.Name)
+	s, err := settings.Load("", path, kinds, toy.Name)
 	must(t, err)
 	greeting.Runs(toy.Name, nil, func(e *providertest.Env) server.AnyKind {
 		return s.Section.Kind(server.Process{Store: e.Store, Key: e.Key, Policies: e.Policies})

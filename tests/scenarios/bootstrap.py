@@ -38,14 +38,6 @@ cat > ~/demo-ca/users.hujson <<END
 END
 ssh root@drhorrible mkdir -p -m 700 /var/lib/florete-provider/oidc
 ssh root@drhorrible 'umask 077; cat > /var/lib/florete-provider/oidc/users.hujson' < ~/demo-ca/users.hujson
-ssh root@drhorrible 'cat > /etc/florete/provider.hujson' <<'END'
-{
-  "state": "/var/lib/florete-provider",
-  "activation": "/var/lib/florete",
-  "cert": {"issuingCertificate": "/var/lib/florete-provider/cert/issuing.crt"},
-  "oidc": {"listen": "127.0.0.1:5556", "users": "/var/lib/florete-provider/oidc/users.hujson"},
-}
-END
 florctl publish --key ~/demo-ca/signing.key --via ssh
 florctl deploy drhorrible ursula --via ssh
 """

@@ -34,7 +34,7 @@ separately.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		s, err := settings.Load(t.settings, kinds, "")
+		s, err := settings.Load(t.Instance, t.settings, kinds, "")
 		if err != nil {
 			return err
 		}

@@ -49,12 +49,12 @@ func section(kind string) server.Section {
 // settings in the policy.
 func (t *target) load(kind string) (*settings.Settings, error) {
 	if _, ok := kinds[kind]; ok {
-		return settings.Load(t.settings, kinds, kind)
+		return settings.Load(t.Instance, t.settings, kinds, kind)
 	}
 	if !spiffe.IsLabel(kind) {
 		return nil, fmt.Errorf("kind %q, want one of %s, or of the topology's own", kind, strings.Join(kinds.Names(), ", "))
 	}
-	s, err := settings.Load(t.settings, kinds, "")
+	s, err := settings.Load(t.Instance, t.settings, kinds, "")
 	if err == nil {
 		s.Section = section(kind)
 	}

@@ -42,7 +42,7 @@ documents. The providers may run meanwhile. If the restore is interrupted, run i
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
-		s, err := settings.Load(t.settings, kinds, "")
+		s, err := settings.Load(t.Instance, t.settings, kinds, "")
 		if err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,13 +21,12 @@ type target struct {
 // --instance before its arguments.
 func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
-	file := func() string { return filepath.Join(t.Etc(), "provider.hujson") }
-	f.StringVar(&t.settings, "settings", file(), "`FILE` of the settings, in HuJSON")
-	settings := f.Lookup("settings")
+	f.StringVar(&t.settings, "settings", settings.File(t.Instance), "`FILE` of the settings, in HuJSON")
+	file := f.Lookup("settings")
 	f.Func("instance", "`NAME` of the instance, on a host of several clusters", func(name string) (err error) {
-		if t.Instance, err = hostdir.ParseInstance(name); err == nil && !settings.Changed {
-			settings.DefValue = file()
-			t.settings = settings.DefValue
+		if t.Instance, err = hostdir.ParseInstance(name); err == nil && !file.Changed {
+			file.DefValue = settings.File(t.Instance)
+			t.settings = file.DefValue
 		}
 		return err
 	})
@@ -42,7 +40,7 @@ func (t *target) flags(root *cobra.Command) {
 func (t *target) withSettings(kind string, cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := settings.Load(t.settings, kinds, kind)
+		s, err := settings.Load(t.Instance, t.settings, kinds, kind)
 		if err != nil {
 			return err
 		}

@@ -75,6 +75,7 @@ var (
 	streams   = newMetric(gauge, "peer_streams", "Open streams of connections between forwarders.", "direction", "target", "caller", "transport")
 	shaken    = newMetric(counter, "handshakes_total", "Connections between forwarders since the start whose handshake let both sides in.", "direction", "target", "caller", "transport")
 	fallbacks = newMetric(gauge, "fallback_timestamp_seconds", "Unix time since which only TCP leads to a forwarder, because UDP does not pass.", "forwarder")
+	uplinks   = newMetric(gauge, "uplink_down_timestamp_seconds", "Unix time since which this host has no connection to one of its relays, or 0 while it has one.", "relay")
 )
 
 // collector collects metrics from reports.
@@ -111,6 +112,13 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, x := range r.Fallbacks {
 		set(fallbacks, float64(x.Since.Unix()), strings.Join(x.Forwarder, " "))
+	}
+	for _, u := range r.Uplinks {
+		down := 0.0
+		if u.Transport == "" {
+			down = float64(u.Since.Unix())
+		}
+		set(uplinks, down, u.Relay.Name())
 	}
 	for _, p := range r.Paths {
 		labels := []string{string(p.Direction), p.Target.Short(), p.Port, p.Caller.Short()}

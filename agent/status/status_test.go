@@ -47,8 +47,12 @@ func full() status.Report {
 		},
 		Published: []status.Published{{ID: agenttest.Outline, Upstream: "127.0.0.1:4654", Allow: []spiffe.ID{agenttest.Alice, agenttest.Bob}}},
 		Reachable: []status.Reachable{
-			{ID: kit.ID("service/dns"), Protocol: document.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []spiffe.ID{agenttest.Alice}, Endpoints: []document.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}},
+			{ID: kit.ID("service/dns"), Protocol: document.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []spiffe.ID{agenttest.Alice}, Endpoints: []document.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}, Via: []document.Via{{By: []string{"gate", "gate2"}}}},
 		},
+	}
+	r.Uplinks = []status.Uplink{
+		{Relay: kit.ID("vertex/gate"), Transport: document.OverQUIC, Since: now.Add(-time.Hour)},
+		{Relay: kit.ID("vertex/far"), Since: now.Add(-time.Minute), Error: "no route to host"},
 	}
 	r.PeerConnections = []usage.Row{
 		{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: document.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
@@ -85,7 +89,11 @@ PUBLISHED        UPSTREAM        SERVING  ALLOWED
 service/outline  127.0.0.1:4654  false    user/alice user/bob
 
 REACHABLE           LISTENER           CALLERS     ENDPOINTS
-dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610
+dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610 by:gate,gate2
+
+UPLINK TO    OVER           SINCE       ERROR
+vertex/gate  quic           1h0m0s ago  
+vertex/far   not connected  1m0s ago    no route to host
 
      CONNECTION TO    OF          FORWARDER       OVER  STREAMS                           EVER
 in   service/outline  user/bob    192.0.2.7:4610  quic  2 of 4096                         70

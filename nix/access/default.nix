@@ -165,6 +165,10 @@ in
   # leadingTo :: serviceName -> key -> [roleName]
   inherit leadingTo;
 
+  # The instances that a role leads to, by key.
+  # byRole :: { role = { key = Instance; }; }
+  byRole = reachByRole;
+
   # The lists of two or more roles that lead to a service, by their JSON, with the IDs that hold any
   # of the roles.
   # several :: { json = { roles :: [roleName]; ids :: [id]; }; }

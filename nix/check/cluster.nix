@@ -168,6 +168,7 @@ providers
 ++ trust
 ++ hostGroups
 ++ import ./rollout.nix arguments
+++ import ./expect.nix arguments
 ++ names "roles" "role" clean.roles {
   node = "{ services = [ ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";

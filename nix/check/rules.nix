@@ -121,6 +121,8 @@ severity "error" {
   FL153 = "upstream that is the forwarder itself";
   FL155 = "relay that does not carry connections of others";
   FL156 = "hidden host that others must call";
+  FL157 = "access that the topology expects to be otherwise";
+  FL158 = "expectation about nobody, or about several";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -207,6 +207,15 @@ let
         (import ./own.nix).provider
     );
     inherit rollout;
+    expect = of "Tests of access. The topology has a fault if one of them is untrue. Nothing else depends on them." (
+      listOf (
+        record "a test of access" {
+          who = required "User, host or service that is tested. If several have the name, write `\"user/alice\"`, `\"node/forge\"` or `\"service/wiki\"`." "\"alice\"" string;
+          reaches = of "Services that it must reach, as a whole, written as in `roles.<name>.services`. A role with an end counts until then." strings;
+          not = of "Services of which it must not reach any part, written in the same way." strings;
+        }
+      )
+    );
     acknowledge = of "Warnings that are intended and no longer shown." (listOf acknowledgement);
   };
 in

@@ -31,6 +31,7 @@ let
       serial = 1784011430;
       service = "wiki";
       title = "Example Inc.";
+      who = "alice";
     };
     list = {
       aliases = [ "docs" ];
@@ -52,7 +53,9 @@ let
       keeps = [ "search" ];
       namespaces = [ "payments" ];
       near = [ "forge" ];
+      not = [ "vault" ];
       pins = [ "forge" ];
+      reaches = [ "wiki" ];
       relays = [
         "gate"
         "anvil"

@@ -52,6 +52,7 @@ let
       ++ [
         "acknowledge"
         "cluster"
+        "expect"
         "rollout"
         "trust"
       ]

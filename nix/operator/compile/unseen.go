@@ -21,7 +21,7 @@ var (
 	part   = regexp.MustCompile(`/([^/.]*[a-z][^/.]*|#[^/]*\.(nix|json)#|[^/]*\.((nix|json)[^/]*|(?i:ya?ml|toml|hujson|dhall|ncl|cue|csv|txt|bak|orig|old|n.?x|ni.|nxi|js.?.?|jo?n.?|j?son.?)))$`)
 	readme = regexp.MustCompile(`/README[^/]*$`)
 	// topFile matches a file that replaces one of the folders.
-	topFile = regexp.MustCompile(`^(acknowledge|cluster|rollout|trust|` + folders + `)\.(nix|json)$`)
+	topFile = regexp.MustCompile(`^(acknowledge|cluster|expect|rollout|trust|` + folders + `)\.(nix|json)$`)
 )
 
 // isPart reports whether a file in one of the folders is part of the cluster, or looks like it.

@@ -109,6 +109,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 			need = "cert-node"
 		case id.TrustDomain() == t.TrustDomain && id.Kind() == spiffe.KindUser && slices.Contains(h.Users, id.Name()):
 			need = "cert-user-" + id.Name()
+		case id.TrustDomain() == t.TrustDomain && id.Kind() == spiffe.KindVertex && id.Name() == host && h.Relay:
+			need = "cert-vertex"
 		}
 		if need != "" {
 			all = append(all, fmt.Sprintf("ssh root@%s %s refetch %s", host, h.Instance.Program("flor"), need))

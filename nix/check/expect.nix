@@ -33,6 +33,7 @@ let
     when
     ;
   inherit (clean) expect;
+  constants = (import ../lib/constants.nix).spiffe;
   names = import ../lib/names.nix;
 
   # Parts of services that no role names are parts too.
@@ -53,6 +54,13 @@ let
       };
       inherit unknown;
     }).parts;
+
+  # The group of services through which roles lead to a reserved service.
+  reserved = {
+    ${names.cache} = constants.cacheGroup;
+    ${names.control} = constants.controlGroup;
+  };
+  unreserved = filter (n: !reserved ? ${n});
 
   # The keys of the instances that the name of a service stands for, none if it is unknown.
   keys =
@@ -88,7 +96,7 @@ let
       written = match "(node|service|user)/(.*)" who;
       as =
         type: name:
-        when (t.${sections.${type}} ? ${name}) [ { inherit type name; } ];
+        when (clean.${sections.${type}} ? ${name}) [ { inherit type name; } ];
     in
     if written != null then
       as (head written) (elemAt written 1)
@@ -114,12 +122,12 @@ let
           value = show e.who;
           remedy = suggest "user, host or service" e.who (
             if match "(node|service|user)/.*" e.who == null then
-              concatMap (type: attrNames t.${sections.${type}}) (attrNames sections)
+              concatMap (type: attrNames clean.${sections.${type}}) (attrNames sections)
             else
               let
                 type = head (match "([a-z]+)/.*" e.who);
               in
-              map (n: "${type}/${n}") (attrNames t.${sections.${type}})
+              map (n: "${type}/${n}") (attrNames clean.${sections.${type}})
           );
         })
       ]
@@ -134,8 +142,8 @@ let
         })
       ]
     else
-      named "${place}.reaches" e.reaches
-      ++ named "${place}.not" e.not
+      named "${place}.reaches" (unreserved e.reaches)
+      ++ named "${place}.not" (unreserved e.not)
       ++ when (e.reaches == [ ] && e.not == [ ]) (
         missing place "reaches" "write reaches = [ \"…\" ]; or not = [ \"…\" ]; with services"
       )
@@ -181,8 +189,10 @@ let
         })
       ];
     in
-    if of == [ ] || unsure || lacking == [ ] && !nowhere then
+    if unsure || (if of == [ ] then !reserved ? ${n} else lacking == [ ] && !nowhere) then
       [ ]
+    else if of == [ ] then
+      untrue "nobody reaches" "declare providers.config, and give a role of ${p.name} serviceGroups = [ ${toJSON reserved.${n}} ];"
     else if lacking == [ ] then
       untrue "${p.name} acts on no host, and does not reach" "name ${toJSON p.name} in the users of a host"
     else
@@ -193,6 +203,8 @@ let
         (
           if !(t.services.${(parts.${n} or { service = n; }).service}.published or true) then
             "set services.${(parts.${n} or { service = n; }).service}.visibility = \"cluster\";, which visibility = \"host\" hides"
+          else if reserved ? ${n} then
+            "add a role with serviceGroups = [ ${toJSON reserved.${n}} ]; to ${own}.roles"
           else if given == [ ] then
             "name it in the services of a role, and that in ${own}.roles"
           else
@@ -246,7 +258,11 @@ let
           else
             "take ${list (map toJSON leading)} out of ${list (map (f: "${f}.roles") from)}, "
         }${if from == [ ] then "" else "or "}${
-          if t.elsewhere ? ${n} then
+          if reserved ? ${n} then
+            "take ${toJSON reserved.${n}} and ${
+              toJSON (reserved.${n} + constants.writeSuffix)
+            } out of ${list (map (r: "roles.${attribute r}.serviceGroups") leading)}"
+          else if t.elsewhere ? ${n} then
             "take ${show n} out of ${list (map (r: "roles.${attribute r}.services") leading)}"
           else
             "write ${list (map (r: "roles.${attribute r}.except = [ ${show n} ];") leading)}"

@@ -37,7 +37,9 @@ merge base {
     users = [ "ann" ];
     roles = [ "ops" ];
   };
+  providers.config.hosts = [ "alpha" ];
   roles = {
+    ops.serviceGroups = [ "control-plane" ];
     ops.services = [
       "blog:http"
       "shell@beta"
@@ -56,6 +58,7 @@ merge base {
         "wiki"
         "blog:http"
         "shell@beta"
+        "florete-control"
       ];
       not = [
         "vault"
@@ -71,7 +74,11 @@ merge base {
     }
     {
       who = "wiki";
-      not = [ "blog" ];
+      not = [
+        "blog"
+        "florete-control"
+        "florete-cache"
+      ];
     }
   ];
 }

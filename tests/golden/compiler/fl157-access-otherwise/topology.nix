@@ -37,7 +37,9 @@ merge base {
     users = [ "ann" ];
     roles = [ "ops" ];
   };
+  providers.config.hosts = [ "alpha" ];
   roles = {
+    ops.serviceGroups = [ "control-plane" ];
     ops.services = [
       "blog:http"
       "shell@beta"
@@ -62,10 +64,12 @@ merge base {
         "blog"
         "wiki"
         "shell@beta"
+        "florete-control"
       ];
     }
     {
       who = "alpha";
+      reaches = [ "florete-cache" ];
       not = [ "shell" ];
     }
     {
@@ -74,7 +78,10 @@ merge base {
     }
     {
       who = "service/wiki";
-      reaches = [ "blog:metrics" ];
+      reaches = [
+        "blog:metrics"
+        "florete-control"
+      ];
     }
   ];
 }

@@ -1,7 +1,9 @@
 # Names of nobody, of several, and of an ID that does not exist, and an entry that expects nothing.
 { base, merge, ... }:
 merge base {
+  providers.config.hosts = [ "alpha" ];
   users.wiki.roles = [ "reader" ];
+  hosts.alpha.roles = [ "operator" ];
   hosts.beta.users = [
     "ann"
     "wiki"
@@ -21,6 +23,10 @@ merge base {
     }
     {
       who = "ann";
+    }
+    {
+      who = "florete-control";
+      not = [ "wiki" ];
     }
     {
       who = "ann";

@@ -63,7 +63,7 @@
   FL061 = "Only one host is on a network, so that the name of the network does nothing. Cure: Correct the spelling, or put the other hosts on it.";
   FL062 = "Several hosts provide a kind whose state must be the same everywhere, and they share no store. Cure: Choose one host, or declare `providers.store`.";
   FL063 = "`rotate` replaces the secret of a service that several hosts run, and each would replace the secret of the others. Cure: Raise `generation` instead, or use `scope = \"node\"`.";
-  FL065 = "The host, the service and the hosts of the service leave no transport that all of them allow. Cure: Write the same transport, or `\"auto\"`.";
+  FL065 = "The host, the service and the hosts of the service, or a host and its relay, leave no transport that all of them allow. Cure: Write the same transport, or `\"auto\"`.";
   FL066 = "A host cannot be a member of the state store or get its sealing key: it provides nothing, has no address, or its SSH host key has an unsuitable type. Cure: Choose provider hosts with an address and an Ed25519 or RSA key.";
   FL067 = "An even number of members of the state store tolerates no more failures than one member fewer. Cure: Use three or five members.";
   FL068 = "One provider of documents must decide how far a rollout has come, and several hosts provide documents without a common store. Cure: Choose one host for `providers.config`, or declare `providers.store`.";

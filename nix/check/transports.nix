@@ -1,7 +1,9 @@
-# Services that a host cannot reach, because it and their hosts allow different transports only.
+# Services and relays that a host cannot reach, because it and the other hosts allow different
+# transports only.
 {
   access,
   lib,
+  t,
   ...
 }:
 let
@@ -15,6 +17,12 @@ let
   transports = access.transports h;
   excluded =
     if h.transport == "auto" then i: i.excluded else i: transport.excluded (transports i);
+  # A relay allows what its forwarder listens for.
+  relays =
+    if t.relaying && h.transport != "auto" then
+      filter (r: !transport.listens h.transport t.hosts.${r}) (access.paths.called h)
+    else
+      [ ];
 in
 map (
   i:
@@ -26,3 +34,13 @@ map (
     remedy = "write the same for the host, the service and the hosts that it runs on, or \"auto\" where either will do";
   }
 ) (filter excluded (attrValues access.reachableOn.${n}))
+++ map (
+  r:
+  fault {
+    id = "FL065";
+    place = "hosts.${n}.transport";
+    problem = "it calls relay ${r}, which allows ${t.hosts.${r}.transport} only, not";
+    value = show h.transport;
+    remedy = "write the same for both hosts, or \"auto\" where either will do";
+  }
+) relays

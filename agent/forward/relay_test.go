@@ -178,3 +178,33 @@ func TestDirectIsPreferred(t *testing.T) {
 		t.Fatal("outline is not reached through the relay")
 	}
 }
+
+// TestUplinkRenewed checks that a host makes its uplinks anew with a renewed SVID, over either
+// transport.
+func TestUplinkRenewed(t *testing.T) {
+	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
+		t.Run(string(over), func(t *testing.T) {
+			throughRelays(t, 1)
+			agenttest.Transport = over
+			defer func() { agenttest.Transport = document.AnyTransport }()
+			c := newCluster(t, agenttest.Echo(t))
+			c.start(t)
+			made := func() (n int64) {
+				for _, h := range report(t, c.Relays[0]).Handshakes {
+					if h.Caller == ursula {
+						n += h.Count
+					}
+				}
+				return n
+			}
+			kit.Eventually(t, "an uplink", func() bool { return made() > 0 })
+			time.Sleep(100 * time.Millisecond) // over TCP, until all that wait are made; less only makes the test easier
+			before := made()
+			c.Ursula.Deliver(c.CA, ursula, time.Hour)
+			kit.Eventually(t, "an uplink with the new SVID", func() bool { return made() > before })
+			if !reaches(c.Local) {
+				t.Error("outline is not reached")
+			}
+		})
+	}
+}

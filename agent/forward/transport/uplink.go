@@ -3,7 +3,6 @@ package transport
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -64,6 +63,8 @@ type Uplink struct {
 	conns  map[closer]Peer
 	spares int
 	tcp    context.CancelFunc // ends the connections over TCP that wait; nil if there are none
+	// tcpSVID is the SVID with which they are made.
+	tcpSVID *trust.SVID
 }
 
 // UplinkState is the state of an uplink.
@@ -139,20 +140,20 @@ func (u *Uplink) keep() {
 	u.tasks.Go(func() { _ = watchRoutes(u.keeping, u.wake) })
 	defer u.endTCP()
 	for failures := 0; u.keeping.Err() == nil; {
-		fallback := time.AfterFunc(patience, u.overTCP)
-		c, svid, err := u.dialQUIC()
-		fallback.Stop()
-		if err == nil {
-			failures = 0
-			u.endTCP()
-			u.is(document.OverQUIC, nil)
-			u.hold(c, svid)
-			continue
+		if u.Transport != document.OverTCP {
+			fallback := time.AfterFunc(patience, u.overTCP)
+			c, svid, err := u.dialQUIC()
+			fallback.Stop()
+			if err == nil {
+				failures = 0
+				u.endTCP()
+				u.is(document.OverQUIC, nil)
+				u.hold(c, svid)
+				continue
+			}
+			u.is("", err)
 		}
-		if u.Transport != document.OverQUIC {
-			u.overTCP()
-		}
-		u.is("", err)
+		u.overTCP()
 		wait := min(uplinkRetry<<min(failures, 10), maxUplinkRetry)
 		failures++
 		select {
@@ -242,9 +243,6 @@ func (u *Uplink) add(c interface {
 
 // dialQUIC makes a connection over QUIC, on which the relay opens streams.
 func (u *Uplink) dialQUIC() (*quic.Conn, *trust.SVID, error) {
-	if u.Transport == document.OverTCP {
-		return nil, nil, errors.New("the host uses TCP")
-	}
 	return race(u.keeping, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (*quic.Conn, error) {
 		conf := quicConfig()
 		conf.MaxIncomingStreams = MaxStreams
@@ -343,15 +341,20 @@ func (u *Uplink) serve(st wire.Stream, local, remote net.Addr, released func()) 
 	})
 }
 
-// overTCP begins to keep connections over TCP, unless there are some.
+// overTCP begins to keep connections over TCP, unless there are some that were made with the current
+// SVID.
 func (u *Uplink) overTCP() {
+	svid, _, err := u.svid()
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.Transport == document.OverQUIC || u.tcp != nil || u.keeping.Err() != nil {
+	if u.Transport == document.OverQUIC || u.keeping.Err() != nil || u.tcp != nil && (err != nil || svid == u.tcpSVID) {
 		return
 	}
+	if u.tcp != nil {
+		u.tcp()
+	}
 	ctx, cancel := context.WithCancel(u.keeping)
-	u.tcp = cancel
+	u.tcp, u.tcpSVID = cancel, svid
 	for range uplinkSpares {
 		u.tasks.Go(func() { u.keepTCP(ctx) })
 	}

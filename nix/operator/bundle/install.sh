@@ -196,7 +196,7 @@ switch() {
 		# The agent is there when it has an identity, which may be never. A new process takes over.
 		start --no-block try-reload-or-restart "$name-agent.service"
 		[ ! -e "$new/units/$name-host.service" ] || start try-restart "$name-host.service"
-		if [ -e "/etc/$name/provider.hujson" ] && [ -e "$new/units/$name-provider.target" ]; then
+		if [ -e "$new/units/$name-provider.target" ]; then
 			start --no-block restart "$name-provider.target"
 		fi
 	fi

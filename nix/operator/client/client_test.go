@@ -85,7 +85,7 @@ func TestStopped(t *testing.T) {
 	dir := t.TempDir()
 	const program = `#!/bin/sh
 case "$*" in
-"root@forge systemctl show "*" florete-provider-config.service") printf 'ActiveState=inactive\nSubState=dead\nStatusText=\n' ;;
+"root@forge systemctl show "*" florete-provider-config.service") printf 'ActiveState=inactive\nSubState=dead\nStatusText=serving\n' ;;
 "root@waits "*) printf 'ActiveState=active\nSubState=running\nStatusText=waiting for the SVID of this process\n' ;;
 "root@blue systemctl show "*" florete_blue-provider-config.service") printf 'ActiveState=active\nSubState=running\nStatusText=serving\n' ;;
 *) exit 127 ;;

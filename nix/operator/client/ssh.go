@@ -97,6 +97,9 @@ func (r Root) unit(ctx context.Context, kind string) (hostreport.Unit, error) {
 			u.Text = value
 		}
 	}
+	if u.Active == "inactive" { // systemd keeps the text of the process that was stopped
+		u.Text = ""
+	}
 	if u.Active == "" {
 		return u, fmt.Errorf("systemctl show %s on %s: found %q, want ActiveState", u.Name, r.Host, out.String())
 	}

@@ -60,6 +60,7 @@ type Uplink struct {
 
 	mu     sync.Mutex
 	state  UplinkState
+	quic   bool // the last attempt over QUIC succeeded
 	conns  map[closer]Peer
 	spares int
 	tcp    context.CancelFunc // ends the connections over TCP that wait; nil if there are none
@@ -147,11 +148,11 @@ func (u *Uplink) keep() {
 			if err == nil {
 				failures = 0
 				u.endTCP()
-				u.is(document.OverQUIC, nil)
+				u.record(func() { u.quic = true }, nil)
 				u.hold(c, svid)
 				continue
 			}
-			u.is("", err)
+			u.record(func() { u.quic = false }, err)
 		}
 		u.overTCP()
 		wait := min(uplinkRetry<<min(failures, 10), maxUplinkRetry)
@@ -172,17 +173,25 @@ func (u *Uplink) wake() {
 	}
 }
 
-// is records the state. While connections over TCP wait, a failure over UDP is none.
-func (u *Uplink) is(over document.Transport, err error) {
+// record records a change of the connections, or a failure. While there is any connection, a failure
+// is not shown.
+func (u *Uplink) record(change func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if over == "" && u.spares > 0 {
+	change()
+	over := document.AnyTransport
+	switch {
+	case u.quic:
+		over = document.OverQUIC
+	case u.spares > 0:
 		over = document.OverTCP
 	}
 	if u.state.Transport != over {
 		u.state.Transport, u.state.Since = over, time.Now()
 	}
-	if u.state.Error = ""; over == "" && err != nil {
+	if over != document.AnyTransport {
+		u.state.Error = ""
+	} else if err != nil {
 		u.state.Error = err.Error()
 	}
 }
@@ -376,14 +385,17 @@ func (u *Uplink) keepTCP(ctx context.Context) {
 		c, err := u.dialTCP(ctx)
 		if err == nil {
 			failures = 0
-			u.waits(1)
+			u.record(func() { u.spares++ }, nil)
 			err = u.await(ctx, c)
-			u.waits(-1)
+			u.record(func() { u.spares-- }, nil)
 			if err == nil {
 				continue // it is used
 			}
 		}
-		u.is("", err)
+		if ctx.Err() != nil {
+			return // QUIC took over
+		}
+		u.record(func() {}, err)
 		wait := min(uplinkRetry<<min(failures, 10), maxUplinkRetry)
 		failures++
 		select {
@@ -391,14 +403,6 @@ func (u *Uplink) keepTCP(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-}
-
-// waits counts a connection over TCP that waits.
-func (u *Uplink) waits(by int) {
-	u.mu.Lock()
-	u.spares += by
-	u.mu.Unlock()
-	u.is(u.State().Transport, nil)
 }
 
 func (u *Uplink) dialTCP(ctx context.Context) (*tcpstream.Conn, error) {

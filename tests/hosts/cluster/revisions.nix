@@ -116,6 +116,20 @@ let
     };
   };
 
+  # Nobody has ursula's address: she is reached through raishan.
+  relayed = {
+    pathSalt = "for-the-scenario-alone";
+    hosts = base.hosts // {
+      raishan = base.hosts.raishan // {
+        relay = true;
+      };
+      ursula = removeAttrs base.hosts.ursula [ "address" ] // {
+        relays = [ "raishan" ];
+        hidden = true;
+      };
+    };
+  };
+
   # Ursula publishes its own API, for reading and for orders of operators.
   published = upstream: {
     host = "ursula";
@@ -204,6 +218,10 @@ let
     {
       name = "addresses";
       change = addresses;
+    }
+    {
+      name = "relayed";
+      change = relayed;
     }
     {
       name = "workload";

@@ -25,6 +25,11 @@
 //     connections over QUIC; one that follows routes; one for each attempt to migrate or to try QUIC
 //     again. Close cuts them short. A connection over QUIC has one that waits for wire.Leave and,
 //     once it was checked, two for its checks.
+//   - transport.Uplink: one that keeps the connection, one that follows routes; for each connection
+//     over QUIC one that accepts streams and one that waits for wire.Leave; over TCP one for each
+//     connection that waits for a stream. A handshake with a caller has one, for five seconds at
+//     most. Close waits for all.
+//   - relay: a stream that is carried on has two, which end with it.
 //   - datagram: two for each connection that has carried a UDP session.
 //   - tcpstream: one that settles a stream that nobody reads any more, five seconds at most.
 //   - splice: one for all idle connections. A stream that has sent nothing for half a second gives

@@ -42,6 +42,7 @@ func exposed(t *testing.T) map[string][]string {
 		return status.Report{
 			Host: "ursula", State: "running", Manifest: &status.Version{Serial: 1}, Identities: []status.Identity{{ID: service, Expires: &now}},
 			Fallbacks:       []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Of(now)}},
+			Uplinks:         []status.Uplink{{Relay: kit.ID("vertex/gate"), Since: now}},
 			PeerConnections: []usage.Row{{Direction: telemetry.In, Target: service, Caller: caller, Transport: document.OverQUIC}},
 			Handshakes:      []usage.Handshakes{{Direction: telemetry.In, Target: service, Caller: caller, Transport: document.OverQUIC, Count: 1}},
 			Summary:         counters.Summary(),

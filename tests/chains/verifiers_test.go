@@ -120,7 +120,7 @@ func host(t *testing.T, ca *kit.CA, id spiffe.ID) *hostdir.SVIDSet {
 // publishing starts a forwarder that publishes outline.
 func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan transport.Rejection) {
 	set := host(t, ca, outline)
-	registry, err := transport.NewRegistry([]document.Published{{ID: outline}})
+	registry, err := transport.NewRegistry(document.Forwarder{Publish: []document.Published{{ID: outline}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -233,13 +233,17 @@ func (s *Server) start(ln listener) *running {
 	return r
 }
 
-// close refuses new streams and connections, so that peers try again until the next process is
+// finish refuses new streams and connections, so that peers try again until the next process is
 // running. Streams that are being served have the grace period to end.
-func (r *running) close(grace time.Duration) {
+func (r *running) finish(grace time.Duration) {
 	r.stop()
 	r.streams.Close(grace)
 	time.Sleep(transport.Flush)
 	r.end()
+}
+
+// close closes the listener after finish.
+func (r *running) close() {
 	stopped := make(chan struct{})
 	r.conns.Go(func() { r.ln.Stop(); close(stopped) })
 	select {

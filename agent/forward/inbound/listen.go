@@ -75,16 +75,32 @@ func (s *Server) listen(at []listenAt) (errs []error) {
 	return errs
 }
 
-// close closes listeners concurrently.
+// close closes listeners, all at once, but sockets after the uplinks that were dialled from them.
 func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
-	var closing sync.WaitGroup
+	var uplinks, sockets []*running
 	for l, r := range s.running {
-		if which(l) {
-			closing.Go(func() { r.close(grace) })
-			delete(s.running, l)
+		switch {
+		case !which(l):
+			continue
+		case l.relay.IsZero():
+			sockets = append(sockets, r)
+		default:
+			uplinks = append(uplinks, r)
 		}
+		delete(s.running, l)
 	}
-	closing.Wait()
+	each(slices.Concat(uplinks, sockets), func(r *running) { r.finish(grace) })
+	each(uplinks, (*running).close)
+	each(sockets, (*running).close)
+}
+
+// each calls f with all listeners at once.
+func each(all []*running, f func(*running)) {
+	var calls sync.WaitGroup
+	for _, r := range all {
+		calls.Go(func() { f(r) })
+	}
+	calls.Wait()
 }
 
 func (s *Server) bind(l listenAt) (listener, error) {

@@ -87,6 +87,9 @@ func (c *Conn) OpenStream() (*Stream, error) {
 	return c.begin(), nil
 }
 
+// Rest is called when a connection that opens streams has none for a while, before Usable.
+func (c *Conn) Rest() { c.socket.watch() }
+
 // Usable reports whether an idle connection is still open, as far as this side knows.
 func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.idle() }
 

@@ -24,7 +24,9 @@ type relayed struct {
 	once           sync.Once
 	killed         atomic.Bool
 	received, sent atomic.Int64
-	one            [1]byte // buffer of receive for Peek
+	one            [1]byte    // buffer for Peek
+	watching       sync.Mutex // guards watched
+	watched        chan error // result of watch; nil while it does not run
 }
 
 // NewRelayed returns a Socket that owns a stream through a relay. local and remote are the addresses
@@ -42,7 +44,10 @@ func (r *relayed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-func (r *relayed) CloseWrite() error { return r.Stream.Close() }
+func (r *relayed) CloseWrite() error {
+	r.quiet() // the reader is about to read the rest
+	return r.Stream.Close()
+}
 
 func (r *relayed) SetLinger(seconds int) error {
 	r.killed.Store(seconds == 0)
@@ -83,10 +88,28 @@ func (r *relayed) receive(most int) (b []byte, n int, err error) {
 	return b, n, err
 }
 
-// quiet cannot see unread data without waiting for it.
+// watch reads ahead until quiet is called, because a stream does not tell otherwise what has arrived.
+func (r *relayed) watch() {
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	watched := make(chan error, 1)
+	r.watched = watched
+	go func() {
+		_, err := r.Peek(r.one[:])
+		watched <- err
+	}()
+}
+
+// quiet ends watch.
 func (r *relayed) quiet() bool {
+	r.watching.Lock()
+	defer r.watching.Unlock()
+	if r.watched == nil {
+		return true
+	}
 	_ = r.SetReadDeadline(past)
-	_, err := r.Peek(r.one[:])
+	err := <-r.watched
+	r.watched = nil
 	_ = r.SetReadDeadline(time.Time{})
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }

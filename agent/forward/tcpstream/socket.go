@@ -49,6 +49,8 @@ type lower interface {
 	// receive waits for bytes and returns a pooled buffer with up to most of them. n is 0 at the
 	// end of data.
 	receive(most int) (b []byte, n int, err error)
+	// watch is called when nothing is read for a while, before quiet.
+	watch()
 	// quiet reports whether the peer has neither closed the connection nor sent unread data.
 	quiet() bool
 	// stats returns the counters, or an error if the peer has reset the connection.
@@ -83,6 +85,8 @@ func NewSocket(c *net.TCPConn) (*Socket, error) {
 }
 
 func (t *tcp) receive(most int) ([]byte, int, error) { return t.in.Read(most) }
+
+func (t *tcp) watch() {}
 
 func (t *tcp) quiet() bool {
 	quiet := false

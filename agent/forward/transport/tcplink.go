@@ -21,6 +21,7 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
 
@@ -114,12 +115,13 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 	return c, l.add(c)
 }
 
-// stopped reports whether an error may be due to a forwarder that is being restarted. Callers then
-// wait and try again, as over QUIC, where nobody answers in the meantime.
+// stopped reports whether an error of a handshake may be due to a forwarder that is being restarted.
+// Callers then wait and try again, as over QUIC, where nobody answers in the meantime. A relay that
+// still has the uplink of the previous process resets the stream.
 func stopped(err error) bool {
 	var refused *RefusedError
-	if errors.As(err, &refused) {
-		return refused.Code == wire.Stopping // by a relay
+	if errors.As(explain(err, spiffe.ID{}), &refused) {
+		return refused.Code == wire.Stopping || refused.Code == wire.Reset // by a relay
 	}
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -176,6 +178,7 @@ func (l *tcpLink) wait(c *tcpConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, open := l.conns[c]; open {
+		c.Rest()
 		l.idle = append(l.idle, c)
 		c.timer.Reset(tcpIdle)
 	}

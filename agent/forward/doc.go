@@ -27,8 +27,8 @@
 //     once it was checked, two for its checks.
 //   - transport.Uplink: one that keeps the connection, one that follows routes; for each connection
 //     over QUIC one that accepts streams and one that waits for wire.Leave; over TCP one for each
-//     connection that waits for a stream. A handshake with a caller has one, for five seconds at
-//     most. Close waits for all.
+//     connection that waits for a stream, and one for each that carries one. A handshake with a
+//     caller has one, for five seconds at most. Close waits for all.
 //   - relay: a stream that is carried on has two, which end with it.
 //   - datagram: two for each connection that has carried a UDP session.
 //   - tcpstream: one that settles a stream that nobody reads any more, five seconds at most.

@@ -1,9 +1,10 @@
-// Package activation keeps the needs of a host fulfilled. It reads the manifest in force, requests
-// missing and due needs from providers, delivers the answers to disk atomically, and restarts or
-// reloads the units that a need names.
+// Package activation obtains the files that a host needs, such as certificates and client secrets,
+// and keeps them current. It reads the needs from the manifest in force, requests missing and due
+// needs from providers, delivers the answers to disk atomically, and restarts or reloads the units
+// that a need names.
 //
-// A fulfilled need causes no request. A restart of activation continues where the last run stopped.
-// A need that fails delays only the needs that depend on it.
+// A need that is fulfilled and not due causes no request. A restart of activation continues where
+// the last run stopped. A need that fails delays only the needs that depend on it.
 package activation
 
 import (
@@ -32,23 +33,25 @@ type Config struct {
 	HostKey string         // file of the SSH host key; default DefaultHostKey
 	TPM     string         // see fetch.Host
 
-	// Owner is the account of the forwarder. It owns the certificates of needs without an owner.
-	// Empty for activation's own account.
+	// Owner is the account of the forwarder. It owns the certificates of needs without an owner of
+	// their own. If Owner is empty, activation's own account owns these certificates.
 	Owner string
 
-	// Undivided leaves all files to activation's own account, as is the case without root.
+	// Undivided makes activation's own account the owner of all files. Without root privileges that
+	// is always the case.
 	Undivided bool
 
-	// Once makes a single pass, in which every need that is due is requested once.
+	// Once makes Run request each due need once and then return.
 	Once bool
 
-	// Adopt lists directories by need, with files that were delivered by other means. A need that
-	// was never fulfilled takes them over instead of making a request.
+	// Adopt names, for each need, a directory with files that were delivered by other means. A need
+	// that was never fulfilled adopts these files instead of requesting new ones.
 	Adopt map[string]string
 
-	// Refetch is a directory for requests. Touching a file named after a need causes a new request
-	// for it in any state. Touching a file named by hostdir.RotateFile requests a new secret, at
-	// most every ten seconds. Empty for none.
+	// Refetch is a directory in which a person makes requests by touching files. Touching a file
+	// named after a need requests that need again, whatever its state. Touching a file named by
+	// hostdir.RotateFile requests a new secret, at most every ten seconds. If Refetch is empty, no
+	// such requests are accepted.
 	Refetch string
 
 	// ClockChanged receives a value when the wall clock was set or the machine has slept. If it is
@@ -68,13 +71,14 @@ type Config struct {
 	// then after each change. It may be nil.
 	Status func(event.Summary)
 
-	// HostReport returns the host's report for the provider of its documents. It is sent after
-	// every change and every five minutes. Nil to send none.
+	// HostReport returns the host's report, which is sent to the provider of the host's documents
+	// after every change and every five minutes. If it is nil, no reports are sent.
 	HostReport func(context.Context) hostreport.Report
 
-	// Arm makes documents from the network temporary, unless a provider answers under them within
-	// CommitTimeout (zero for a minute). It returns when a process is running that will undo them
-	// (commit.Supervise). If it is nil, or with Once, new documents are permanent.
+	// Arm starts a process that undoes new documents from the network (commit.Supervise), and
+	// returns when that process is running. The documents become permanent when a provider answers
+	// under them within CommitTimeout (zero means a minute). If Arm is nil, or with Once, new
+	// documents are permanent at once.
 	Arm           documents.Arm
 	CommitTimeout time.Duration
 
@@ -87,9 +91,9 @@ const CommitTimeout = time.Minute
 // DefaultHostKey is the path of OpenSSH's ed25519 host key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// Run activates a host until ctx ends or, with Once, until nothing more is to be done. It returns
-// the status of the needs. An error means that the configuration is wrong and nothing was
-// requested.
+// Run fulfils the needs of a host until ctx ends or, with Once, until nothing more is to be done.
+// It returns the status of the needs. An error means that the configuration is wrong and nothing
+// was requested.
 func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey

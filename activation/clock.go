@@ -15,9 +15,10 @@ import (
 // never is a time far in the future, in Unix seconds.
 const never = 1 << 40
 
-// WatchClock sends to changed whenever the wall clock was set or the machine woke from sleep, until
-// ctx ends (TFD_TIMER_CANCEL_ON_SET of timerfd_create(2)). It does not wait for the receiver, so
-// changed should have a buffer of one. It returns an error if the kernel has no such timer.
+// WatchClock sends a value to changed whenever the wall clock was set or the machine woke from
+// sleep, until ctx ends. It uses TFD_TIMER_CANCEL_ON_SET of timerfd_create(2), and returns an error
+// if the kernel has no such timer. It does not wait for the receiver, so changed should have a
+// buffer of one.
 func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

@@ -1,5 +1,6 @@
-// Package activationtest simulates the environment of a host under test: the trust and documents of
-// a cluster, and providers that speak the real protocol over TLS in memory and fail as scripted.
+// Package activationtest simulates the environment of a host for tests of activation. It provides
+// the trust and documents of a cluster, and providers that speak the real protocol over TLS in
+// memory and fail as a test demands.
 package activationtest
 
 import (
@@ -15,13 +16,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Node is the host under test. It runs Service.
+// Node is the SPIFFE ID of the host under test, and Service the ID of the service that runs on it.
 var (
 	Node    = kit.ID("node/ursula")
 	Service = kit.ID("service/outline")
 )
 
-// Cluster contains the operator's part of a cluster.
+// Cluster is the operator's part of a test cluster: the CA, the signing key and the documents.
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA
@@ -40,8 +41,8 @@ func NewCluster(t testing.TB) *Cluster {
 	return c
 }
 
-// Declare changes the SSH host key that the flake declares. New manifests contain it, and providers
-// accept no other.
+// Declare changes the SSH host key that the flake declares for the host. New manifests contain this
+// key, and providers accept no other.
 func (c *Cluster) Declare(hostKey ssh.PublicKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,8 +71,8 @@ func (c *Cluster) Manifest() document.Manifest {
 	return m
 }
 
-// Provides returns a provider host on which one process, at an address, answers all kinds, and also
-// "tls", of which activation has no need.
+// Provides returns a provider host with one process that answers all kinds at an address. The kinds
+// include "tls", although the host has no need of that kind.
 func Provides(name, address string) map[string]document.Provider {
 	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
 	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}

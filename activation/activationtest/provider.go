@@ -29,8 +29,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Provider grants every request with a valid proof, and gives a repeated request the same answer.
-// SetRefuse sets a function that refuses requests.
+// Provider is a simulated provider. It grants every request with a valid proof, and gives a
+// repeated request the same answer. SetRefuse makes it refuse requests.
 type Provider struct {
 	Lifetime time.Duration // lifetime of SVIDs; zero for a day
 
@@ -68,7 +68,7 @@ type Provider struct {
 	changed  chan struct{} // closed and replaced together with the offer
 }
 
-// Call is a request to a provider.
+// Call is one request that a Provider received.
 type Call struct {
 	At       time.Time
 	Path     string
@@ -82,10 +82,10 @@ type Call struct {
 	Refused  bool   // nobody was listening
 }
 
-// Start starts a provider that listens on name:1 of Dial.
+// Start starts a provider. The function that Dial returns reaches it at the address name:1.
 func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPipe()) }
 
-// Serve starts a provider on a listener.
+// Serve starts a provider with this name on a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]hostapi.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
@@ -115,22 +115,23 @@ func (p *Provider) SetDown(down bool) {
 	p.down = down
 }
 
-// SetRefuse sets a function that may refuse requests; nil for none. If it panics, the connection is
-// cut.
+// SetRefuse sets a function that returns the refusal of a request, or nil to grant it. If the
+// function panics, the connection is cut. A nil function grants all requests.
 func (p *Provider) SetRefuse(refuse func(Call) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
 }
 
-// SetOrders sets the rotations ordered by an operator, by need.
+// SetOrders sets, for each need, the number of the secret rotation that an operator has ordered.
 func (p *Provider) SetOrders(rotate map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.orders = rotate
 }
 
-// SetLose sets a function that reports whether the connection is cut instead of sending an answer.
+// SetLose makes the provider lose answers: if the function returns true for a request, the provider
+// handles the request and then cuts the connection instead of answering.
 func (p *Provider) SetLose(lose func(Call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,14 +145,15 @@ func (p *Provider) Rotate(need string) {
 	p.rotated[need]++
 }
 
-// Forget makes the provider forget the rotations of a need, as after a loss of its state.
+// Forget makes the provider forget how often the secret of a need was rotated, as after a loss of
+// its state.
 func (p *Provider) Forget(need string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.rotated, need)
 }
 
-// Rotated returns the number of rotations of a need.
+// Rotated returns how often the secret of a need was rotated.
 func (p *Provider) Rotated(need string) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -163,7 +165,7 @@ func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.serve(func() { p.offer = docs })
 }
 
-// Revoke sets the revocation list of a number.
+// Revoke sets the revocation list that the provider offers, and the list's number.
 func (p *Provider) Revoke(number int64, list trust.SignedRevocations) {
 	p.serve(func() { p.listNumber, p.list = number, list })
 }
@@ -187,7 +189,8 @@ func (p *Provider) serve(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Calls returns the requests so far for one need or, if need is "", for all.
+// Calls returns the requests received so far for a need. If need is empty, it returns the requests
+// for all needs.
 func (p *Provider) Calls(need string) (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -199,7 +202,7 @@ func (p *Provider) Calls(need string) (calls []Call) {
 	return calls
 }
 
-// Dial returns a function that connects to providers by name.
+// Dial returns a function that connects to a test provider by the provider's name.
 func Dial(providers map[string]*Provider) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, _, _ := net.SplitHostPort(address)
@@ -307,20 +310,21 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	reply(w, hostapi.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
-// Received is a report with the time of its receipt.
+// Received is a host's report together with the time at which the provider received it.
 type Received struct {
 	At time.Time
 	hostreport.Report
 }
 
-// Reports returns the received reports.
+// Reports returns the reports that the provider has received from hosts.
 func (p *Provider) Reports() []Received {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.reports)
 }
 
-// Ahead makes the provider answer with a sequence number that is higher by n.
+// Ahead makes the provider answer reports with a sequence number that is higher by n than the one
+// it received.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TPM starts a software TPM in a process and returns its Unix socket. It ends with the test or when
-// stop is called.
+// TPM starts a software TPM in a separate process and returns the path of its Unix socket. The TPM
+// ends with the test or when stop is called.
 func TPM(t *testing.T) (socket string, stop func()) {
 	t.Helper()
 	swtpm, err := exec.LookPath("swtpm")

@@ -14,21 +14,22 @@ import (
 // which a host checks its report.
 const watchHold = 4*time.Minute + 3500*time.Millisecond
 
-// SetWatch sets whether the provider offers watches from now on.
+// SetWatch sets whether the provider lets hosts wait for newer documents (a watch) from now on.
 func (p *Provider) SetWatch(offered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watching = offered
 }
 
-// Watches returns the watches so far. Has contains the tag and Serial the revision of each.
+// Watches returns the watches received so far. In each Call, Has contains the tag that the host
+// sent, and Serial the revision.
 func (p *Provider) Watches() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(calls, p.watches...)
 }
 
-// Unknown returns the watches that were requested while they were not offered.
+// Unknown returns the watches that hosts requested while the provider did not offer them.
 func (p *Provider) Unknown() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,8 +1,8 @@
-// Package commit puts new documents of a host in force so that they are rolled back automatically
-// unless an operator confirms them in time. It can do the same for a NixOS system or bundle that
-// another program puts in force.
+// Package commit changes the documents of a host for a limited time (commit-confirm). If no
+// operator confirms the change before its deadline, the host restores the old documents
+// automatically. The same works for a NixOS system or bundle that another program puts in force.
 //
-// The identity of a commit, its deadline, and the generation to restore are on disk before anything
+// The commit's ID, its deadline, and the generation to restore are written to disk before anything
 // changes. A separate process (Supervise) enforces the deadline; it needs neither the network nor
 // any other process. A confirmation names the commit and must come from a login that began after
 // the change, which proves that the host can still be reached.
@@ -38,24 +38,24 @@ type Host struct {
 	// Dial connects to providers; nil for TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Arm returns when Supervise runs in another process.
+	// Arm starts Supervise in another process, and returns when that process is running.
 	Arm func(ctx context.Context) error
 
 	Step func(name string) // see delivery.Dir; only used in tests
 }
 
-// Change is the change that a provider's newest documents would make.
+// Change is the difference between the documents in force and the newest documents of a provider.
 type Change struct {
 	Provider string
 	documents.Offer
 	store *documents.Store
 }
 
-// Before returns the documents in force.
+// Before returns the documents in force before the change.
 func (c Change) Before() documents.Set { return c.store.Set() }
 
-// Fetch requests the newest documents and verifies them, without changing anything. If a commit is
-// pending, which may have cut the host off, the error mentions it.
+// Fetch requests the newest documents from a provider and verifies them. It changes nothing on the
+// host. It returns an error that describes the pending commit if there is one.
 func (h Host) Fetch(ctx context.Context) (Change, error) {
 	store, _, err := documents.Open(h.State, "", h.Step)
 	if err != nil {
@@ -102,7 +102,7 @@ func (h Host) under(set documents.Set) *fetch.Host {
 	}
 }
 
-// Begin puts a change in force for the duration of the timeout.
+// Begin puts a change in force. It is rolled back unless it is confirmed within the timeout.
 func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -114,8 +114,8 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*host
 	return c.store.Begin(ctx, c.Offer, now.Commit(timeout), h.Arm)
 }
 
-// Healthy returns an error unless the host is healthy under a change: each need is fulfilled, and a
-// provider in the new documents answers over a new connection.
+// Healthy returns nil if the host works with the changed documents: each need is fulfilled, and a
+// provider named in the new documents answers over a new connection.
 func (h Host) Healthy(ctx context.Context, c Change) error {
 	host := h.under(c.Set)
 	for _, n := range c.Set.Manifest.Needs {
@@ -134,8 +134,9 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 	return err
 }
 
-// Confirm makes the pending commit with this ID permanent. It refuses a login that began before the
-// change, because its connection may survive although no new connection is possible.
+// Confirm makes the pending commit with this ID permanent. It returns an error for a login that
+// began before the change, because such a connection may survive although no new connection is
+// possible.
 func Confirm(l hostdir.Layout, id string) error {
 	return confirm(l, id, nil, func(c hostdir.Commit) error {
 		began, scope, ok, err := kernel.began()
@@ -146,8 +147,8 @@ func Confirm(l hostdir.Layout, id string) error {
 	})
 }
 
-// ConfirmHealthy is like Confirm for a caller that has verified itself that the host reaches its
-// providers.
+// ConfirmHealthy makes the pending commit with this ID permanent, like Confirm. It checks no login;
+// the caller has verified that the host reaches its providers.
 func (h Host) ConfirmHealthy(id string) error {
 	return confirm(h.State, id, h.Step, func(hostdir.Commit) error { return nil })
 }

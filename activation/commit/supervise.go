@@ -19,9 +19,10 @@ const tick = time.Second
 const again = 10 * time.Second
 
 // Supervise undoes the pending commit at its deadline, and returns when no commit is pending. It
-// calls armed when no other process can prevent it from doing so. Errors are logged and retried. If
-// the whole installation changes, it keeps a process running that arm starts and that is confined
-// less, because after a reboot there is none.
+// calls armed as soon as no other process can prevent the rollback. Errors are logged and retried.
+// If the commit changes the whole installation, Supervise calls arm to start a less confined
+// process that can restore the installation. It starts that process again if needed, for example
+// after a reboot.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
@@ -36,7 +37,8 @@ func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) 
 	return s.run(ctx)
 }
 
-// SuperviseSystem is like Supervise for a process that may change the whole installation.
+// SuperviseSystem is like Supervise, but runs in a process that may itself restore a whole
+// installation.
 func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {

@@ -30,15 +30,16 @@ type Installation struct {
 	Dir      string // store path, or directory of the unpacked bundle
 	Action   string // argument of switch-to-configuration
 
-	// Arm returns when SuperviseSystem runs in another process, which the change cannot end.
+	// Arm starts SuperviseSystem in another process, which the change cannot end. Arm returns when
+	// that process is running.
 	Arm func(ctx context.Context) error
 
 	root string // root directory of the machine; only set in tests
 }
 
-// Begin makes the change a commit: at its deadline the host restores the old installation, however
-// far the change has come. The caller then makes the change. Begin returns nil if the change has no
-// effect now, or is itself a rollback.
+// Begin records the installation as a commit; the caller then makes the change. If the commit is
+// not confirmed by its deadline, the host restores the old installation, even if the change is only
+// half made. Begin returns nil if the change has no effect now, or is itself a rollback.
 func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)

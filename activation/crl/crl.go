@@ -1,5 +1,5 @@
-// Package crl maintains the certificate revocation lists (RFC 5280) of issuing CAs in a file, for
-// other software on the host.
+// Package crl keeps a file with the current certificate revocation lists (RFC 5280) of a cluster's
+// issuing CAs, for other software on the host.
 package crl
 
 import (
@@ -26,8 +26,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Add returns the lists of a host with the newest one of a provider added. It refuses a list with a
-// lower number than the one before, and a list that no issuing CA of the trust domain signed.
+// Add returns the host's CRLs after adding the CRL that a provider answered. It returns an error if
+// the new CRL has a lower number than the one that it would replace, or is not signed by an issuing
+// CA of the trust domain.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
@@ -96,8 +97,8 @@ const (
 	crlTries = 6
 )
 
-// Keeper fetches the CRLs of the host's providers of certificates. It belongs to the goroutine that
-// owns the needs.
+// Keeper fetches the CRLs of all providers that issue certificates to the host. Only the goroutine
+// that owns the needs may use it.
 type Keeper struct {
 	next    time.Time
 	list    int64  // number of the revocation list in force when next was set
@@ -110,8 +111,8 @@ type Keeper struct {
 	unknown map[string]time.Time // end of the time for which a provider without CRLs is not asked
 }
 
-// Begin starts fetching CRLs if they are due. It returns the time at which to call it again, zero
-// for none.
+// Begin starts fetching CRLs if they are due. It returns the time at which to call it again; zero
+// means only after a change.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -152,8 +153,8 @@ func hasCRL(t *needstate.Table) bool {
 	return err == nil
 }
 
-// Over returns a function that fetches the CRLs over the connections of a pass. It does nothing
-// while they are already being fetched.
+// Over returns a function that fetches the CRLs over the connections of a pass. The function does
+// nothing if the CRLs are already being fetched.
 func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	if k.busy || k.next.IsZero() {
 		return func(context.Context) func() { return func() {} }
@@ -161,7 +162,8 @@ func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	return k.over(t, pass, now)
 }
 
-// Rewind preserves the length of the wait when the clock was set back.
+// Rewind corrects the time of the next fetch after the wall clock was set back, so that the wait
+// does not become longer.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
 // over fetches the CRLs of all of this host's providers of certificates over the connections of a
@@ -192,9 +194,9 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	}
 }
 
-// With returns a function that fetches the first CRL of a provider over the connection that
-// delivered a certificate, once for all certificates of a pass. It returns nil if there is nothing
-// to fetch.
+// With returns a function that fetches a provider's first CRL over the connection on which the
+// provider has delivered a certificate. The CRL is fetched once for all certificates of a pass.
+// With returns nil if there is nothing to fetch.
 func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil
@@ -271,9 +273,9 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	}
 }
 
-// RootEvery is the average interval at which a host checks whether its providers of certificates
-// issue below a newer root, while an SVID leads to a root that is being replaced. The interval
-// varies by a half to spread the renewals of a cluster's hosts.
+// RootEvery is the average interval at which a host checks for a newer root during the replacement
+// of a root: it asks its providers of certificates whether they already issue below the newer one.
+// The interval varies by a half, so that the hosts of a cluster do not renew at the same time.
 const RootEvery = 2 * time.Minute
 
 // superseded reports whether the SVID delivered for a need leads to a root that is being replaced.

@@ -5,8 +5,8 @@
 //
 // A new generation is written beside the current one, flushed, and put in force by renaming a
 // symbolic link. If the process dies at any moment, either the old or the new generation is in
-// force, complete. Generation numbers only grow. The generation before the current one is kept for
-// processes that are still reading it.
+// force, complete. Generation numbers only grow. The previous generation is kept for processes that
+// are still reading it.
 //
 // A directory has one writer at a time and any number of readers.
 package delivery
@@ -34,18 +34,19 @@ import (
 // linkNext is the name of the symlink before it replaces the current one.
 const linkNext = "current.new"
 
-// Dir is a directory of generations.
+// Dir is a directory that holds files in generations, one of which is current.
 type Dir struct {
 	Path string
 
-	// Keep is the number of an additional generation to keep.
+	// Keep is the number of a generation that Clean does not remove, in addition to the current and
+	// the previous one.
 	Keep int
 
 	// Step, if set, is called before each change on disk. Tests use it to simulate crashes.
 	Step func(name string)
 }
 
-// File is a file of a generation. A UID or GID of -1 leaves it to the writer.
+// File is a file of a generation. A UID or GID of -1 means that of the writing process.
 type File struct {
 	Data     []byte
 	Mode     fs.FileMode
@@ -68,7 +69,7 @@ func (d Dir) Current() (int, error) {
 	return n, nil
 }
 
-// Previous returns the directory of the generation before the current one.
+// Previous returns the path of the generation before the current one.
 func (d Dir) Previous() (string, error) {
 	before, _, err := d.others()
 	if err == nil && before == 0 {
@@ -104,8 +105,8 @@ func (d Dir) others() (before int, rest []string, err error) {
 	return before, rest, nil
 }
 
-// Deliver puts files in force and returns their generation. If content, modes and owners are
-// unchanged, that is the current generation.
+// Deliver puts files in force and returns the number of their generation. It makes a new generation
+// only if the content, mode or owner of a file has changed.
 func (d Dir) Deliver(files map[string]File) (int, error) {
 	now, err := d.Current()
 	if err != nil {
@@ -127,8 +128,8 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	return next, d.Clean()
 }
 
-// Restore puts the files of generation n, which must belong to the writer, in force again as a new
-// generation.
+// Restore puts the files of generation n in force again, as a new generation. The files must belong
+// to the writer.
 func (d Dir) Restore(n int) (int, error) {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil {
@@ -143,8 +144,8 @@ func (d Dir) Restore(n int) (int, error) {
 	return d.Deliver(files)
 }
 
-// Clean removes the remains of an interrupted Deliver, and all generations except the current one,
-// the one before it, and Keep.
+// Clean removes the remains of an interrupted Deliver, and old generations. It keeps the current
+// generation, the previous one, and the generation whose number is Keep.
 func (d Dir) Clean() error {
 	_, rest, err := d.others()
 	if err != nil {
@@ -305,10 +306,10 @@ func (f File) at(path string) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// Owner returns the owner of delivered files: an account, and the group of the same name if there
-// is one; a primary group may be shared by several accounts. A value of -1 stands for the user of
-// this process. Only root can change owners. For any other user both are -1, so that files remain
-// unreadable for others.
+// Owner returns the user and group that own delivered files: the declared account, and the group of
+// the same name if there is one. The account's primary group is not used, because several accounts
+// may share it. A value of -1 means the user or group of this process. Unless this process is root,
+// both are -1, because only root can change owners.
 func Owner(d document.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {

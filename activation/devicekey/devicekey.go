@@ -1,9 +1,9 @@
 // Package devicekey manages the key that identifies a host for which the flake declares no SSH host
 // key. A TPM holds the key if the machine has one; otherwise it is in a file.
 //
-// The TPM generates the key, ECDSA on P-256, below its storage root key. The stored file is useless
-// to another TPM, and to the same one after it is cleared. A host never changes from one form to
-// the other by itself.
+// The TPM generates an ECDSA key on P-256 below its storage root key. The stored file is useless to
+// another TPM, and to the same TPM after it is cleared. A host never moves by itself from a key in
+// a file to a key in a TPM, or back.
 package devicekey
 
 import (
@@ -20,14 +20,15 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// DefaultTPM is the Linux device of a TPM that is shared by processes. None stands for keys in
-// files.
+// DefaultTPM is the Linux device of a TPM that several processes share. None stands for no TPM:
+// keys are in files.
 const (
 	DefaultTPM = "/dev/tpmrm0"
 	None       = "none"
 )
 
-// LostError is the error for a key that this machine's TPM does not hold, or no longer holds.
+// LostError is the error for a key that the TPM of this machine cannot use, for example because the
+// TPM was cleared or the disk comes from another machine.
 type LostError struct {
 	File, Fingerprint string
 	Why               string
@@ -37,8 +38,8 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("device key %s: %s: florctl revoke --host-key %s, then here rm %s, and flor join with another token", e.File, e.Why, e.Fingerprint, e.File)
 }
 
-// Make generates the key of a host, completely or not at all. It never replaces an existing key.
-// The key is held by the TPM at the path tpm if there is one.
+// Make generates the device key of a host. If there is a TPM at the path tpm, the TPM holds the
+// key. Make never replaces an existing key, and leaves no incomplete key if it fails.
 func Make(l hostdir.Layout, tpm string) error {
 	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -63,8 +64,8 @@ func Make(l hostdir.Layout, tpm string) error {
 	return atomicfile.File(l.DeviceKey(), secret, 0o600)
 }
 
-// Load returns the key of a host. If a TPM holds the key, the TPM at the path tpm signs with it. It
-// returns fs.ErrNotExist if there is no key.
+// Load returns the device key of a host. If a TPM holds the key, it signs with the TPM at the path
+// tpm. The error is fs.ErrNotExist if the host has no device key.
 func Load(l hostdir.Layout, tpm string) (crypto.Signer, error) {
 	file := l.DeviceKey()
 	text, err := os.ReadFile(file)

@@ -7,12 +7,12 @@
 //	prove     connects anew under new documents; an answer confirms them (commit-confirm)
 //	report    sends the state of the host after every change and every few minutes
 //
-// The state of distribution is kept like that of a need (needstate.Need), because the manifest
-// contains it as one: the last failure, and the time of the next poll. Accepted documents are in
-// force at once (documents.Store). The owner of the Follower notices them by Changed and loads them
-// with Open.
+// The manifest lists the documents themselves as a need, so their state is kept like that of any
+// need (needstate.Need): the last failure, and the time of the next poll. Accepted documents are in
+// force at once (documents.Store). The owner of the Follower notices new documents by calling
+// Changed, and loads them with Open.
 //
-// A Follower belongs to the goroutine that owns the needs. Slow operations run in goroutines of
+// Only the goroutine that owns the needs may use a Follower. Slow operations run in goroutines of
 // their own (needstate.Start).
 package distribution
 
@@ -34,16 +34,16 @@ import (
 // lookAgain is the minimum time between two checks whether documents have become stale.
 const lookAgain = time.Second
 
-// Follower follows the documents of one host.
+// Follower fetches the documents of one host and reports to their providers.
 type Follower struct {
 	Store   *documents.Store
 	Timeout time.Duration // time that a provider has to answer under new documents
 
-	// Report returns the host's report; nil to send none.
+	// Report returns the host's report. If it is nil, no reports are sent.
 	Report func(context.Context) hostreport.Report
 
-	// Reconnected is called when a provider answers a watch again after failures, because it may
-	// have been replaced and may have lost its state.
+	// Reconnected is called when a provider answers a watch again after failures. The provider may
+	// have been replaced in the meantime, and may have lost its state.
 	Reconnected func()
 
 	set    documents.Set    // documents passed to Open
@@ -61,9 +61,10 @@ type Follower struct {
 	stale time.Duration // time without an answer about the documents, if it is too long
 }
 
-// Open begins to use documents in force, with the table of their needs. need is the one for
-// documents; nil for none. A newer revocation list may have reinstated identities of this host, so
-// the needs that were denied as revoked are requested again.
+// Open makes the Follower use the documents that are now in force. table contains the needs of
+// these documents. need is the need for documents, or nil if the manifest has none. A newer
+// revocation list may have reinstated this host, so needs that were denied because of a revocation
+// are requested again.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
 		for _, n := range table.Needs {
@@ -77,18 +78,19 @@ func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needsta
 	}
 }
 
-// Close closes the connection.
+// Close closes the connection to the provider of documents.
 func (f *Follower) Close() { f.line.close() }
 
-// Changed reports whether other documents or another revocation list are in force than those passed
-// to Open, and describes their origin.
+// Changed reports whether newer documents, or a newer revocation list, are in force than those
+// passed to Open. note describes where the change came from.
 func (f *Follower) Changed() (note string, changed bool) {
 	is := f.Store.Set()
 	changed = is.Generation != f.set.Generation || is.Roots.Revocations().Newer(f.set.Roots.Revocations())
 	return cmp.Or(f.note, "taken from the network"), changed
 }
 
-// Refresh reads documents that flor sync, or its rollback, put in force.
+// Refresh reads documents that another process put in force, either flor sync or the rollback of
+// its change.
 func (f *Follower) Refresh() {
 	note, err := f.Store.Refresh()
 	if err != nil {
@@ -99,7 +101,8 @@ func (f *Follower) Refresh() {
 	}
 }
 
-// Accept puts documents in force that do not come from a provider. from describes their origin.
+// Accept puts documents in force that come from another source than a provider. from describes that
+// source.
 func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
 	e := f.accept(ctx, a)
 	if _, changed := f.Changed(); changed {
@@ -120,11 +123,12 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	return e
 }
 
-// Stale returns the time since a provider last answered about the documents, zero unless it is too
-// long.
+// Stale returns the time since a provider last answered a request for documents. It returns zero
+// unless that time is too long.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// CheckFreshness reports when documents become stale and when they no longer are.
+// CheckFreshness raises an alarm when documents become stale, and ends it when a provider answers
+// again.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
@@ -141,14 +145,16 @@ func (f *Follower) CheckFreshness() {
 	f.table.Changed()
 }
 
-// Rewind preserves the lengths of waits when the clock was set back.
+// Rewind corrects the times of waits after the wall clock was set back, so that no wait becomes
+// longer.
 func (f *Follower) Rewind(by time.Duration) {
 	needstate.Rewind(by, &f.reporter.look, &f.reporter.due, &f.watcher.next,
 		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
 }
 
-// Begin starts due operations on the documents. It must be called after the needs have begun. It
-// returns the time at which to call it again, zero for none. The poll joins a pass.
+// Begin starts the operations on documents that are due. Call it after the needs have begun their
+// requests. The poll for documents uses the connections of pass. Begin returns the time at which to
+// call it again; zero means only after a change.
 func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
 	var poll time.Time
 	if f.need != nil && !f.need.Busy {

@@ -85,8 +85,8 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns an earlier due time for a need on which the documents depend, while a proof is
-// needed.
+// Hurry returns an earlier due time for a need on which the documents depend, while new documents
+// wait for their proof. For other needs it returns due and ok unchanged.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -95,8 +95,9 @@ func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, 
 	return due, ok
 }
 
-// Fulfilled records that a need was fulfilled. A proof that waited for it is attempted at once.
-// After a new SVID of the node, the documents are watched at once.
+// Fulfilled records that a need was fulfilled. If the proof of new documents waited for the need,
+// the proof is attempted at once. If the need is the node's own SVID, the host starts to watch for
+// newer documents at once.
 func (f *Follower) Fulfilled(n *needstate.Need) {
 	if f.waitsFor(n) {
 		f.prover.next = time.Time{}
@@ -106,7 +107,7 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed records that an attempt at a need failed.
+// Failed records that an attempt to fulfil a need failed.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)
@@ -147,8 +148,8 @@ func (f *Follower) extend(now time.Time) {
 	}
 }
 
-// Prove ends the wait for a proof that failed, by putting the documents in force again. It returns
-// the time at which to call it again, zero for none.
+// Prove puts documents that were rolled back in force again if no provider answers under the old
+// documents either. It returns the time at which to call it again; zero means only after a change.
 func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	if p := f.seek(now); !p.undone || f.need != nil && f.need.Busy {
 		return time.Time{}

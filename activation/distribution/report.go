@@ -132,15 +132,16 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 	return answer, err
 }
 
-// ReportSoon makes the host check at once for changes to report.
+// ReportSoon makes the host check at once whether its state has changed and must be reported.
 func (f *Follower) ReportSoon() { f.reporter.lookIn(0) }
 
 func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add(wait) }
 
-// Order returns the rotation of a need that an operator ordered, zero for none.
+// Order returns the number of the secret rotation that an operator has ordered for a need, or zero.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
 
-// Watching reports whether a watch, or another use of its connection, is in progress.
+// Watching reports whether the connection to the provider of documents is in use, usually by a
+// watch.
 func (f *Follower) Watching() bool { return f.line.used }
 
 // looked records that there was nothing to report.

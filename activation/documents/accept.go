@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Codes for documents from the network that were refused.
+// Codes of the errors with which a host refuses documents from the network.
 var (
 	CodeOlder    = hostapi.Code{Name: "older-document", Class: hostapi.Transient} // the provider does not have the newest documents yet
 	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // digest or signature does not verify
@@ -20,7 +20,7 @@ var (
 	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // no process can be started that would roll back
 )
 
-// Offer contains documents from the network before they are put in force.
+// Offer contains verified documents from the network that are not yet in force.
 type Offer struct {
 	Set      Set
 	Changed  bool // differs from the documents in force
@@ -28,11 +28,11 @@ type Offer struct {
 }
 
 // Accept puts documents from the network in force, all or none. After it, Set returns the documents
-// in force. If Arm is set, the change is an unattended commit, unless only the versions change. An
-// omitted policy remains in force, because a provider that can withhold documents must not be able
-// to remove them. Documents that are already in force are accepted without effect. While a commit
-// is pending, or an operator holds documents back, no other documents are put in force. A newer
-// revocation list is always accepted.
+// in force. If Arm is set and more than the versions changes, the change is an unattended commit.
+// If the answer omits the policy, the old policy stays in force, because a provider that can
+// withhold documents must not be able to remove them. Documents that are already in force are
+// accepted without effect. While a commit is pending, or an operator holds documents back, no other
+// documents are put in force. A newer revocation list is always accepted.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
 		return s.confirm(a.Has)
@@ -120,7 +120,8 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	return nil
 }
 
-// Verify returns the documents that Accept would put in force, without changing anything.
+// Verify verifies documents from the network and returns them as an Offer. It changes nothing;
+// Accept would put the same documents in force.
 func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Clock is a moment by two clocks of a machine: one that nobody can set and that ends with the
-// boot, and the wall clock.
+// Clock is a reading of two clocks of a machine at one moment: the time since boot, which nobody
+// can set, and the wall clock.
 type Clock struct {
 	Boot    string        // ID of the boot
 	Running time.Duration // CLOCK_BOOTTIME, which includes sleep
@@ -24,7 +24,7 @@ type Clock struct {
 // bootID is the file with the ID of the boot.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
-// ReadClock returns the current moment.
+// ReadClock reads both clocks.
 func ReadClock() (Clock, error) {
 	boot, err := os.ReadFile(bootID)
 	if err != nil {
@@ -37,7 +37,7 @@ func ReadClock() (Clock, error) {
 	return Clock{strings.TrimSpace(string(boot)), time.Duration(t.Nano()), time.Now()}, nil
 }
 
-// Commit returns a commit that begins now, with a new ID.
+// Commit returns a commit with a new ID that begins now and ends after the timeout.
 func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	return hostdir.Commit{
 		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
@@ -45,8 +45,8 @@ func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	}
 }
 
-// Left returns the time until the deadline. After a reboot it uses the wall clock, but never
-// returns more than the whole timeout.
+// Left returns the time that remains until the deadline of a commit. After a reboot it uses the
+// wall clock, but never returns more than the commit's whole timeout.
 func (c Clock) Left(of hostdir.Commit) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
@@ -54,15 +54,16 @@ func (c Clock) Left(of hostdir.Commit) time.Duration {
 	return min(of.Deadline.Sub(c.Wall), of.Deadline.Sub(of.Begun.Time))
 }
 
-// Rearm returns the commit with its deadline by the clock of this boot.
+// Rearm returns the commit with its deadline converted to the clock of the current boot.
 func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
 }
 
-// Extend returns the commit with at least left until its deadline, but with a deadline of at most
-// most after its beginning. It reports whether the deadline changed.
+// Extend postpones the deadline of a commit so that at least the duration left remains, and returns
+// the commit. The deadline is never later than the duration most after the beginning of the commit.
+// Extend also reports whether the deadline has changed.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
@@ -72,8 +73,8 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun returns the time by CLOCK_BOOTTIME at which a commit began, in the boot to which its
-// deadline refers. It is negative if the commit began before that boot.
+// Begun returns the time at which a commit began, by CLOCK_BOOTTIME of the boot in which its
+// deadline is measured. It is negative if the commit began before that boot.
 func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

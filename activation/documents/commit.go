@@ -17,18 +17,20 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Arm returns when a process is running that will roll back a commit (commit.Supervise).
+// Arm starts a process that will roll back a commit (commit.Supervise), and returns when that
+// process is running.
 type Arm func(context.Context) error
 
-// ArmTimeout bounds Arm, because documents are locked meanwhile.
+// ArmTimeout is the longest time that Arm may take. It is short, because the documents are locked
+// until Arm returns.
 const ArmTimeout = 8 * time.Second
 
 // armError is an error of Arm.
 type armError struct{ error }
 
-// Begin puts an offer in force as a commit. The commit is on disk, and arm has started the process
-// that rolls it back, before anything changes. If Begin returns a commit together with an error,
-// the commit is pending nevertheless.
+// Begin puts an offer in force as a commit, which is rolled back unless it is confirmed. Before
+// anything changes, the commit is on disk and arm has started the process that rolls it back. If
+// Begin returns both a commit and an error, the commit is pending nevertheless.
 func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -58,9 +60,9 @@ func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (
 	return &c, nil
 }
 
-// BeginSystem begins a commit for a change of the whole installation. The commit is on disk and
-// armed when BeginSystem returns; the caller then makes the change. dir contains the documents of
-// the new installation.
+// BeginSystem begins a commit for a change of the whole installation, which the caller makes
+// afterwards. When BeginSystem returns, the commit is on disk, and arm has started the process that
+// rolls it back. dir contains the documents of the new installation.
 func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -105,7 +107,8 @@ func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	return nil
 }
 
-// Rearm replaces the deadline of a commit that is still pending.
+// Rearm replaces the deadline of a pending commit. It does nothing if the commit is no longer
+// pending.
 func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -118,7 +121,7 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend makes sure that the pending commit with an ID has enough time left, see Clock.Extend.
+// Extend postpones the deadline of the pending commit with this ID, as Clock.Extend does.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -139,7 +142,8 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	return nil
 }
 
-// Confirm makes the pending commit with this ID permanent. check may refuse; nil never refuses.
+// Confirm makes the pending commit with this ID permanent. If check returns an error, the commit
+// stays as it is. A nil check allows every confirmation.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -238,7 +242,7 @@ func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	return s.record.save(s.layout.State())
 }
 
-// NoneIsPending returns an error if a commit is pending.
+// NoneIsPending returns an error that describes the pending commit, or nil if no commit is pending.
 func (s *Store) NoneIsPending() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil {
@@ -267,7 +271,8 @@ func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
 }
 
-// Reported returns the versions of a set's documents.
+// Reported returns the versions of the documents in a set, in the form in which a host reports
+// them.
 func (s Set) Reported() []document.Reported {
 	all := []document.Reported{document.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
@@ -330,9 +335,9 @@ func (s *Store) dropUnchanged() error {
 	return s.remove(s.layout.CommitFile())
 }
 
-// Unproved returns the unattended commit that an answer of a provider under the documents in force
-// decides, or nil. If the commit is pending, an answer makes it permanent. If it was undone, an
-// answer shows that it had cut the host off.
+// Unproved returns the unattended commit that still needs an answer from a provider, or nil. If the
+// commit is pending, an answer under the new documents makes it permanent. If the commit was
+// undone, an answer under the old documents shows that it had cut the host off.
 func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
@@ -352,8 +357,8 @@ func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	return c, undone
 }
 
-// NoteAnswered records that a provider answers under the old documents, but did not under those of
-// the last commit that was undone.
+// NoteAnswered records, for the commit that was undone last, that it had cut the host off: a
+// provider answers under the old documents, but did not answer under those of the commit.
 func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -372,8 +377,8 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	return atomicfile.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
-// Redo puts the documents of the last commit that was undone in force again: permanently, or as a
-// new commit if again returns true for them.
+// Redo puts the documents of the commit that was undone last in force again. They are in force as a
+// new commit if again returns true for them, and permanently otherwise.
 func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {

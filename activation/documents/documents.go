@@ -7,8 +7,8 @@
 //     pins. They must be for this host and newer, by serial and digest, than the documents
 //     in force, than any received before, and than any that an operator rolled back.
 //
-// The revocation list comes only from the network. It is signed in the same way, its number only
-// grows, and it is never rolled back (Layout.Revocations).
+// The revocation list comes only from the network. It is signed in the same way as documents. Its
+// number only grows, and it is never rolled back (Layout.Revocations).
 //
 // The accepted documents form one generation of Layout.Documents; the documents seen from each
 // origin are recorded in Layout.State. The generation is put in force before the record is written,
@@ -30,20 +30,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Set contains the documents in force.
+// Set contains the documents that are in force together on a host.
 type Set struct {
 	Document document.Document // document of the manifest
 	Manifest document.Manifest
 	Roots    *trust.Roots       // with the revocation list, if returned by Store.Set
 	Policy   *document.Document // nil unless the host is a provider host
 
-	// Generation is the number of the set below Layout.Documents.
+	// Generation is the number under which the set is stored below Layout.Documents.
 	Generation int
 }
 
-// Store manages the documents of one host.
+// Store holds the documents of one host and decides which of them are in force.
 type Store struct {
-	// Arm and Timeout are used for the commits that Accept begins. A nil Arm begins none.
+	// Arm and Timeout are used for the commits that Accept begins. If Arm is nil, Accept puts
+	// documents in force without a commit.
 	Arm     Arm
 	Timeout time.Duration
 
@@ -62,8 +63,9 @@ type Store struct {
 // providers.
 const chains = 64
 
-// Open compares the closure with the documents in force and returns the store. If closure is empty,
-// the accepted documents remain in force. note describes the result for people.
+// Open returns the Store of a host. It first compares the closure with the documents in force,
+// because a changed closure takes precedence. If closure is empty, the accepted documents remain in
+// force. note describes the result for people.
 func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -93,7 +95,8 @@ func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	return d
 }
 
-// Refresh reads documents that other processes put in force. note is empty if nothing has changed.
+// Refresh reads documents that other processes have put in force. note describes the change, and is
+// empty if there is none.
 func (s *Store) Refresh() (note string, err error) {
 	if changed, err := s.outdated(); err != nil || !changed {
 		return "", err
@@ -282,7 +285,7 @@ func (s Set) envelopes() []document.Envelope {
 	return all
 }
 
-// Tag returns the entity tag that providers use for the set.
+// Tag returns the entity tag by which a provider recognizes that a host already has this set.
 func (s Set) Tag() string {
 	raw, _, _ := s.Document.Bytes()
 	envelopes := [][]byte{raw}

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// LongestHold is the maximum duration of a hold, in case that somebody forgets it.
+// LongestHold is the maximum duration of a hold, so that a forgotten hold ends by itself.
 const LongestHold = 24 * time.Hour
 
 // hold keeps documents from the network from being put in force, except by a commit of an operator.
@@ -21,8 +21,8 @@ type hold struct {
 	Until unixtime.Time `json:"until"`
 }
 
-// Hold holds back documents from the network for d from now on, or ends the hold if d is zero. If
-// they are already held back for longer, nothing changes and began is false.
+// Hold keeps documents from the network from being put in force for the duration d. A duration of
+// zero ends the hold. If a longer hold is already in place, nothing changes and began is false.
 func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	unlock, err := lock(l)
 	if err != nil {

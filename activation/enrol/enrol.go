@@ -1,11 +1,12 @@
-// Package enrol admits a host by files that a person carries. It creates the request for an
-// identity file, verifies an identity file, and leaves it for activation.
+// Package enrol admits a host to a cluster by files that a person carries. It creates the request
+// for an identity file, verifies the identity file that an operator issues, and leaves that file
+// for activation.
 //
 //	flor id create     generates keys ──▶ join/keys.json, and a request signed by the device key
 //	florctl id issue   certificates, documents, revocation list, signed by the operator, encrypted with age
 //	flor enroll        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
 //
-// join/identity.json is written by one rename after everything has been verified. An interruption
+// When everything is verified, join/identity.json is written by one rename. An interruption
 // therefore leaves either nothing, or a complete file that activation delivers.
 package enrol
 
@@ -34,13 +35,13 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Host is the host that is admitted.
+// Host is the host that an identity file admits to the cluster.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 }
 
-// Offer is a verified identity file.
+// Offer is a verified identity file that is not yet installed.
 type Offer struct {
 	File  hostapi.IdentityFile // with the private keys that this host generated
 	Needs []string             // needs that it fulfils, in its own manifest or the one in force
@@ -51,7 +52,7 @@ type Offer struct {
 	host Host
 }
 
-// KeyFile returns the file of the private key that proves the host.
+// KeyFile returns the path of the private key with which the host proves its identity.
 func (h Host) KeyFile(m document.Manifest) string {
 	if m.Identity.Joins {
 		return h.State.DeviceKey()
@@ -89,7 +90,8 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	return key, nil
 }
 
-// Verify verifies an identity file and returns it, without changing anything.
+// Verify verifies the content of an identity file and returns it as an Offer. It changes nothing on
+// the host.
 func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	store, _, err := documents.Open(h.State, "", nil)
 	if err != nil {
@@ -229,7 +231,8 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	return nil
 }
 
-// Install leaves a verified file for activation, completely, and installs the device key.
+// Install writes a verified identity file for activation, either completely or not at all, and
+// installs the host's device key.
 func (o *Offer) Install() error {
 	unlock, err := fetch.LockJoin(o.host.State)
 	if err != nil {
@@ -246,7 +249,7 @@ func (o *Offer) Install() error {
 	return fetch.FinishEnrolment(o.host.State, o.File)
 }
 
-// Delivered reports whether activation has delivered everything that was installed.
+// Delivered reports whether activation has delivered everything in the installed identity file.
 func (h Host) Delivered() (bool, error) {
 	f, _, err := fetch.ReadEnrolled(h.State)
 	return f == nil && err == nil, err

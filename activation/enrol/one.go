@@ -15,9 +15,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// One puts the certificate of an identity file for a machine that is not a host in force below a
-// directory, in the same way as activation below the directory of a need. signingKey is the public
-// key of its signature in Nix format, because such a machine knows no other key.
+// One installs the certificate of an identity file on a machine that is not a host of the cluster.
+// It writes to dir in the same way as activation writes to the directory of a need. signingKey is
+// the public key, in Nix format, that must have signed the file, because such a machine knows no
+// other key.
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {

@@ -22,8 +22,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Request generates the missing keys of this host, and the request for an identity file. It also
-// returns the fingerprint of the key that signs the request. A repeated request uses the same keys.
+// Request returns the signed request for an identity file, and the fingerprint of the key that
+// signed it. It generates the keys of this host that are missing. A repeated request uses the same
+// keys.
 func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, err error) {
 	doc, err := h.State.Manifest()
 	if err != nil {

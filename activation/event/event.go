@@ -31,7 +31,7 @@ const (
 	Summarized   = "summary"       // status of all needs
 )
 
-// Event is one line of progress. It contains no secrets.
+// Event is one line of activation's progress, for logs and for people. It contains no secrets.
 type Event struct {
 	Time      time.Time     `json:"time"`
 	Event     string        `json:"event"`
@@ -46,7 +46,7 @@ type Event struct {
 	Needs     []Need        `json:"needs,omitempty"`     // status of all needs, in a summary
 }
 
-// Level returns the level of the event. A failed attempt is a warning.
+// Level returns the log level of the event, such as a warning for a failed attempt.
 func (e Event) Level() slog.Level {
 	switch e.Event {
 	case Disk, Audit:
@@ -66,7 +66,7 @@ func (e Event) JSON() []byte {
 	return append(b, '\n')
 }
 
-// String returns the event for people, on one line except for a summary.
+// String returns the event as text for people. The text is one line, except for a summary.
 func (e Event) String() string {
 	switch e.Event {
 	case Kept:

@@ -13,7 +13,8 @@ import (
 // Summary is the status of a host's needs, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
-	// Stale is the time without an answer about the documents, if it is too long.
+	// Stale is the time since a provider last answered a request for documents. It is zero unless
+	// that time is too long.
 	Stale time.Duration `json:"-"`
 }
 
@@ -29,7 +30,8 @@ type Need struct {
 	Next     unixtime.Time      `json:"next"`
 }
 
-// Waits reports whether activation will still change the status by itself.
+// Waits reports whether activation is still working on the need, so that its status can change
+// without help.
 func (n Need) Waits() bool { return !n.State.Well(n.Error) && !n.State.Lasting() }
 
 // reason returns the reason why the need is not fulfilled.
@@ -48,7 +50,7 @@ const (
 	ExitWaiting   = 3
 )
 
-// Exit returns the exit code for the status of the needs.
+// Exit returns the exit code of flor activate for the status of the needs.
 func (s Summary) Exit() int {
 	code := ExitFulfilled
 	for _, n := range s.Needs {
@@ -62,8 +64,8 @@ func (s Summary) Exit() int {
 	return code
 }
 
-// Line returns the summary for the status text of a unit: the needs that are not fulfilled, with
-// provider, reason and the time of the next attempt.
+// Line returns the summary as one line, for the status text of a systemd unit. For each need that
+// is not fulfilled, it names the provider, the reason and the time of the next attempt.
 func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
@@ -117,8 +119,8 @@ func (s Summary) Table() string {
 // Event returns the summary as an event.
 func (s Summary) Event() Event { return Event{Event: Summarized, Needs: s.Needs} }
 
-// StaleText returns the text of the alarm for stale documents. Newer decisions, in particular about
-// access, are not in force on this host.
+// StaleText returns the text of the alarm that no provider has answered about documents for the
+// duration d. Newer decisions, in particular about access, are then not in force on this host.
 func StaleText(d time.Duration) string {
 	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

@@ -12,8 +12,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CodeBundle is the code for an invalid bundle of a foreign trust domain, or one that cannot follow
-// the delivered one. It is transient, because a provider that lost its state soon has a newer one.
+// CodeBundle is the code of an error with the bundle of a foreign trust domain: the bundle is
+// invalid or cannot follow the delivered one. The error is transient, because a provider that lost
+// its state soon has a newer bundle.
 var CodeBundle = hostapi.Code{Name: "bundle", Class: hostapi.Transient}
 
 // checkBundle returns an error for a bundle that would reduce trust or go back to an older state.

@@ -84,7 +84,7 @@ func (h *Host) verify(s *trust.SVID) error {
 	return err
 }
 
-// Bundle joins the PEM texts of roots in the form that is delivered with an SVID.
+// Bundle joins root certificates in PEM to the text of the bundle that is delivered with an SVID.
 func Bundle(roots []string) string {
 	var b strings.Builder
 	for _, r := range roots {

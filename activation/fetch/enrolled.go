@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads the identity file left by flor enroll, with its modification time; nil if
-// there is none.
+// ReadEnrolled reads the identity file that flor enroll left for activation. left is the
+// modification time of the file. f is nil if there is no such file.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err er
 	return f, at.ModTime().UnixNano(), nil
 }
 
-// FinishEnrolment installs the device key and the admission of an identity file. flor enroll itself
-// only writes that file.
+// FinishEnrolment installs the device key and the admission that an identity file contains. flor
+// enroll only writes the identity file, so activation completes the enrolment.
 func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
@@ -78,7 +78,8 @@ func removed(path string) error {
 	return nil
 }
 
-// Enrolled returns the answer of an identity file to a need, if it is newer than the delivered one.
+// Enrolled returns the answer that the identity file contains for a need. ok is false if the file
+// contains none, or none that is newer than the delivered one.
 func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed *Error) {
 	if n.Kind != document.KindCert {
 		return answer, false, nil
@@ -122,9 +123,9 @@ func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.Identity
 	return s
 }
 
-// Awaits reports whether an SVID for a need is valid and newer than the delivered one. It also
-// returns true for the delivered SVID itself if its delivery was not recorded, because activation
-// died in between.
+// Awaits reports whether an SVID for a need is still to be delivered: it is valid and newer than
+// the delivered one. Awaits also returns true for the delivered SVID itself if activation died
+// before it recorded the delivery.
 func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
@@ -140,11 +141,11 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	return s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
 }
 
-// Gives reports whether an identity file, which may be nil, fulfils a need.
+// Gives reports whether an identity file contains an SVID that a need awaits. f may be nil.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file with this modification time if everything in it has been
-// delivered.
+// ForgetEnrolled removes the identity file if everything in it has been delivered. It keeps a file
+// whose modification time differs from of.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {
@@ -173,8 +174,8 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	return removed(h.Layout.IdentityKeys())
 }
 
-// IdentityKeys returns the private keys for which identity files are requested, in PEM, by
-// identity.
+// IdentityKeys returns the private keys that this host generated for an identity file, in PEM, by
+// SPIFFE ID.
 func IdentityKeys(l hostdir.Layout) (map[string]string, error) {
 	keys := map[string]string{}
 	b, err := os.ReadFile(l.IdentityKeys())

@@ -1,6 +1,6 @@
-// Package fetch requests a need from a provider on behalf of the host. Each request is written to
-// disk before it is sent. A host that dies in between sends the same request again and gets the
-// same answer.
+// Package fetch sends requests for a host's needs to providers. Each request is written to disk
+// before it is sent. A host that dies in between sends the same request again and gets the same
+// answer.
 package fetch
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Codes of failures on this host. No provider received a request.
+// Codes of failures that this host finds itself, before it sends a request to a provider.
 var (
 	CodeDisk             = hostapi.Code{Name: "disk", Class: hostapi.Transient}     // the state directory cannot be read or written
 	CodeHostKey          = hostapi.Code{Name: "host-key", Class: hostapi.Denied}    // the SSH host key is not the one declared
@@ -36,12 +36,12 @@ type Host struct {
 	Tag      string       // tag of the documents in force
 	Roots    *trust.Roots // with the revocation list in force
 
-	// HostKey is the file of the SSH private key that proves the node at enrolment and in every
-	// other request.
+	// HostKey is the path of the host's SSH private key, with which the host proves its identity at
+	// enrolment and in every later request.
 	HostKey string
 
-	// TPM is the path of a TPM that may hold the device key: a device or a Unix socket. Empty for
-	// devicekey.DefaultTPM.
+	// TPM is the path of a TPM that may hold the device key: a device or a Unix socket. If it is
+	// empty, devicekey.DefaultTPM is used.
 	TPM string
 
 	// Dial connects to a provider's address; nil for TCP.
@@ -51,8 +51,8 @@ type Host struct {
 	certIDs sync.Map // results of CertID, by need
 }
 
-// Reached returns the provider that the last attempt reached. It differs from the requested one if
-// that was silent.
+// Reached returns the name of the provider that the last attempt reached. If the requested provider
+// was silent, it is another provider.
 func (h *Host) Reached(a Attempt) string {
 	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
 		return name.(string)
@@ -60,7 +60,7 @@ func (h *Host) Reached(a Attempt) string {
 	return a.Provider
 }
 
-// Attempt is one request for a need.
+// Attempt is one attempt to obtain a need from a provider.
 type Attempt struct {
 	Need     document.Need
 	Provider string // host name
@@ -68,11 +68,13 @@ type Attempt struct {
 	Answers  int    // answers received so far; requests that were pending before the last answer are obsolete
 	Rotation int    // rotation to request, see hostapi.Request; zero for none
 
-	// Enrol requests the node's SVID by proof, even if there is one that seems valid.
+	// Enrol makes the host prove its identity anew to obtain the node's SVID, even if it has an
+	// SVID that seems valid.
 	Enrol bool
 }
 
-// Error is a failed attempt. Received reports whether the request reached the provider.
+// Error is the error of a failed attempt. Received reports whether the request reached the
+// provider.
 type Error struct {
 	*hostapi.Error
 	Received bool
@@ -84,7 +86,8 @@ func local(code hostapi.Code, err error) *Error {
 	return &Error{Error: hostapi.Errorf(code, "%v", err)}
 }
 
-// Fetch requests a need and returns the answer with the values that the host adds.
+// Fetch requests a need from a provider. The returned answer also contains the values that the host
+// itself adds, such as a private key.
 func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
@@ -102,8 +105,8 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	return answer, nil
 }
 
-// Artifact fetches the provider's documents for this node, unless they are in force already. They
-// may declare another SSH host key than the manifest in force.
+// Artifact fetches the provider's documents for this node, unless they are in force already. The
+// request works even if the manifest in force declares another SSH host key than the host has.
 func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Error) {
 	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
@@ -113,8 +116,8 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 	return artifact, received(err)
 }
 
-// Checkpoint fetches the newest checkpoint of the audit log of a provider's process, with the proof
-// that it extends the one of size from.
+// Checkpoint fetches the newest checkpoint of the audit log of a provider's process. The answer
+// includes a proof that the checkpoint extends the earlier checkpoint whose size is given by from.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
@@ -127,8 +130,8 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
-// CRL fetches the newest CRL of a provider of certificates. The result has no CRL if its number is
-// has.
+// CRL fetches the newest CRL of a provider of certificates. If has is the number of that CRL, the
+// host has it already, and the result contains no CRL.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// IsNode reports whether a need is for the SVID of the node itself, with which the node
-// authenticates in every other request.
+// IsNode reports whether a need is for the SVID of the node itself. The node authenticates with
+// that SVID in every other request.
 func (h *Host) IsNode(n document.Need) bool {
 	if n.Kind != document.KindCert {
 		return false
@@ -63,8 +63,8 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: hostapi.Errorf(CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
-// Trusts reports whether the SVID delivered for a need leads to a root of the manifest and is not
-// revoked. It ignores expiry and suspension.
+// Trusts reports whether the SVID delivered for a need chains to a root in the manifest and is not
+// revoked. It does not check expiry or suspension.
 func (h *Host) Trusts(n document.Need) bool {
 	id, err := h.certID(n)
 	if err != nil {
@@ -122,9 +122,9 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// KeySeen returns a value that identifies the current files of the key with which this host proves
-// itself. It changes when a file is created, removed or written, and when a TPM appears. It may
-// only be compared for equality.
+// KeySeen returns a value that changes when the key with which this host proves its identity may
+// have changed: when a key file is created, removed or written, or when a TPM appears. Compare it
+// only for equality.
 func (h *Host) KeySeen() string {
 	paths := []string{h.HostKey}
 	if h.Manifest.Identity.Joins {
@@ -145,8 +145,8 @@ func (h *Host) KeySeen() string {
 	return seen.String()
 }
 
-// OfKey reports whether an error code concerns the key with which this host proves itself. The next
-// attempt may succeed after KeySeen has changed.
+// OfKey reports whether an error code means that there is a problem with the key that identifies
+// this host. The next attempt may succeed after the key has changed, which KeySeen shows.
 func OfKey(code string) bool {
 	return code == CodeHostKey.Name || code == CodeTPM.Name || code == hostapi.CodeDeviceKey.Name
 }

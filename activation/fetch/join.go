@@ -31,8 +31,8 @@ type joinRequest struct {
 	Facts hostreport.Facts `json:"facts"`
 }
 
-// BeginJoin generates the host's device key, unless there is one, and records a request for
-// admission with a token.
+// BeginJoin records a request to join the cluster with a join token. It generates the host's device
+// key if there is none.
 func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
@@ -63,8 +63,8 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	return atomicfile.File(l.JoinRequest(), b, 0o600)
 }
 
-// LockJoin locks the files with which a host is admitted. They may be written by flor join, flor
-// enroll and activation.
+// LockJoin locks the files with which a host joins a cluster. flor join, flor enroll and activation
+// take the lock before they write these files.
 func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -85,8 +85,8 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Join requests the admission of this host's device once, and stores the admission if it is
-// granted.
+// Join sends the recorded request to admit this host's device, once, and stores the admission if it
+// is granted.
 func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	var r joinRequest
 	b, err := os.ReadFile(h.Layout.JoinRequest())

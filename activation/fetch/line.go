@@ -23,7 +23,8 @@ const (
 )
 
 // Line is a long-lived connection to a provider of this host's documents. Watches, reports and
-// requests for documents use it one after the other. Only one goroutine may use it at a time.
+// requests for documents use the connection one after the other. Only one goroutine may use a Line
+// at a time.
 type Line struct {
 	Provider string // host name
 
@@ -46,9 +47,10 @@ func (h *Host) documentsAt(provider string) document.Provider {
 	return h.Manifest.Providers[provider][document.KindConfig]
 }
 
-// Line returns a line to a provider. It reuses last, which may be nil, unless that leads elsewhere
-// or is too old; last must not be used afterwards. If others is true, a silent provider is
-// abandoned soon.
+// Line returns a long-lived connection to a provider. It reuses the connection last, which may be
+// nil, if that is recent and leads to the same provider. The caller must not use last afterwards.
+// If others is true, there are other providers to try, so a provider that does not answer is
+// abandoned sooner.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.documentsAt(provider)
 	if last.Free(now) && last.Provider == provider &&
@@ -95,14 +97,14 @@ func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	return a, received(err)
 }
 
-// Watch waits for newer documents, see hostapi.Calls.Watch.
+// Watch waits until the provider has newer documents and returns them. See hostapi.Calls.Watch.
 func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Report sends the report of this host.
+// Report sends the report of this host to the provider.
 func (l *Line) Report(ctx context.Context, report []byte) (hostapi.Reported, error) {
 	a, err := l.calls.Report(ctx, report)
 	l.used = time.Now()

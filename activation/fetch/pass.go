@@ -8,9 +8,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Pass groups attempts that begin at the same time. Attempts with the same process of a provider
-// share a connection. The SVID and the SSH host key are read for the first attempt that needs them,
-// so they are never older than the pass.
+// Pass groups requests that begin at the same time, so that requests to the same process of a
+// provider share a connection. The SVID and the SSH host key are read when a request first needs
+// them, so they are never older than the pass.
 type Pass struct {
 	host *Host
 
@@ -31,17 +31,17 @@ type way struct {
 	failed *Error
 }
 
-// Pass begins a pass with one user.
+// Pass returns a new Pass that has one user.
 func (h *Host) Pass() *Pass { return &Pass{host: h, users: 1, ways: map[process]way{}} }
 
-// Join adds a user. It must be called before another user leaves.
+// Join adds a user of the connections. It must be called before another user leaves.
 func (p *Pass) Join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
 }
 
-// Leave removes a user. The last one closes the connections.
+// Leave removes a user of the connections. When the last user leaves, the connections are closed.
 func (p *Pass) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +71,9 @@ func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.enrolled[at] = calls
 }
 
-// After returns a pass for the needs that waited for this host's enrolment, with one user. It
-// continues on the connection on which the host enrolled. It returns nil if there is none.
+// After returns a pass for the needs that had to wait until this host was enrolled. The new pass
+// has one user and uses the connections on which the host enrolled. After returns nil if there are
+// none.
 func (p *Pass) After() *Pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()

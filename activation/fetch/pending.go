@@ -79,7 +79,8 @@ func (h *Host) request(a Attempt, p pending) hostapi.Request {
 	return hostapi.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
-// Answered reports whether the pending request of a need was answered, given the number of answers.
+// Answered reports whether the pending request of a need was answered. answers is the number of
+// answers that the need has received so far.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers

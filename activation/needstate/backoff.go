@@ -10,26 +10,26 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Backoff is exponential backoff with full jitter: the wait before attempt n+1 is uniformly
-// distributed up to Initial·2^(n-1), limited by Max. Hosts that failed together then do not return
-// together.
+// Backoff is exponential backoff with full jitter, so that hosts that failed together do not return
+// together. The wait before attempt n+1 is uniformly distributed up to Initial·2^(n-1), limited by
+// Max.
 type Backoff struct {
 	Initial time.Duration // zero for 1 second
 	Max     time.Duration // zero for LongestWait
 }
 
-// LongestWait is the default limit of a wait.
+// LongestWait is the default of Backoff.Max.
 const LongestWait = 5 * time.Minute
 
-// Slow is the minimum wait after a provider's denial.
+// Slow is the minimum wait before another attempt after a provider has denied a request.
 const Slow = time.Hour
 
 // longest exceeds every wait that this package makes. Retry-After is at most an hour.
 const longest = 2 * Slow
 
-// Wait returns the time from the failure of an attempt, counted from 1, to the next attempt. The
-// jitter is added to the provider's RetryAfter. A provider that is full spreads hosts itself, in
-// the order of their arrival, so the jitter is then that of a first attempt.
+// Wait returns how long to wait after attempt number attempt has failed; the first attempt has
+// number 1. The jitter is added to the provider's RetryAfter. A provider that is full spreads hosts
+// by itself, in the order of their arrival, so the jitter is then that of a first attempt.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:

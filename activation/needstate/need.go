@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// RefetchPoll is the interval at which the directory of requests is checked, and the minimum
-	// time between two requests that it causes for a need. Polling works with simulated time; a
-	// watch would not.
+	// RefetchPoll is the interval at which the directory for requests by people is checked. It is
+	// also the minimum time between two such requests for a need. The directory is polled rather
+	// than watched, because polling works with simulated time.
 	RefetchPoll = 10 * time.Second
 
 	// keyPoll is the interval at which the key that proves this host is checked while a need waits
@@ -29,16 +29,17 @@ const (
 	// the end of each attempt would cause a check of all needs.
 	lookAgain = time.Second
 
-	// OwnMost is the maximum wait for a provider on this host itself. Attempts disturb nobody else,
-	// and an operator who fixes the provider sees the effect at once.
+	// OwnMost is the longest wait before another attempt if the provider runs on this host itself.
+	// Such attempts disturb nobody else, and an operator who fixes the provider sees the effect at
+	// once.
 	OwnMost = 10 * time.Second
 
-	// EndedMost is the maximum wait of a need whose certificate has expired, because nothing works
-	// without it.
+	// EndedMost is the longest wait before another attempt if the need's certificate has expired,
+	// because nothing works without it.
 	EndedMost = 20 * time.Second
 )
 
-// Need is a need with its state.
+// Need is a need of the manifest together with its current state.
 type Need struct {
 	document.Need
 	State   State
@@ -61,8 +62,8 @@ type seen struct {
 	refetch, rotate int64     // see Table.Requested
 }
 
-// Begin begins to manage a need that was added. resumed means that an operator has started
-// activation again.
+// Begin prepares a need that was added to the table. resumed reports whether an operator has
+// started activation again, which makes a waiting or refused need due at once.
 func (n *Need) Begin(resumed bool) {
 	n.Look(time.Now().Round(0))
 	v := n.observe()
@@ -76,8 +77,8 @@ func (n *Need) Begin(resumed bool) {
 	}
 }
 
-// Look reads which files of the need are on disk, unless it did so a moment ago. It returns the
-// number of the current generation, zero if there is none.
+// Look checks which files of the need are on disk, unless it did so a moment ago. It returns the
+// number of the current generation of files, or zero if there is none.
 func (n *Need) Look(now time.Time) (generation int) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return n.seen.generation
@@ -89,7 +90,7 @@ func (n *Need) Look(now time.Time) (generation int) {
 	return n.seen.generation
 }
 
-// LookAgain makes the next Look read the disk.
+// LookAgain makes the next call of Look check the disk in any case.
 func (n *Need) LookAgain() { n.seen = seen{} }
 
 // present reports whether the need's delivered files exist.
@@ -107,9 +108,9 @@ func (n *Need) observe() Observed {
 	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
 }
 
-// Request calls attempt, with its number, if the need is due. It returns the time at which to call
-// Request again, zero for not before something changes. due may change the time at which the state
-// makes the need due.
+// Request calls attempt with the number of the attempt if the need is due. due may replace the time
+// at which the need is due by its state. Request returns the time at which to call it again; zero
+// means only after a change.
 func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time, bool), attempt func(number int)) (next time.Time) {
 	t, s := n.table, &n.State
 	n.Look(now)
@@ -178,11 +179,11 @@ func (n *Need) block(by []string, now time.Time) {
 // End records that the attempt has ended.
 func (n *Need) End() { n.Busy, n.seen = false, seen{} }
 
-// CutOff records that this host aborted the attempt. The state on disk is unchanged.
+// CutOff records that this host aborted the attempt. The need's state on disk does not change.
 func (n *Need) CutOff() { delete(n.table.Tried, n.ID) }
 
-// Fulfil records that the delivered files answer the need. provider is empty if they do not come
-// from a provider.
+// Fulfil records that the need is fulfilled: the answer was delivered to disk. provider is empty if
+// the files did not come from a provider.
 func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.Confirm(provider, answer)
 	n.Forget()
@@ -190,17 +191,18 @@ func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.table.Report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.State.Attempts, Next: due})
 }
 
-// Confirm is like Fulfil without an event, for example if nothing has changed.
+// Confirm is like Fulfil, but reports no event. It is used, for example, if the delivered files
+// have not changed.
 func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 	n.Foreign = false
 	n.State.Fulfil(n.observe(), provider, answer)
 	n.Save()
 }
 
-// CountAttempt counts an attempt that Request did not begin.
+// CountAttempt counts an attempt that was begun by other means than Request.
 func (n *Need) CountAttempt() { n.State.Begin(n.observe()) }
 
-// Fail records that an attempt failed.
+// Fail records that an attempt failed, and when the next attempt is due.
 func (n *Need) Fail(provider string, failed *fetch.Error) {
 	if !failed.Received {
 		provider = ""
@@ -210,7 +212,7 @@ func (n *Need) Fail(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 }
 
-// DropRotation gives up a rotation and keeps the secret in force.
+// DropRotation gives up a request for a new secret that failed. The old secret stays in force.
 func (n *Need) DropRotation(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 	n.State.DropRotation(time.Now().Round(0))
@@ -237,22 +239,22 @@ func (n *Need) backoff() Backoff {
 	return b
 }
 
-// RenewNow makes a fulfilled need due for renewal.
+// RenewNow makes a fulfilled need due for renewal now.
 func (n *Need) RenewNow(now time.Time) {
 	n.State.Renew(now)
 	n.Save()
 }
 
 // Reinstate makes the need due if it was denied because this host was revoked. The state is saved,
-// so that it remains due after a restart or a change of documents.
+// so that the need remains due after a restart or a change of documents.
 func (n *Need) Reinstate(now time.Time) {
 	if n.State.Reinstated(now) {
 		n.Save()
 	}
 }
 
-// Save writes the state of the need. If the state is lost, a restart sends the request again and
-// gets the same answer.
+// Save writes the state of the need to disk. If the state is lost, the host sends its request again
+// after a restart and gets the same answer.
 func (n *Need) Save() {
 	n.table.Step("save " + n.ID)
 	if err := n.State.Save(n.table.Host.Layout, n.ID); err != nil {
@@ -260,7 +262,7 @@ func (n *Need) Save() {
 	}
 }
 
-// Forget removes a request that was answered.
+// Forget removes the pending request of the need from disk after it was answered.
 func (n *Need) Forget() {
 	n.table.Step("forget " + n.ID)
 	if err := n.table.Host.Forget(n.ID); err != nil {

@@ -14,10 +14,11 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// State is the state of a need, with the transitions that only activation makes.
+// State is the state of a need. Its methods are the transitions between states, which only
+// activation makes.
 type State struct{ hostdir.NeedState }
 
-// Save writes s to the file that Layout.NeedState reads.
+// Save writes the state of a need to the file that Layout.NeedState reads.
 func (s State) Save(l hostdir.Layout, need string) error {
 	b, err := json.Marshal(s.NeedState)
 	if err != nil {
@@ -33,7 +34,7 @@ func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	}
 }
 
-// Observed contains the facts with which Reconcile updates a state.
+// Observed contains the facts about a need that Reconcile compares with the need's recorded state.
 type Observed struct {
 	Need     document.Need
 	Digest   string // digest of the need
@@ -43,8 +44,8 @@ type Observed struct {
 	Now      time.Time
 }
 
-// Reconcile updates a state, which may belong to an earlier manifest or date from before the clock
-// was set back.
+// Reconcile adapts a recorded state to the present. The record may belong to an earlier manifest,
+// or may date from before the wall clock was set back.
 func (s *State) Reconcile(v Observed) {
 	s.rewind(v.Now)
 	changed := s.Manifest != v.Manifest
@@ -67,20 +68,20 @@ func (s *State) Reconcile(v Observed) {
 	}
 }
 
-// RetryLocal makes a need due at once if this host itself refused it: no provider received the
-// request, and the cause may be gone.
+// RetryLocal makes a need due at once if this host itself refused its request. The request never
+// reached a provider, and the cause may be gone.
 func (s *State) RetryLocal(now time.Time) {
 	if (s.State == hostdir.NeedInvalid || s.State == hostdir.NeedDenied) && s.Provider == "" {
 		s.restart(now)
 	}
 }
 
-// KeyChanged makes a need due at once that waits for the key with which this host proves itself,
-// because the key was written.
+// KeyChanged makes a need due at once if it waits for a change of the key that identifies this
+// host. It is called after the key was written.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 
-// Resumed makes a need due at once that waits or was refused, because an operator has started
-// activation again and may have fixed the cause.
+// Resumed makes a need due at once if it waits or was refused. It is called when an operator has
+// started activation again, because the operator may have fixed the cause.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
 	case hostdir.NeedDenied, hostdir.NeedInvalid:
@@ -107,7 +108,7 @@ func (s *State) Reinstated(now time.Time) bool {
 	return was
 }
 
-// Renew makes a fulfilled need due for renewal at a time, unless it is due earlier.
+// Renew makes a fulfilled need due for renewal at the given time, unless it is due earlier.
 func (s *State) Renew(at time.Time) {
 	if s.State == hostdir.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
 		s.Next = unixtime.Of(at)
@@ -153,8 +154,8 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// Due returns the time of the next request. It returns false if there is none until something
-// changes.
+// Due returns the time of the next request for the need. It returns false if nothing is to be
+// requested until something changes.
 func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
 	case hostdir.NeedInvalid:
@@ -203,7 +204,7 @@ func (s State) exact(r document.Renew) (at unixtime.Time) {
 	return at
 }
 
-// Begin counts an attempt and returns its number.
+// Begin counts an attempt to obtain the need and returns the attempt's number.
 func (s *State) Begin(v Observed) int {
 	if s.State == hostdir.NeedFulfilled {
 		s.Attempts = 0
@@ -214,14 +215,14 @@ func (s *State) Begin(v Observed) int {
 	return s.Attempts
 }
 
-// NewError returns e in the form that a state stores.
+// NewError returns an error in the form in which the state of a need stores it.
 func NewError(e *hostapi.Error) *hostdir.NeedError {
 	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
 // Fail records a failed attempt and the time of the next one. If a provider finds the request
-// invalid, the others, which may run a newer release, still receive it before the need becomes
-// invalid. A fault found by this host is final.
+// invalid, the other providers, which may run a newer release, still receive it before the need
+// becomes invalid. An error that this host finds itself is final.
 func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
@@ -257,8 +258,9 @@ func (s *State) round(providers []string) (number int, ends bool) {
 	return (s.Attempts + n - 1) / n, s.Attempts%n == 0
 }
 
-// Fulfil records that the delivered files answer the need. The renewal is up to a twentieth earlier
-// than declared, so that hosts do not renew at the same time.
+// Fulfil records that the delivered files answer the need, and when they must be renewed. The
+// renewal is up to a twentieth earlier than declared, so that hosts do not all renew at the same
+// time.
 func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
@@ -274,28 +276,30 @@ func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	}
 }
 
-// Block records that a need waits for others.
+// Block records that a need waits until other needs are fulfilled.
 func (s *State) Block(now time.Time) {
 	s.setStatus(hostdir.NeedBlocked, now)
 	s.Next = unixtime.Time{}
 }
 
-// RequestRotation makes the next attempts request a new secret, once for each identity of such a
-// request. A need that was never delivered has no secret to replace.
+// RequestRotation makes the next attempts request a new secret. identity identifies the person's
+// request, so that each such request has an effect once. A need that was never delivered has no
+// secret to replace.
 func (s *State) RequestRotation(identity int64) {
 	if s.RotateRequest = identity; s.Digest != "" && s.WantRotation == 0 {
 		s.WantRotation = s.Rotations + 1
 	}
 }
 
-// Ordered reports whether a rotation ordered by an operator should be requested: it is the next
-// one, and no provider has refused it.
+// Ordered reports whether the host should now request a new secret because an operator ordered it.
+// rotation is the number of the ordered rotation. It must be the next one, and no provider may have
+// refused it.
 func (s *State) Ordered(rotation int) bool {
 	return s.Digest != "" && s.WantRotation == 0 && rotation == s.Rotations+1 && rotation > s.NotRotated
 }
 
-// RotateByAge makes the next attempts request a new secret if that of a fulfilled need has reached
-// its maximum age, less the twentieth by which renewals are early.
+// RotateByAge makes the next attempts request a new secret if the secret of a fulfilled need has
+// reached its maximum age. Like renewals, this happens up to a twentieth of that time early.
 func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
 	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
@@ -304,8 +308,8 @@ func (s *State) RotateByAge(r document.Renew, now time.Time) {
 }
 
 // DropRotation gives up a rotation that a provider refused, until the secret has reached its
-// maximum age again. The need is then requested as usual, because the secret in force may differ
-// from the delivered one.
+// maximum age again. The need itself is then requested as usual, because the secret in force at the
+// provider may differ from the delivered one.
 func (s *State) DropRotation(now time.Time) {
 	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, unixtime.Of(now)
 	s.restart(now)
@@ -336,7 +340,8 @@ func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
 	}
 }
 
-// Digest returns a digest of the parts of a need that decide whether delivered files fulfil it.
+// Digest returns a digest of the parts of a need that determine its files. If the digest changes,
+// the delivered files no longer fulfil the need.
 func Digest(n document.Need) string {
 	b, err := json.Marshal(struct {
 		Deliver    document.Deliver `json:"deliver"`

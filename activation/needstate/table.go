@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Table contains the needs of the manifest in force with their states. It must be used by one
-// goroutine.
+// Table contains the needs of the manifest in force with their states. Only one goroutine may use
+// it.
 type Table struct {
 	Host     *fetch.Host // host under the documents in force
 	Manifest string      // digest of the manifest
@@ -30,11 +30,11 @@ type Table struct {
 	Changed func() // called when the state of a need has changed between two attempts
 }
 
-// Start runs work in a goroutine. The function that work returns is called on the goroutine that
-// owns the Table.
+// Start runs slow work in a goroutine of its own. The work returns a function that records its
+// results; that function is then called on the goroutine that owns the Table.
 type Start func(work func(context.Context) (note func()))
 
-// Add adds a need with its state on disk.
+// Add adds a need of the manifest to the table, with the state that is recorded on disk.
 func (t *Table) Add(n document.Need) *Need {
 	l := &Need{Need: n, Digest: Digest(n), Dir: delivery.Dir{Path: t.Host.Layout.Need(n.ID), Step: t.Step}, table: t}
 	t.Needs = append(t.Needs, l)
@@ -52,12 +52,12 @@ func (t *Table) Add(n document.Need) *Need {
 	return l
 }
 
-// Disk reports an error of the disk.
+// Disk reports an event about an error in reading or writing the state of a need.
 func (t *Table) Disk(need string, err error) {
 	t.Report(event.Event{Event: event.Disk, Need: need, Message: err.Error()})
 }
 
-// Summary returns the status of the needs.
+// Summary returns the status of all needs in the table.
 func (t *Table) Summary() []event.Need {
 	all := slices.Grow([]event.Need(nil), len(t.Needs))
 	for _, n := range t.Needs {
@@ -69,10 +69,11 @@ func (t *Table) Summary() []event.Need {
 	return all
 }
 
-// Waits reports whether activation will still change a need by itself.
+// Waits reports whether activation is still working on any need, so that its status can change
+// without help.
 func (t *Table) Waits() bool { return slices.ContainsFunc(t.Summary(), event.Need.Waits) }
 
-// Node returns the need for the SVID of the node itself, nil for none.
+// Node returns the need for the SVID of the node itself, or nil if there is none.
 func (t *Table) Node() *Need {
 	i := slices.IndexFunc(t.Needs, func(n *Need) bool { return t.Host.IsNode(n.Need) })
 	if i < 0 {
@@ -81,10 +82,10 @@ func (t *Table) Node() *Need {
 	return t.Needs[i]
 }
 
-// Requested returns an identity of the newest request to fetch a need again, or to rotate its
-// secret, by the name of the request's file; zero for none. It may only be compared for equality
-// with the identity that the last attempt served. A request that arrives during an attempt is then
-// not lost, whatever the clocks say.
+// Requested returns a number that identifies the newest request that a person made by touching the
+// file with this name, or zero if there is no such file. Compare it only for equality, with the
+// number that the last attempt served. So a request that arrives during an attempt is not lost,
+// whatever the clocks say.
 func (t *Table) Requested(name string) int64 {
 	if t.Refetch == "" {
 		return 0
@@ -109,7 +110,7 @@ func (t *Table) blockers(n *Need, now time.Time) (ids []string) {
 	return ids
 }
 
-// First returns the earliest of some times. A zero time means none.
+// First returns the earliest of the given times. It ignores zero times.
 func First(times ...time.Time) (first time.Time) {
 	for _, at := range times {
 		if first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -119,7 +120,8 @@ func First(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// Rewind moves times of waits when the clock was set back. Zero times stay zero.
+// Rewind moves the times at which waits end after the wall clock was set back by a duration. Zero
+// times stay zero.
 func Rewind(by time.Duration, times ...*time.Time) {
 	for _, at := range times {
 		if !at.IsZero() {

@@ -29,14 +29,14 @@ const (
 	witnessUnknown = 24 * time.Hour
 )
 
-// Keeper checks the audit logs of a host's providers about once an hour. It belongs to the
-// goroutine that owns the needs.
+// Keeper checks the audit logs of a host's providers about once an hour. Only the goroutine that
+// owns the needs may use it.
 type Keeper struct {
-	// Beside returns additional work over the connections of a pass. That work returns a function
-	// that stores its results.
+	// Beside returns additional work to be done over the connections of a check. The work returns a
+	// function that stores its results.
 	Beside func(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) (note func())
 
-	// Changed is called when the fault of a log has changed.
+	// Changed is called when a fault of an audit log was found, or is gone.
 	Changed func()
 
 	next    time.Time
@@ -48,7 +48,8 @@ type Keeper struct {
 // process identifies a process of a provider host.
 type process struct{ provider, kind string }
 
-// Begin starts a check if it is due. It returns the time at which to call it again, zero for none.
+// Begin starts a check of the audit logs if it is due. It returns the time at which to call it
+// again; zero means only after a change.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -110,14 +111,15 @@ func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Ti
 // its state.
 const witnessSoon = 2 * time.Minute
 
-// Soon schedules a check within that time.
+// Soon schedules a check of the audit logs at a random time within witnessSoon.
 func (k *Keeper) Soon() {
 	if at := time.Now().Round(0).Add(rand.N(witnessSoon)); !k.next.IsZero() && at.Before(k.next) {
 		k.next = at
 	}
 }
 
-// Rewind preserves the length of the wait when the clock was set back.
+// Rewind corrects the time of the next check after the wall clock was set back, so that the wait
+// does not become longer.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
 // requestAgain makes the needs due that were fulfilled by a process which may have lost its state.

@@ -1,6 +1,6 @@
-// Package witness monitors the audit logs of providers. A host keeps the newest checkpoint that it
-// has seen of each log, and the next checkpoint must extend it. A provider that edits or removes
-// rows, or returns to an older state, cannot produce such a checkpoint.
+// Package witness detects changes to the audit logs of providers. A host keeps the newest
+// checkpoint that it has seen of each log, and the log's next checkpoint must extend it. A provider
+// that edits or removes rows, or returns to an older state, cannot produce such a checkpoint.
 package witness
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Take returns the record of a log after a provider returned a checkpoint. w is the earlier record,
-// which may only name the log.
+// Take checks a checkpoint that a provider returned against w, the host's earlier record of the
+// audit log, and returns the new record. Before the first checkpoint, w only names the log.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
@@ -47,20 +47,21 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	return w
 }
 
-// Lost reports whether the process of a log may have lost its decisions, by comparing the earlier
-// record with the current one: for the first time it has another log, or one without some rows.
+// Lost reports whether a provider's process may have lost its decisions. It compares the earlier
+// record of the process's audit log with the current one: the process may have lost decisions if,
+// for the first time, it has another log, or a log that lacks rows.
 func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
-// Patience is the time for which a process that answers may withhold the checkpoint of a log that
-// this host has witnessed.
+// Patience is how long a process that answers other requests may withhold the checkpoint of an
+// audit log that this host has seen before. After that, the host reports a fault.
 const Patience = 6 * time.Hour
 
-// Withhold returns the record of a log after its process returned no checkpoint. The process is not
-// down if it was authenticated on the connection or has fulfilled a need since. If it withholds its
-// log for longer than Patience, that is a fault. A log that was never witnessed may be missing
-// because the process is of an older release.
+// Withhold returns the record of an audit log after its process returned no checkpoint. If the
+// process was reached, or has fulfilled a need since, it is not down: it withholds its log. Doing
+// so for longer than Patience is a fault. A log that was never witnessed may be missing, because
+// the process may be of an older release.
 func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	since := w.Withheld
 	if since.IsZero() {

@@ -12,8 +12,8 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// Notifier restarts a systemd unit, or a similar service, whose delivered files have changed. It
-// returns when the restart is done.
+// Notifier restarts the unit whose delivered files have changed, and returns when the restart is
+// done.
 type Notifier func(ctx context.Context, unit string) error
 
 // ErrNoNotifier is the error of a host that cannot restart units, because it has neither systemd

@@ -299,7 +299,7 @@ func (s *State) Ordered(rotation int) bool {
 }
 
 // RotateByAge makes the next attempts request a new secret if the secret of a fulfilled need has
-// reached its maximum age. Like renewals, this happens up to a twentieth of that time early.
+// reached its maximum age. Like renewals, this happens a twentieth of that time early.
 func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
 	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {

@@ -52,7 +52,7 @@ func (t *Table) Add(n document.Need) *Need {
 	return l
 }
 
-// Disk reports an event about an error in reading or writing the state of a need.
+// Disk reports an event for an error in reading or writing the state directory.
 func (t *Table) Disk(need string, err error) {
 	t.Report(event.Event{Event: event.Disk, Need: need, Message: err.Error()})
 }

@@ -1,13 +1,13 @@
-// Package move moves the state of a process from its file into a tree of the state store that
-// provider hosts share, while the process serves from the file.
+// Package move moves the state of a provider process from its own file into a tree of the state
+// store that provider hosts share. The process continues to serve from the file during the move.
 //
 //	state/moving   in the tree, with its keyring: names the host whose file is being copied; nothing is served from it
 //	state/moved    in the file: names the place of its state; in the tree: names the host that the state came from
 //
-// The keyring of the tree begins with the sealing key of the file, so that sealed values open and
-// derived secrets stay the same. The file is compared with the tree, page by page, and differences
-// are copied, until few are left. Then the file is frozen and compared once more, and the tree is
-// complete. If a move is interrupted, run it again.
+// The keyring of the tree begins with the sealing key of the file, so that sealed values can still
+// be opened and derived secrets stay the same. Move compares the file with the tree, page by page,
+// and copies the differences, until few are left. Then it freezes the file, compares once more, and
+// marks the tree as complete. If a move is interrupted, run it again.
 package move
 
 import (
@@ -33,18 +33,19 @@ const (
 	moved  = own + "moved"
 )
 
-// Mark is the record of a move.
+// Mark is the record of a move, kept in the file and in the tree.
 type Mark struct {
 	Host string        `json:"host"`         // whose file it was
 	To   []string      `json:"to,omitempty"` // endpoints of the store, in the file
 	Time unixtime.Time `json:"time"`
 }
 
-// Of returns the mark of a file whose state has moved, or of the tree that it moved to, or the zero
-// Mark.
+// Of returns the mark of a completed move. s is the file whose state has moved, or the tree that
+// holds the state now. Without a completed move, Of returns the zero Mark.
 func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moved) }
 
-// Under returns the mark of a tree that a move is copying to, or the zero Mark.
+// Under returns the mark of the move that is copying state to the tree s, or the zero Mark if there
+// is none.
 func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
 
 func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
@@ -69,7 +70,7 @@ func (m Mark) op(key string) store.Op {
 	return store.Put(key, value)
 }
 
-// Nothing marks a tree as complete for a host that had no state to move.
+// Nothing marks a tree as complete without copying, for a host that had no state to move.
 func Nothing(ctx context.Context, to store.Store, host string) error {
 	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
 	if errors.Is(err, store.ErrConflict) {
@@ -80,7 +81,7 @@ func Nothing(ctx context.Context, to store.Store, host string) error {
 
 func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Second)) }
 
-// Move moves one file into a tree.
+// Move moves the state in one file into a tree of the shared store.
 type Move struct {
 	File      *sqlite.Store
 	To        store.Store
@@ -91,16 +92,18 @@ type Move struct {
 	Secret    []byte                   // the sealing key of the file
 	Named     sealedstore.RingReplicas // that are let in
 
-	// Opened receives the keys of the keyring that Move makes.
+	// Opened is called with the keys of the tree's keyring, which Move makes.
 	Opened func(sealedstore.RingKeys) error
-	// Copied is called after each comparison with the number of keys that differed. It may be nil.
+	// Copied is called after each comparison of the file with the tree, with the number of keys
+	// that differed. It may be nil.
 	Copied func(changes int)
 }
 
-// ErrInUse is the error of a tree that holds another state.
+// ErrInUse is the error of a move to a tree that already holds the state of another process.
 var ErrInUse = errors.New("the store has another state of this kind already")
 
-// ErrLost is the error of a file whose state has moved and is not at its destination.
+// ErrLost is the error of a file whose state has moved, if the state is no longer at its
+// destination.
 var ErrLost = errors.New("the store does not have the state that moved there")
 
 // Run moves the state, or completes a move that was interrupted. It returns nil when the tree is

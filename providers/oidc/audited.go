@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Audit codes of refused sign-ins. A refusal of /token has the code of RFC 6749 section 5.2.
+// Codes of refused sign-ins in the audit log. A refusal of the endpoint /token has the code of RFC
+// 6749 section 5.2 instead.
 const (
 	codePassword = "wrong-password"
 	codeSlowed   = "slowed"

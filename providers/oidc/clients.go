@@ -23,8 +23,8 @@ type registration struct {
 	RedirectURIs []string  `json:"redirectURIs"`
 	Generation   int       `json:"generation"` // the last generation that the policy granted
 
-	// PKCE reports whether sign-ins must have a code challenge. It is set for clients registered
-	// since that is required. Older ones may use a library without PKCE.
+	// PKCE reports whether sign-ins must have a code challenge (RFC 7636). It is set for clients
+	// registered since that is required. Older clients may use a library without PKCE.
 	PKCE bool `json:"pkce,omitempty"`
 
 	Rotation *server.Rotation `json:"-"` // nil before the first

@@ -24,8 +24,8 @@ type connector struct {
 	config            func(secret string) any // with the path of its secret
 }
 
-// Types of our connectors. Problems of a directory or upstream issuer, or with its secret, show at
-// a sign-in there and affect no other sign-in.
+// Types of Florete's own Dex connectors. A problem with a directory or an upstream issuer, or with
+// its secret, appears only when people sign in there. Sign-ins elsewhere are not affected.
 const (
 	ldapKind     = "florete-ldap"
 	upstreamKind = "florete-oidc"
@@ -89,7 +89,8 @@ func readSecret(path string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// The longest call to a directory or an upstream issuer, and the number of calls at once.
+// Limits of calls to directories and upstream issuers: the longest duration of a call, and the
+// number of calls at the same time.
 const (
 	elsewherePatience = 10 * time.Second
 	elsewhereAtOnce   = 32

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// Bounds on guessing passwords: some free guesses, then a delay that doubles up to the longest.
-// Wrong guesses are forgotten after a time without a guess.
+// Limits on guessing passwords. After some free guesses, each wrong guess doubles the delay before
+// the next one, up to a maximum. Wrong guesses are forgotten after a time without a guess.
 const (
 	freeGuesses        = 5
 	freeGuessesNetwork = 50

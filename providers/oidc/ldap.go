@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Directory is an LDAP directory whose people can sign in.
+// Directory is an LDAP directory whose users can sign in at the embedded OpenID Connect provider.
 type Directory struct {
 	Title  string `json:"title"`
 	Server string `json:"server"` // ldaps://host[:port], or ldap:// with StartTLS; plain on loopback alone

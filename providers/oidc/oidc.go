@@ -1,17 +1,17 @@
-// Package oidc implements the kind of need that registers services as clients of an OpenID Connect
-// provider (OpenID Connect Core 1.0), and that provider: an embedded Dex on the process's own
-// state.
+// Package oidc implements the kind of need "oidc", with which services are registered as clients of
+// an OpenID Connect provider (OpenID Connect Core 1.0). It also implements that provider: an
+// embedded Dex whose state is in the process's own store.
 //
 //	POST /oidc/request {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
 //	→ clientId "outline.demo.flor.rete", clientSecret, issuer
 //
-// A service has one client, with the service's name for users. Its secret is derived from the
-// sealing key, the client, the generation and the rotation, so that the same request always has the
-// same answer, also for a host that was wiped. A higher generation makes another secret and ends
-// the lower ones.
+// A service has one client, which users see under the service's name. Its secret is derived from
+// the sealing key, the client, the generation and the rotation. The same request therefore always
+// has the same answer, even if the host was wiped. A higher generation makes another secret and
+// ends the secrets of lower generations.
 //
-// With "registration" in the policy, an external issuer takes the place of Dex. Services are
-// registered there (RFC 7591), and the issuer makes their secrets.
+// If the policy has a "registration", an external issuer replaces Dex. Services are registered at
+// that issuer (RFC 7591), which makes their secrets.
 package oidc
 
 import (
@@ -29,21 +29,21 @@ import (
 // Name is the name of the kind.
 const Name = "oidc"
 
-// Settings is the kind's section of the settings file.
+// Settings is the section of the settings file for kind "oidc".
 type Settings struct {
-	// Listen is the loopback host:port of the issuer's pages, and Users the file of the people who
-	// can sign in. They are not used if the policy names an external issuer.
+	// Listen is the loopback host:port of the issuer's pages. Users is the file of the people who
+	// can sign in. Neither is used if the policy names an external issuer.
 	Listen string `json:"listen" default:"127.0.0.1:5556"`
 	Users  string `json:"users" path:"" default:"users.hujson"`
 
-	// RegistrationToken is the file of the token that authorizes registration at an external
-	// issuer. The default is "registration-token" beside the state. Without the file, no token is
-	// presented.
+	// RegistrationToken is the path of the token that authorizes registration at an external
+	// issuer. The default is "registration-token" beside the state. If the file does not exist,
+	// clients are registered without a token.
 	RegistrationToken string `json:"registrationToken" path:""`
 }
 
-// State describes the keys of the kind. Clients are remembered. Sign-ins are not, so people sign in
-// again after a restore, and signing keys are made anew.
+// State describes which keys of the kind a backup contains. Clients are in the backup. Sign-ins are
+// not, so people sign in again after a restore, and signing keys are made anew.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},
@@ -52,7 +52,7 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind returns the Provider for a process.
+// Kind returns the Provider that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Users: s.Users,
@@ -67,24 +67,24 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy returns the policy in force, or nil while that does not include this kind. A client
-	// exists while the policy grants it.
+	// Policy returns the policy in force, or nil while the policy does not include this kind. A
+	// client exists as long as the policy grants it.
 	Policy func() *Policy
 
-	// Revoked returns the revocation list in force, or nil. A client ends if its service, or each
-	// host that has it, is revoked.
+	// Revoked returns the revocation list in force, or nil. A client ends if its service is
+	// revoked, or if all hosts that have it are revoked.
 	Revoked func() *trust.Revocations
 
-	// Listen is the address of the issuer's pages. They are plain HTTP, so it must be a loopback
-	// host:port. The forwarder publishes it.
+	// Listen is the loopback host:port of the issuer's pages. It must be loopback, because the
+	// pages are plain HTTP; the forwarder publishes them.
 	Listen string
 
-	// Users is the file of the people who can sign in, in HuJSON: [{"email": …, "username": …,
-	// "userID": …, "hash": bcrypt, "groups": […]}]
+	// Users is the path of the file that lists the people who can sign in, in HuJSON: [{"email": …,
+	// "username": …, "userID": …, "hash": bcrypt, "groups": […]}]
 	Users string
 
-	// RegistrationToken is the file of the token that authorizes registration at an external issuer.
-	// It may be absent.
+	// RegistrationToken is the path of the token that authorizes registration at an external
+	// issuer. The file may be absent.
 	RegistrationToken string
 
 	// Audit is the log in which sign-ins and tokens are recorded.
@@ -93,7 +93,7 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Provider is the kind "oidc".
+// Provider implements the kind of need "oidc".
 type Provider struct {
 	cfg     Config
 	log     *slog.Logger
@@ -108,7 +108,7 @@ var (
 	_ server.Sealer           = (*Provider)(nil)
 )
 
-// New returns a Provider. External resources are read when Run starts.
+// New returns a Provider. It reads no files and contacts no servers before Run starts.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {

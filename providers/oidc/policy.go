@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request is the request of a need. It includes Issuer, so that hosts request anew if the issuer
-// changes.
+// Request describes the client that a need requests for a service. It includes the issuer, so that
+// hosts send a new request if the issuer changes.
 type Request struct {
 	Issuer       string    `json:"issuer"`
 	Service      spiffe.ID `json:"service"`
@@ -35,7 +35,7 @@ func (r Request) registration(generation int) registration {
 	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for kind "oidc", in decoded form.
 type Policy struct {
 	cluster, issuer string
 	registration    string // where an issuer of others registers clients; empty for the own one
@@ -54,7 +54,8 @@ func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile decodes a policy. It rejects an unusable issuer, and clients that nobody could use.
+// Compile decodes a policy. It returns an error if the issuer is unusable, or if nobody could use
+// one of the clients.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Answer registers the client of a service, unless it is registered, and returns it.
+// Answer returns the client of a service. It registers the client first if necessary.
 func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	want := policy.requests.Of(c)
 	if c.Rotation.Number > 0 {
@@ -50,8 +50,8 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 	return d, nil
 }
 
-// Rotation returns the rotation of the client's secret. It is refused if several hosts have the
-// client, because the others would keep the former secret.
+// Rotation returns how often the client's secret was rotated. It returns an error if several hosts
+// have the client, because a rotation would leave the other hosts with the old secret.
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {

@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// Values of registrar in a policy: the protocol by which an external issuer registers clients.
+// Values of registrar in a policy, which names the protocol by which clients are registered at an
+// external issuer.
 const (
 	registrarRFC7591  = "rfc7591"
 	registrarKanidm   = "kanidm"

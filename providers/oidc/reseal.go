@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal seals anew clients at external issuers and records of sign-ins. Records of exchanged codes
-// end sooner than the secret that sealed them.
+// Reseal encrypts clients at external issuers and records of sign-ins again if an older secret
+// sealed them. It leaves the records of exchanged codes, which expire sooner than that secret.
 func (p *Provider) Reseal(ctx context.Context) error {
 	if err := sealedstore.Walk(ctx, p.cfg.Store, externalPrefix, p.cfg.Key.Reseal); err != nil {
 		return err

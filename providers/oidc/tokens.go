@@ -19,7 +19,8 @@ import (
 // codesLive is the lifetime of a code, and the time for which an exchanged one is remembered.
 const codesLive = 5 * time.Minute
 
-// Key prefixes of the records of exchanged codes and ended tokens.
+// Key prefixes in the store: records of codes that were exchanged, and records of tokens that were
+// ended.
 const (
 	spentPrefix = "oidc/spent/"
 	endedPrefix = "oidc/ended/"

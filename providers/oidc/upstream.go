@@ -11,7 +11,8 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 )
 
-// Upstream is an issuer at which people sign in, and whose statements about them are accepted.
+// Upstream is an external issuer at which people can sign in. The embedded provider accepts its
+// statements about them.
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`

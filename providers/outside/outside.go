@@ -1,6 +1,6 @@
-// Package outside makes HTTP requests to third-party servers at the addresses that the topology
-// names. Neither their answers nor the addresses of their names can lead to a place that only this
-// host can reach:
+// Package outside makes HTTP requests to third-party servers whose addresses the topology names. It
+// makes sure that a server's answer, or the DNS records of its name, cannot lead to a place that
+// only this host can reach:
 //
 //   - Requests and redirects go only to the origins of these addresses.
 //   - An address given as an IP address is connected to as written, with its port.
@@ -11,7 +11,7 @@
 //   - No name may resolve to a link-local, multicast or unspecified address, nor to the metadata
 //     address of clouds.
 //
-// The check is made on the resolved address, when it is connected to.
+// The address is checked after the name was resolved, when the connection is made.
 package outside
 
 import (
@@ -32,26 +32,27 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Bounds on answers.
+// Limits on the answers of third-party servers.
 const (
 	maxBody   = 1 << 20
 	maxHeader = 16 << 10
 	patience  = 10 * time.Second
 )
 
-// Config configures a client. The zero value uses the system's roots.
+// Config configures an HTTP client for third-party servers. The zero value uses the system's root
+// certificates.
 type Config struct {
 	TLS *tls.Config // nil for the roots of the system
 
-	// Anywhere permits https requests to other origins than those of the addresses, for protocols
-	// in which a server names them.
+	// Anywhere also permits https requests to origins that the topology does not name, for
+	// protocols in which a server names them.
 	Anywhere bool
 
-	// Timeout bounds a request; zero means 10 seconds.
+	// Timeout is the longest duration of a request; zero means 10 seconds.
 	Timeout time.Duration
 }
 
-// Client returns a client for servers at the addresses, which are http(s) URLs.
+// Client returns an HTTP client for the servers at the given addresses, which are http(s) URLs.
 func (c Config) Client(addresses ...string) (*http.Client, error) {
 	t := &transport{anywhere: c.Anywhere, plain: dialer{}, secure: dialer{private: true}}
 	for _, a := range addresses {
@@ -81,7 +82,8 @@ func (c Config) Client(addresses ...string) (*http.Client, error) {
 	return &http.Client{Transport: t, Timeout: c.Timeout}, nil
 }
 
-// SameOrigin reports whether two http(s) URLs have one origin (RFC 6454 section 4).
+// SameOrigin reports whether two http(s) URLs have the same origin: scheme, host and port (RFC 6454
+// section 4).
 func SameOrigin(a, b string) bool {
 	u, err := url.Parse(a)
 	v, other := url.Parse(b)

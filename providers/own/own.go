@@ -1,12 +1,14 @@
-// Package own serves the kinds of need that a topology defines: for each new request the provider
-// runs the executable, or calls the HTTP service, that providers.<kind> names.
+// Package own serves kinds of need that a topology itself defines. For each new request the
+// provider runs an executable, or calls an HTTP service, which the topology names in
+// providers.<kind>.
 //
 //	standard input, or POST:  {"key":"9f86…","caller":"spiffe://…","service":"spiffe://…","need":"mailbox-wiki-mail",
 //	                           "request":{"address":"wiki@example.org"},"generation":1,"rotation":0,"secret":"…"}
 //	standard output, or 200:  {"values":{"password":"…"}}
 //
-// The contract is docs/how-to/issue-your-own-kind.md. The server does the rest, as for any kind:
-// it authorizes requests, repeats answers, seals and audits them, and rotates secrets.
+// The contract for executables and services is docs/how-to/issue-your-own-kind.md. The server does
+// the rest as for any kind: it authorizes requests, repeats answers, seals and audits them, and
+// rotates secrets.
 package own
 
 import (
@@ -27,26 +29,27 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Bounds of one call. Together they are shorter than a host waits for its answer.
+// Limits of one call of the executable or the service. Their total time is shorter than a host
+// waits for its answer.
 const (
 	deadline  = 20 * time.Second
 	patience  = 5 * time.Second // for other runs of the executable
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings are the settings of a kind of the topology's own. The settings file has no section for
-// it.
+// Settings are the settings of a kind that the topology defines. The settings file has no section
+// for such a kind.
 type Settings struct{ kind string }
 
-// Section returns the settings of a kind.
+// Section returns the settings of the kind with this name.
 func Section(kind string) *Settings { return &Settings{kind} }
 
-// State describes the keys of the kind: the numbers of rotations are remembered.
+// State describes which keys of the kind a backup contains: the numbers of secret rotations.
 func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind of need that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Name: s.kind, Dir: filepath.Join(p.Dir, "work"), Store: p.Store, Key: p.Key, Logger: p.Logger}))
 }
@@ -62,7 +65,7 @@ type Config struct {
 	Deadline time.Duration // of a call; 20 seconds unless set
 }
 
-// Kind is one kind of the topology's own.
+// Kind implements one kind of need that the topology defines.
 type Kind struct {
 	Config
 	turn chan struct{} // of the executable, which runs once at a time
@@ -70,7 +73,7 @@ type Kind struct {
 
 var _ server.Rotator[*Policy] = (*Kind)(nil)
 
-// New returns a Kind.
+// New returns the Kind with this configuration.
 func New(c Config) *Kind {
 	if c.Deadline == 0 {
 		c.Deadline = deadline
@@ -94,7 +97,7 @@ type call struct {
 	Last       map[string]string `json:"last,omitempty"`
 }
 
-// Answer calls the executable or the service.
+// Answer calls the executable or the service and returns its values.
 func (k *Kind) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)
@@ -169,8 +172,8 @@ func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modi
 	return r, e.Modified, nil
 }
 
-// Rotation returns the rotation of the need's secret. It is refused if several hosts have the
-// secret, because the others would keep the former one.
+// Rotation returns how often the secret of a need was rotated. It returns an error if several hosts
+// have the secret, because a rotation would leave the other hosts with the old secret.
 func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)

@@ -16,14 +16,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need of a kind that the topology declares. The compiler has
-// checked them, and the policy grants them as the topology has them.
+// Request contains the parameters of a need whose kind the topology defines. The compiler has
+// checked the parameters, and the policy grants them as the topology has them.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
 }
 
-// Policy is the decoded part of a policy for a kind.
+// Policy is the part of a host's policy for a kind that the topology defines, in decoded form.
 type Policy struct {
 	settings
 	requests server.Requests[Request]
@@ -37,7 +37,8 @@ type settings struct {
 	Values []string `json:"values"`
 }
 
-// Compile decodes a policy, and rejects one in which nothing could be called.
+// Compile decodes a policy. It returns an error unless the policy names one executable or service
+// to call.
 func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {

@@ -9,10 +9,10 @@ import (
 
 var errNoCgo = errors.New("this program is built without cgo, and modules of PKCS #11 are C libraries: CGO_ENABLED=1 go build ./nix/cmd/florctl, or in Nix the package florctl-pkcs11")
 
-// Token stands for a token in a build without cgo.
+// Token replaces the PKCS #11 token in a build without cgo, which supports none.
 type Token struct{}
 
-// Open returns an error, because this build has no cgo.
+// Open always returns an error, because PKCS #11 modules need cgo and this build has none.
 func Open(URI, func(what, instead string) (string, error)) (*Token, error) { return nil, errNoCgo }
 
 // Close, Key and Make are of no token.

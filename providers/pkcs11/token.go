@@ -16,14 +16,15 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// Token is an unlocked PKCS #11 token. The caller of Open closes it.
+// Token is an unlocked PKCS #11 token. The caller of Open must close it.
 type Token struct {
 	uri     URI
 	context *crypto11.Context
 }
 
-// Open unlocks the token of a URI. typed reads a PIN from the terminal; its argument instead says
-// what to do without a terminal.
+// Open unlocks the token that a URI names. If the URI names no file with the PIN, Open calls typed
+// to read the PIN from the terminal. The argument instead of typed tells the user what to do
+// without a terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
@@ -44,10 +45,10 @@ func Open(u URI, typed func(what, instead string) (string, error)) (*Token, erro
 	return nil, fmt.Errorf("token %s in module %s: %w: %s", u.name(), module, err, remedy)
 }
 
-// Close locks the token. Its keys no longer sign.
+// Close locks the token. The keys of the token can no longer sign.
 func (t *Token) Close() error { return t.context.Close() }
 
-// Key returns the key of the URI, or nil if the token has none.
+// Key returns the key that the URI names, or nil if the token has no such key.
 func (t *Token) Key() (crypto.Signer, error) {
 	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
 	switch {
@@ -64,7 +65,8 @@ func (t *Token) Key() (crypto.Signer, error) {
 	return found[0], nil
 }
 
-// Make generates the key of the URI, ECDSA on P-256, which never leaves the token.
+// Make generates an ECDSA key on P-256 on the token under the name in the URI. The key never leaves
+// the token.
 func (t *Token) Make() (crypto.Signer, error) {
 	id, label := []byte(t.uri.ID), []byte(t.uri.Object)
 	if len(id) == 0 { // both halves of a key are found by it

@@ -20,14 +20,14 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Scheme is the prefix of URIs.
+// Scheme is the prefix of PKCS #11 URIs.
 const Scheme = "pkcs11:"
 
-// DefaultModule is p11-kit's module, which offers the tokens of all modules that are registered on
-// a machine.
+// DefaultModule is the module that is used if a URI names none. It is p11-kit's module, which gives
+// access to the tokens of all modules that are registered on a machine.
 const DefaultModule = "p11-kit-proxy.so"
 
-// A URI names a key on a token.
+// A URI names a key on a PKCS #11 token.
 type URI struct {
 	Token, Serial string // one of them
 	Object        string // label of the key
@@ -40,7 +40,7 @@ type URI struct {
 // String returns the URI as it was written.
 func (u URI) String() string { return u.text }
 
-// Parse parses a URI. Errors contain no part of it that may be a PIN.
+// Parse parses a PKCS #11 URI. Its errors never quote a part of the text that may be a PIN.
 func Parse(text string) (u URI, err error) {
 	text = strings.TrimSpace(text)
 	rest, ok := strings.CutPrefix(text, Scheme)
@@ -93,7 +93,8 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether a key file contains the URI of a key instead of a key.
+// Is reports whether the content of a key file is a PKCS #11 URI that names a key, instead of the
+// key itself.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
 // pin returns the PIN of the token; typed reads it from the terminal.

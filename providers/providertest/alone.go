@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Alone is a kind of need without a process around it. A test requests a need and lets time pass.
+// Alone tests a kind of need without a server process around it. A test requests a need, and lets
+// time pass.
 type Alone[P any] struct {
 	T    *testing.T
 	Kind interface {
@@ -32,7 +33,7 @@ type Alone[P any] struct {
 	Now      time.Time
 }
 
-// NewStore makes an empty state store and returns it.
+// NewStore gives the kind an empty state store and returns the store.
 func (a *Alone[P]) NewStore() store.Store {
 	a.T.Helper()
 	db, err := sqlite.Open(filepath.Join(a.T.TempDir(), "state.db"), sqlite.Options{})
@@ -44,7 +45,7 @@ func (a *Alone[P]) NewStore() store.Store {
 	return db
 }
 
-// Compiled returns the policy as the kind compiles it.
+// Compiled returns the policy in the form to which the kind compiles it.
 func (a *Alone[P]) Compiled() P {
 	a.T.Helper()
 	p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{a.Kind.Name(): kit.JSON(a.Settings)}}
@@ -58,7 +59,7 @@ func (a *Alone[P]) Compiled() P {
 	return compiled
 }
 
-// Decide returns the decision on a request for the need, and does not commit it.
+// Decide returns the kind's decision on a request for the need, without committing the decision.
 func (a *Alone[P]) Decide() (server.Decision, error) {
 	a.T.Helper()
 	g := a.Grant
@@ -67,7 +68,7 @@ func (a *Alone[P]) Decide() (server.Decision, error) {
 	})
 }
 
-// Reads requests the need and returns the values that the service reads then.
+// Reads requests the need and returns the values that a service on the host would then read.
 func (a *Alone[P]) Reads() map[string]string {
 	a.T.Helper()
 	d, err := a.Decide()
@@ -80,7 +81,8 @@ func (a *Alone[P]) Reads() map[string]string {
 	return d.Answer.Values
 }
 
-// Refused requests the need, wants a transient refusal and returns its message.
+// Refused requests the need, checks that the kind refuses it with a transient error, and returns
+// the error's message.
 func (a *Alone[P]) Refused() string {
 	a.T.Helper()
 	_, err := a.Decide()
@@ -91,7 +93,7 @@ func (a *Alone[P]) Refused() string {
 	return e.Message
 }
 
-// Passes advances the clock and sweeps once.
+// Passes advances the clock by a duration and then runs the kind's sweep once.
 func (a *Alone[P]) Passes(d time.Duration) {
 	a.T.Helper()
 	a.Now = a.Now.Add(d)

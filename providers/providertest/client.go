@@ -22,7 +22,8 @@ func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node another SSH host key, which the policy has from the next Publish on.
+// ReplaceHostKey gives a node another SSH host key. The policy contains the new key from the next
+// Publish on.
 func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
@@ -32,7 +33,8 @@ func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	}
 }
 
-// Client returns a client of a node, with an SVID that did not come through the provider.
+// Client returns a client that sends requests as a node. The client has an SVID that the test made,
+// not the provider.
 func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
@@ -40,7 +42,7 @@ func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	return c
 }
 
-// Stranger returns a client of a node without an SVID.
+// Stranger returns a client that sends requests as a node without an SVID.
 func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
@@ -50,7 +52,7 @@ func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	return &hostapi.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
-// Provider returns the process as a manifest names it.
+// Provider returns the running process in the form in which a manifest names it.
 func (e *Env) Provider() document.Provider {
 	p := e.Policy.Provider[e.kind]
 	return document.Provider{ID: p.ID, Addresses: p.Listen}

@@ -1,6 +1,6 @@
-// Package providertest is the conformance suite of provider kinds. Its Env is a trust domain with
-// one running provider, with real TLS on loopback and real state in SQLite, which other tests use
-// as well.
+// Package providertest contains the conformance suite for kinds of need. It also provides Env, a
+// trust domain with one running provider, for other tests. The provider uses real TLS on loopback
+// and real state in SQLite.
 package providertest
 
 import (
@@ -30,11 +30,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Serial is the serial of an Env's first policy.
+// Serial is the serial number of the first policy of an Env.
 const Serial = 1000
 
-// Env is one process of the provider host drhorrible and the nodes that call it. It runs kind
-// "cert" unless Runs sets another.
+// Env is a test environment: one process of the provider host drhorrible, and the nodes that call
+// it. The process runs kind "cert" unless Runs sets another kind.
 type Env struct {
 	t   *testing.T
 	Dir string // state and policy
@@ -59,7 +59,7 @@ type Env struct {
 	stop     func()
 }
 
-// NewEnv returns a trust domain whose policy lets nodes enrol.
+// NewEnv returns an Env whose policy lets the given nodes enrol.
 func NewEnv(t *testing.T, nodes ...string) *Env {
 	t.Helper()
 	e := &Env{t: t, Dir: t.TempDir(), CA: kit.NewCA(), kind: cert.Name, keys: map[spiffe.ID]ssh.Signer{}}
@@ -79,13 +79,13 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	return e
 }
 
-// Provide adds a kind with settings to the policy.
+// Provide adds a kind of need, with its settings, to the provider's policy.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
 	e.Policy.Provider[kind] = document.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
 }
 
-// Runs makes the process run another kind than "cert".
+// Runs makes the provider process run another kind of need than "cert".
 func (e *Env) Runs(kind string, settings any, make func(e *Env) server.AnyKind) {
 	e.kind, e.make = kind, make
 	e.Provide(kind, settings)
@@ -97,8 +97,8 @@ type shared struct {
 	key  *sealedstore.Key
 }
 
-// Share makes e, and hosts created with Beside from now on, keep their state in one store, which
-// each opens by itself, with one sealing key.
+// Share makes e keep its state in a store that it shares with all hosts created by Beside from now
+// on. Each host opens the store by itself with open, and all of them use the same sealing key.
 func (e *Env) Share(open func() store.Store) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Env) Share(open func() store.Store) {
 	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
-// Beside returns another provider host of e's trust domain. It has the same grants, an issuing CA
-// of its own, and a state of its own unless e shares its state.
+// Beside returns a second provider host in e's trust domain. It has the same grants and an issuing
+// CA of its own. It has a state of its own unless e shares its state.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
 	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
@@ -124,7 +124,7 @@ func (e *Env) Beside(host string) *Env {
 	return b
 }
 
-// Grant adds a grant of generation 1 to the policy.
+// Grant adds a grant to the policy: the caller may request this need. The grant has generation 1.
 func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	e.Policy.Grants = append(e.Policy.Grants, document.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b document.Grant) int {
@@ -132,7 +132,7 @@ func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	})
 }
 
-// Rotate raises the generation of a grant, from the next Publish on.
+// Rotate sets a higher generation for a grant, which takes effect at the next Publish.
 func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	for i, g := range e.Policy.Grants {
 		if g.Caller == caller && g.Need == need {
@@ -141,18 +141,18 @@ func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	}
 }
 
-// PolicyDir returns the directory of the policy.
+// PolicyDir returns the directory from which the provider reads its policy.
 func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 
-// Revocations returns the path of the revocation list.
+// Revocations returns the path of the file from which the provider reads the revocation list.
 func (e *Env) Revocations() string { return filepath.Join(e.Dir, "revocations.json") }
 
-// Publish writes the policy with a serial.
+// Publish writes the policy, with the given serial number, where the provider reads it.
 func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
-// Start runs the provider with the published policy, or publishes the policy first.
+// Start runs the provider. If no policy was published yet, it publishes one first.
 func (e *Env) Start() {
 	e.t.Helper()
 	if _, err := os.Stat(e.PolicyDir()); err != nil {
@@ -254,12 +254,12 @@ func (e *Env) Restart() {
 	e.Start()
 }
 
-// Audit reads the audit rows of decisions in order.
+// Audit returns the audit rows about decisions, in order.
 func (e *Env) Audit() []server.Row {
 	return slices.DeleteFunc(e.Rows(), func(r server.Row) bool { return r.Outcome == server.Changed || r.Outcome == server.Alarmed })
 }
 
-// Rows reads all audit rows in order.
+// Rows returns all audit rows, in order.
 func (e *Env) Rows() (rows []server.Row) {
 	e.t.Helper()
 	entries, _, err := e.Store.List(context.Background(), server.AuditPrefix)

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Faulty is a store in which a commit can be made to fail, before or after it takes effect.
+// Faulty is a store that makes a commit fail when a test demands it, either before or after the
+// commit takes effect.
 type Faulty struct {
 	store.Store
 	mu            sync.Mutex
@@ -20,14 +21,16 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only restricts faults to commits for which wanted returns true; nil means all commits.
+// Only restricts the faults to commits for which wanted returns true. A nil function stands for all
+// commits.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.only = wanted
 }
 
-// Meanwhile runs a function just before the next commit, which then finds the state changed.
+// Meanwhile makes run be called just before the next commit, so that the commit finds a changed
+// state.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -46,7 +49,7 @@ func (f *Faulty) set(before, after error) {
 	f.before, f.after = before, after
 }
 
-// Commit commits the transaction, or fails as it was told to.
+// Commit commits the transaction, unless Fail or Lose makes it fail.
 func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	f.mu.Lock()
 	if f.only != nil && !f.only(txn) {

@@ -8,8 +8,9 @@ import (
 
 var loopbacks atomic.Uint32
 
-// Loopback returns an address to listen on, which stays free across restarts: the IP address is
-// this process's own, and the kernel does not hand out the port.
+// Loopback returns a loopback address to listen on, which stays free when the listener is
+// restarted. No other process uses the IP address, and the kernel does not give the port to anybody
+// else.
 func Loopback() string {
 	pid := os.Getpid()
 	return fmt.Sprintf("127.%d.%d.%d:%d", 128|byte(pid>>16), byte(pid>>8), byte(pid), 4000+loopbacks.Add(1))

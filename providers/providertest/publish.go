@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Tree returns a signed policy for each host. Bodies contain a note, by which versions differ. An
-// error of signing panics.
+// Tree returns a signed policy for each host. The policies contain a note, so that a test can tell
+// versions apart. If signing fails, Tree panics.
 func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) publish.Tree {
 	all := map[string][]document.Document{}
 	for _, h := range hosts {
@@ -32,7 +32,7 @@ func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) p
 	return tree
 }
 
-// Stream returns a reader of a tree as a provider receives it.
+// Stream returns a Reader of a tree, as a provider receives it from an operator.
 func Stream(tree publish.Tree) *publish.Reader {
 	var b bytes.Buffer
 	if err := tree.Encode(&b); err != nil {
@@ -45,7 +45,7 @@ func Stream(tree publish.Tree) *publish.Reader {
 	return r
 }
 
-// Import publishes a tree to a store.
+// Import stores the documents of a tree in a store, as if an operator had published them.
 func Import(t testing.TB, s store.Store, key signature.SecretKey, tree publish.Tree) {
 	t.Helper()
 	if _, _, err := (archive.Archive{Store: s}).Import(t.Context(), Stream(tree), archive.Terms{Keys: []string{key.ToPublicKey().String()}, Keep: 10}); err != nil {

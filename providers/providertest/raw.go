@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Post sends a body unchanged, which hostapi.Client would refuse, and returns the status and the
-// refusal, or nil. svid may be nil.
+// Post sends a body that hostapi.Client would not send, exactly as it is. It returns the status of
+// the response, and the refusal or nil. svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -47,7 +47,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 	return resp.StatusCode, &refusal
 }
 
-// Conn is a connection of a node that sends arbitrary requests.
+// Conn is a connection from a node to the provider, over which a test can send arbitrary requests.
 type Conn struct {
 	*tls.Conn
 	In *bufio.Reader
@@ -72,8 +72,8 @@ func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn
 	return &Conn{c, bufio.NewReader(c), t, e, node}
 }
 
-// Proof returns a device proof by the node's host key for this connection. change may alter the
-// statement before it is signed.
+// Proof returns a device proof for this connection, signed by the node's host key. change may
+// modify the statement before it is signed.
 func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.ConnectionState()
@@ -92,7 +92,7 @@ func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	return proof
 }
 
-// Send sends a request and returns the refusal, or nil.
+// Send sends a request over the connection. It returns the provider's refusal, or nil.
 func (c *Conn) Send(req *http.Request) error {
 	c.t.Helper()
 	if err := req.Write(c); err != nil {

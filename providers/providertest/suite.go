@@ -19,30 +19,33 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Suite describes a kind under test.
+// Suite describes a kind of need to test.
 type Suite struct {
-	// The kind, and the need and request that node ursula is granted.
+	// Kind is the kind under test. Need is the name of the need, with the request that node ursula
+	// is granted.
 	Kind, Need string
 	Request    any
 
-	// Body returns the body that ursula sends; nil sends the request itself.
+	// Body returns the body that node ursula sends. If it is nil, the body is the granted request.
 	Body func(t *testing.T) json.RawMessage
 
-	// Settings of the kind in the policy, and the kind itself, unless it is "cert".
+	// Settings are the settings of the kind in the policy. The kind itself is given too, unless it
+	// is "cert".
 	Settings any
 	Make     func(e *Env) server.AnyKind
 
-	// Secret names the values that must not be readable in the state.
+	// Secret lists the values of an answer that must not be readable in the stored state.
 	Secret []string
 
-	// Public reports whether all callers have the same answer, whatever the generation.
+	// Public reports whether the kind gives all callers the same answer, whatever the generation.
 	Public bool
 
-	// Rotates names the value that a host can have replaced; empty if there is none.
+	// Rotates is the name of the value that a host can have replaced. It is empty if there is none.
 	Rotates string
 }
 
-// Run checks that a kind is idempotent, denies by default and is audited.
+// Run checks that a kind gives a repeated request the same answer, denies by default, and writes
+// audit rows.
 func Run(t *testing.T, s Suite) {
 	if s.Body == nil {
 		s.Body = func(*testing.T) json.RawMessage { return kit.JSON(s.Request) }
@@ -95,7 +98,7 @@ func (f *fixture) ask(t *testing.T) hostapi.Answer {
 	return a
 }
 
-// WantError checks that err is an *hostapi.Error with a code.
+// WantError checks that err is an *hostapi.Error with the given code.
 func WantError(t *testing.T, err error, code hostapi.Code) {
 	t.Helper()
 	var e *hostapi.Error

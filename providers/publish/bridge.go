@@ -11,10 +11,11 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Bridge returns the policies that provider hosts use while a version is rolled out: the next
-// policies, with the grants of the former ones added. For a need that both grant, and a node that
-// both name, the next policy counts. Hosts whose policies are equal, that are new, or that receive
-// no documents over the network, have none.
+// Bridge returns the policies that provider hosts use while a new version is rolled out. They are
+// the next policies with the grants of the former policies added, so that hosts with either version
+// are served. If both versions grant the same need, or name the same node, the next version counts.
+// A host gets no such policy if it is new, if its policies are equal, or if it receives no
+// documents over the network.
 func Bridge(next, former map[string][]document.Document, serial int64) (map[string][]document.Document, error) {
 	all := map[string][]document.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {

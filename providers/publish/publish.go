@@ -1,4 +1,5 @@
-// Package publish signs a cluster's documents and carries them to a config provider.
+// Package publish signs a cluster's documents and encodes them as a stream for the provider that
+// distributes them.
 package publish
 
 import (
@@ -22,10 +23,11 @@ import (
 // accepted a serial in the far future would accept no other until then.
 const ahead = 10 * time.Minute
 
-// Tree is the signed documents of each host, all of one serial.
+// Tree contains the signed documents of each host, by the host's name. All documents have the same
+// serial.
 type Tree map[string][]document.Document
 
-// Sign signs the documents of a committed cluster.
+// Sign signs the documents of a cluster, which are compiled from a committed flake.
 func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
@@ -51,13 +53,13 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 	return tree, nil
 }
 
-// Renumber returns a document with another serial, unsigned.
+// Renumber returns a copy of a document with another serial and without a signature.
 func Renumber(d document.Document, serial int64) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
-// NameClosures writes the store paths of hosts' systems into their manifests.
+// NameClosures writes the store path of each host's NixOS system into the host's manifest.
 func NameClosures(hosts map[string][]document.Document, closures map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(closures)) {
 		if hosts[host] == nil {
@@ -100,9 +102,9 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	return document.Open(b, body, "")
 }
 
-// RejectUnpinned returns an error if a host's manifest does not list a key among its
-// trust.signingKeys, because the host would refuse the documents. While signing keys change, the
-// manifest lists both.
+// RejectUnpinned returns an error if the manifest of a host does not list key among its
+// trust.signingKeys, because the host would then refuse documents signed with it. While a signing
+// key is replaced, manifests list both keys.
 func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -128,7 +130,8 @@ func publishable(e document.Envelope, now time.Time) error {
 	return nil
 }
 
-// Rev returns the revision that all envelopes name, or "" if they name none or several.
+// Rev returns the revision of the flake that all envelopes of the tree name. It returns "" if they
+// name none or several.
 func (t Tree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {
@@ -142,7 +145,7 @@ func (t Tree) Rev() (rev string) {
 	return rev
 }
 
-// Digest returns a digest over all envelopes, host by host, without their signatures.
+// Digest returns a digest of all envelopes in the tree, host by host, without their signatures.
 func (t Tree) Digest() string {
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(t)) {
@@ -157,7 +160,7 @@ func (t Tree) Digest() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
 }
 
-// Head returns the head of the stream that Encode writes.
+// Head returns the first line of the stream that Encode writes.
 func (t Tree) Head() Head {
 	head := Head{Hosts: len(t)}
 	for _, documents := range t {

@@ -17,8 +17,8 @@ import (
 )
 
 // Head is the first line of a stream of documents. One line for each host follows, sorted by name.
-// All documents belong to its cluster and have its serial. A rollout adds two streams: policies of
-// provider hosts for its duration, and the documents to return to.
+// All documents belong to the cluster in Head and have its serial. A rollout adds two streams: the
+// policies of provider hosts during the rollout, and the documents to return to.
 //
 //	{"cluster":"demo","serial":1784011430,"hosts":5}
 //	{"host":"drhorrible","documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
@@ -27,11 +27,11 @@ type Head struct {
 	Serial  int64  `json:"serial"`
 	Hosts   int    `json:"hosts"`
 
-	// Follow is the number of streams that come after this one.
+	// Follow is the number of further streams that come after this one.
 	Follow int `json:"follow,omitempty"`
 }
 
-// Host has the documents of one host, byte for byte.
+// Host is a line of a stream: the documents of one host, byte for byte.
 type Host struct {
 	Name      string                   `json:"host"`
 	Documents []hostapi.SignedDocument `json:"documents"`
@@ -43,7 +43,8 @@ const maxFollow = 2
 // want completes the errors of streams that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree for a Reader, followed by other trees.
+// Encode writes the tree as a stream for a Reader. The trees in follow are written after it as
+// further streams.
 func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	head := t.Head()
 	head.Follow = len(follow)
@@ -68,7 +69,7 @@ func (t Tree) encode(w io.Writer, head Head) error {
 	})
 }
 
-// Encode writes a stream of documents, with one line for each host that hosts yields.
+// Encode writes a stream of documents: the head, and then one line for each host that hosts yields.
 func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
@@ -86,13 +87,13 @@ func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	return nil
 }
 
-// A Reader reads a stream of documents, host by host.
+// A Reader reads a stream of documents, one host after the other.
 type Reader struct {
 	Head
 	lines *bufio.Reader
 }
 
-// NewReader reads the head of a stream and returns a Reader of the rest.
+// NewReader reads the head of a stream, and returns a Reader for the rest of the stream.
 func NewReader(r io.Reader) (*Reader, error) {
 	return readHead(bufio.NewReaderSize(r, 1<<16))
 }
@@ -116,7 +117,7 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Next reads the head of the stream that follows, after All has ended. It returns nil after the
+// Next returns a Reader for the next stream. Call it after All has ended. It returns nil after the
 // last stream.
 func (r *Reader) Next() (*Reader, error) {
 	if r.Follow == 0 {
@@ -137,8 +138,9 @@ func (r *Reader) line() ([]byte, error) {
 	return line, err
 }
 
-// All yields the hosts of the stream. Each document must be signed by one of keys. It ends with an
-// error if the stream is cut short, or continues after its last host although none follows.
+// All yields the hosts of the stream with their documents. Each document must be signed by one of
+// keys. All yields an error at the end if the stream is cut short, or continues after its last host
+// although no further stream is announced.
 func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

@@ -1,9 +1,9 @@
-// Package relay passes requests of operators to the processes of other kinds. Operators call the
-// API of kind config. Its process connects to a Unix socket of the other process on the same host
-// and announces the caller, as the forwarder announced it, in a PROXY protocol header.
+// Package relay lets operators reach the processes of all kinds of need through one API. Operators
+// call the API of kind config. Its process passes a request on to the other process over a Unix
+// socket on the same host. A PROXY protocol header names the caller, as the forwarder announced it.
 //
-// The other process decides by its own policy, and writes the audit row of an act into its own log,
-// in the transaction that makes it. So no process can open what another one sealed.
+// The other process decides by its own policy. It writes the audit row into its own log, in the
+// transaction that makes the change. So no process needs to open what another process has sealed.
 package relay
 
 import (
@@ -28,10 +28,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is the kind in audit rows.
+// Kind is the kind that audit rows name for requests of operators.
 const Kind = "control"
 
-// Socket is the name of the socket in a process's runtime directory.
+// Socket is the name of the Unix socket for operators' requests in a process's runtime directory.
 const Socket = "control.sock"
 
 const (
@@ -39,7 +39,7 @@ const (
 	patience = 10 * time.Second // of one request
 )
 
-// Config configures the serving process. All fields are required.
+// Config configures Run, in the process that answers operators. All fields are required.
 type Config struct {
 	Socket   string
 	Account  string // of the process of kind config, which alone may connect
@@ -48,14 +48,15 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Endpoint is a method and path, the access that it needs, and its handler.
+// Endpoint is an operation for operators: its method and path, the access that it requires, and its
+// handler.
 type Endpoint struct {
 	Method, Path string
 	Access       document.Access
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator, with the audit row of its act.
+// Call is one request of an operator. Row is the audit row for it.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
@@ -63,8 +64,8 @@ type Call struct {
 	Policy document.Policy
 }
 
-// Body decodes a request of at most the given number of bytes. The error contains nothing of a body
-// that cannot be read, since it may be a secret.
+// Body decodes the body of a request into v. most is the maximum size in bytes. The error never
+// quotes the body, since it may contain a secret.
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
@@ -76,7 +77,8 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run serves operators until ctx ends. It starts to listen once the policy names any.
+// Run answers the requests of operators until ctx ends. It listens only once the policy names
+// operators.
 func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
 	mux := http.NewServeMux()
@@ -107,7 +109,8 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	})
 }
 
-// To forwards a request to the process at a socket. It returns an error if that was not possible.
+// To passes a request on to the process that listens at a socket. It returns an error if that
+// process cannot be reached.
 func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {

@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb is an operator's change to the revocation list, as audit rows name it.
+// Verb is the name that the audit log has for an operator's change to the revocation list.
 type Verb string
 
-// The verbs.
+// The changes that an operator can make to the revocation list.
 const (
 	Revoked    Verb = "revoke"
 	Reinstated Verb = "reinstate"
@@ -20,7 +20,8 @@ const (
 	Renewed    Verb = "renew-revocations" // signed anew, as it was
 )
 
-// Act is a verb with the identities, SSH host keys and certificates that it applies to.
+// Act is a change to the revocation list. Targets are the identities, SSH host keys and
+// certificates that it applies to.
 type Act struct {
 	Verb    Verb
 	Targets []string
@@ -29,8 +30,8 @@ type Act struct {
 // forever is the time at which the revocation of an identity or a key ends by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the acts that lead from one list, which may be nil, to another. An entry that ended
-// by itself is no act.
+// Acts returns the changes by which operators turned one revocation list into another. last may be
+// nil. An entry that expired is not a change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

@@ -1,5 +1,5 @@
-// Package revocation changes and signs a cluster's revocation list, as operators do. Hosts read it
-// with trust.Revocations.
+// Package revocation changes and signs a cluster's revocation list, for the programs of operators.
+// Hosts read the list with trust.Revocations.
 package revocation
 
 import (
@@ -21,22 +21,24 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Lifetime is the default time for which hosts use a list without an alarm.
+// Lifetime is the default lifetime of a revocation list. Hosts that use an older list raise an
+// alarm.
 const Lifetime = 30 * 24 * time.Hour
 
-// Target is the object of a revocation or reinstatement.
+// Target names an identity, SSH host keys and certificates that are to be revoked or reinstated.
 type Target struct {
 	ID   spiffe.ID // zero for none
 	Keys []string  // fingerprints of SSH host keys; where there is an ID, its own
 
-	// Before names nodes of which only the certificates issued until now are revoked.
+	// Before lists nodes whose certificates issued until now are revoked. Later certificates of
+	// these nodes are valid.
 	Before []spiffe.ID
 
 	Certificates []string // serial numbers
 }
 
-// Next returns the successor of a list, which may be nil: the same entries without those that no
-// valid certificate can match any more.
+// Next returns the successor of a list, which may be nil. It contains the same entries, except for
+// those that no valid certificate can match any more.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -63,9 +65,9 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep adds to next, a list that Next made from before, the entries of another list that before
-// lacks. The new list continues both lists, so it names no predecessor, and hosts with either
-// accept it.
+// Keep merges the entries of another list into next, a list that Next made from before. It adds the
+// entries of other that before lacks. Because next now continues both lists, it names no
+// predecessor, and hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	entries, certificates := before.Lacking(other)
@@ -93,7 +95,7 @@ func Keep(next, before, other *trust.Revocations) {
 	slices.SortFunc(next.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
-// Revoke adds a target to a list that Next made.
+// Revoke revokes a target in a list that was made by Next.
 func Revoke(list *trust.Revocations, t Target) {
 	if !t.ID.IsZero() || len(t.Keys) > 0 {
 		e := entry(list, t.ID)
@@ -117,8 +119,9 @@ func Revoke(list *trust.Revocations, t Target) {
 	slices.SortFunc(list.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
-// Reinstate removes a target from a list that Next made. Certificates of an identity that were
-// issued until now stay revoked. It returns an error if the target is not revoked.
+// Reinstate ends the revocation of a target in a list that was made by Next. If the target is an
+// identity, its certificates issued until now stay revoked. Reinstate returns an error if the
+// target is not revoked.
 func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
 		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
@@ -148,8 +151,9 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	return nil
 }
 
-// Suspend adds a suspension to a list that Next made: the identity obtains and reaches nothing
-// until Resume. It returns an error if the identity is revoked, which is stronger.
+// Suspend suspends an identity in a list that was made by Next: until Resume, the identity gets no
+// certificates and reaches nothing. Suspend returns an error if the identity is revoked, because a
+// revocation is stronger.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
@@ -160,7 +164,8 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// Resume ends a suspension. Earlier certificates are valid again unless they were revoked.
+// Resume ends the suspension of an identity. Its earlier certificates are valid again, unless they
+// were revoked.
 func Resume(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
@@ -201,7 +206,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Fingerprint returns the fingerprint of an SSH host key in the form of the flake.
+// Fingerprint returns the fingerprint of an SSH host key, in the form in which the flake writes it.
 func Fingerprint(key string) (string, error) {
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil {
@@ -210,7 +215,8 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign signs a list in the format of this release. It returns an error if hosts could not read it.
+// Sign signs a revocation list in the format of this release. It returns an error if hosts could
+// not read the list.
 func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
 	list.Format = document.NewestFormat
 	b, err := json.Marshal(list)
@@ -233,7 +239,7 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 	return s, err
 }
 
-// Supply parses the file of a list as hosts keep it.
+// Supply parses a signed revocation list from a file in the form in which hosts keep it.
 func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
 	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()

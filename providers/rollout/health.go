@@ -8,15 +8,15 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems contains the problems of a host by hostreport.Problem.Name. The value is true if the
-// problem persists until somebody acts.
+// Problems maps the names of a host's problems (hostreport.Problem.Name) to whether the problem
+// persists until somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems of a host from its last report, which is zero if it never
-// reported.
+// ProblemsOf returns the problems of a host according to its last report. r is zero if the host
+// never reported.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
@@ -66,7 +66,8 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	return fails, waits
 }
 
-// InForce reports whether a report says that the host's documents of this rollout are in force.
+// InForce reports whether the host has put its documents of this rollout in force, according to a
+// report.
 func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial

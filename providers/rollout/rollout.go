@@ -1,4 +1,4 @@
-// Package rollout decides how a version of a cluster's documents reaches its hosts.
+// Package rollout decides when each host of a cluster is offered a new version of its documents.
 //
 //	began ──▶ active ──▶ done        every wave was healthy: all are offered the version
 //	            │ ▲
@@ -9,10 +9,10 @@
 //	               ──▶ aborted       an operator ended it: the former documents again
 //	               ──▶ superseded    an operator published to all at once
 //
-// While a rollout is active, hosts of the waves that it has reached are offered the version, others
-// the former one. Wave 0 consists of provider hosts. They receive policies that grant the needs of
-// both versions, before any host has the new one. Step is a pure function, and no state is in
-// memory alone.
+// During a rollout, hosts of the waves that it has reached are offered the new version, and all
+// other hosts the former version. Wave 0 consists of provider hosts. Before any host has the new
+// version, they receive policies that grant the needs of both versions. Step is a pure function,
+// and no state is kept in memory alone.
 package rollout
 
 import (
@@ -27,10 +27,11 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Status is the status of a rollout.
+// Status says whether a rollout is in progress, and how it ended.
 type Status string
 
-// The statuses. A rollout with one of the first two is in progress.
+// The statuses of a rollout. A rollout that is active or paused is in progress; the others have
+// ended.
 const (
 	Active     Status = "active"
 	Paused     Status = "paused"
@@ -40,7 +41,7 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State is the state of the rollout in progress, or of the last one.
+// State is the state of a rollout, either the one in progress or the last one.
 type State struct {
 	Serial int64  `json:"serial"` // of the version
 	Former int64  `json:"former"` // of the version that hosts outside of the reached waves are offered
@@ -62,7 +63,7 @@ type State struct {
 	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
-// Host is a host that the rollout waits for.
+// Host is a host that must put documents in force before the rollout continues.
 type Host struct {
 	Name   string
 	Wave   int    // from 1; 0 for a provider host that receives a policy before
@@ -72,7 +73,8 @@ type Host struct {
 	Before Problems // its problems when the rollout began
 }
 
-// New returns a rollout of a version that begins now. With bridged, provider hosts come first.
+// New returns the state of a rollout that begins now. serial is the new version, and former the
+// version before it. If bridged is true, provider hosts receive their policies first.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Began: unixtime.Of(now), Since: unixtime.Of(now)}
@@ -89,10 +91,12 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 	return s
 }
 
-// AtWork reports whether the rollout is in progress, so that hosts are offered different versions.
+// AtWork reports whether the rollout is in progress, which means that hosts are offered different
+// versions.
 func (s State) AtWork() bool { return s.Status == Active || s.Status == Paused }
 
-// Offers reports whether a host of a wave and group is offered the new version.
+// Offers reports whether a host is now offered the new version. wave and group are the host's wave,
+// and the group with its maintenance window.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -114,8 +118,8 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step returns the state at a later time. hosts are the hosts that it waits for. report returns the
-// last report of a host, zero if it never reported.
+// Step returns the state of the rollout at the time now. hosts are the hosts that the rollout waits
+// for. report returns the last report of a host, which is zero if the host never reported.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status != Active {
 		return s
@@ -181,7 +185,8 @@ func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
-// End returns the ended rollout. A rollout that has ended already stays as it is.
+// End returns the rollout with an end status and the reason for it. A rollout that has already
+// ended is returned unchanged.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
@@ -189,13 +194,15 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause returns the rollout paused until Resume. Hosts keep the documents that they were offered.
+// Pause returns the rollout in a paused state, which lasts until Resume. Hosts keep the documents
+// that they were offered.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s
 }
 
-// Resume returns the rollout active again. All periods start anew.
+// Resume returns a paused rollout in the active state. All waiting periods start again from the
+// beginning.
 func (s State) Resume(now time.Time) State {
 	s.Status = Active
 	s.offered(now)

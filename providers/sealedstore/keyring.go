@@ -20,18 +20,18 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// RingAt is the key of the ring in the store.
+// RingAt is the key under which the store contains the keyring.
 const RingAt = "seal/ring"
 
-// Ring is the keyring in a state store that the replicas of a kind share. It holds their sealing
-// keys, encrypted with age to the SSH host keys of the hosts that the flake names as replicas.
-// Nobody carries a key: the first replica makes it, any replica admits a new one, and a replica
-// that the flake drops is excluded at the next rotation.
+// Ring is the keyring of a state store that several provider hosts share, the replicas of a kind.
+// It holds their sealing keys, encrypted with age to the SSH host keys of the replicas that the
+// flake names. Nobody has to carry a key between hosts: the first replica makes the key, and any
+// replica can admit a new one. A replica that the flake drops is excluded at the next rotation.
 //
 //	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
 //
 // Replicas receive a new policy one after the other. A replica with an older policy admits nobody
-// and rotates nothing, since it could admit a host that the flake has dropped.
+// and rotates nothing, because it could admit a host that the flake has dropped.
 type Ring struct {
 	ID       string               `json:"id"`       // another with each rotation
 	Made     time.Time            `json:"made"`     // of the newest secret
@@ -42,22 +42,22 @@ type Ring struct {
 	revision int64
 }
 
-// RingReplicas are the replicas in a policy.
+// RingReplicas are the provider hosts that a policy names as replicas.
 type RingReplicas struct {
 	Replicas []document.Device
 	Serial   int64 // of the policy
 }
 
-// RingKeys holds the decrypted secrets of a ring.
+// RingKeys holds the secrets of a keyring after decryption.
 type RingKeys struct {
 	ID      string   `json:"id"`      // of the ring
 	Secrets [][]byte `json:"secrets"` // as for sealedstore.New
 }
 
-// Key returns the sealing key.
+// Key returns the sealing key that the keyring contains.
 func (k RingKeys) Key() (*Key, error) { return New(k.Secrets...) }
 
-// ReadRing reads the ring of a store. The error is store.ErrNotFound if there is none yet.
+// ReadRing reads the keyring of a store. The error is store.ErrNotFound if the store has none yet.
 func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	e, err := s.Get(ctx, RingAt)
 	if err != nil {
@@ -70,13 +70,13 @@ func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	return r, nil
 }
 
-// MakeRing makes the ring with a secret, and applies further operations in the same transaction.
-// The error is store.ErrConflict if there is a ring.
+// MakeRing makes the keyring of a store with a secret. The operations in then are applied in the
+// same transaction. The error is store.ErrConflict if the store already has a keyring.
 func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
-// Open decrypts the ring with the SSH host key of a replica, a PEM file.
+// Open decrypts the keyring. hostKey is the SSH host key of a replica, in PEM.
 func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	return k, nil
 }
 
-// Lacks reports whether a replica in the policy cannot open the ring.
+// Lacks reports whether the keyring is not yet encrypted to one of the replicas in the policy.
 func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
@@ -106,7 +106,8 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit admits the named replicas besides those that can open the ring.
+// Admit encrypts the keyring also to the named replicas, in addition to those that can already open
+// it.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
@@ -116,9 +117,9 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 // none seals with a secret that the second drops.
 const rest = 15 * time.Second
 
-// Rotate makes a new secret, encrypted to the named replicas alone. The former secret opens
-// existing values until the next rotation, and secrets are still derived from the first one. Values
-// sealed by an older secret must be sealed anew before the next rotation.
+// Rotate adds a new secret to the keyring and encrypts the keyring to the named replicas alone. The
+// former secret still opens existing values until the next rotation; values sealed by an older
+// secret must be sealed anew before then. Other secrets are still derived from the first secret.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")

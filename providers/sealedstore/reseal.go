@@ -11,9 +11,9 @@ import (
 // resealPage is the number of values that are in memory at once.
 const resealPage = 100
 
-// Walk seals anew the values below a prefix that an older secret sealed. reseal returns the new
-// value for a key. Values that change meanwhile are left to the writer. A value that no secret
-// opens is left alone, and Walk returns ErrUnreadable after the others are done.
+// Walk encrypts the values below a prefix again if an older secret sealed them. reseal returns the
+// new value for a key. A value that changes in the meantime is left to its writer. If no secret
+// opens a value, Walk leaves it alone, and returns ErrUnreadable at the end.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
 	for after := ""; ; {
@@ -45,7 +45,7 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 	}
 }
 
-// Rebind seals anew the value that ties the key to its store.
+// Rebind encrypts the value that binds the key to its store again, with the newest secret.
 func (k *Key) Rebind(ctx context.Context, s store.Store) error {
 	return Walk(ctx, s, bound, k.Reseal)
 }

@@ -1,6 +1,6 @@
-// Package sealedstore keeps a provider's secrets unreadable in its state store: values are
-// encrypted (AES-256-GCM) and the provider's own secrets are derived (HKDF, RFC 5869), with a key
-// that is in a file beside the store and never in it.
+// Package sealedstore keeps a provider's secrets unreadable in its state store. Values are
+// encrypted with AES-256-GCM, and the provider's own secrets are derived with HKDF (RFC 5869). The
+// key for both is in a file beside the store, never in the store.
 package sealedstore
 
 import (
@@ -22,17 +22,18 @@ import (
 
 const size = 32
 
-// ErrUnreadable is the error of a value that none of the key's secrets opens.
+// ErrUnreadable is the error of a sealed value that no secret of the sealing key can open.
 var ErrUnreadable = errors.New("does not open with this sealing key")
 
-// Key is the sealing key of one provider host, or of all replicas.
+// Key is the sealing key that encrypts a provider's secrets. It belongs to one provider host, or to
+// all replicas together.
 type Key struct {
 	root  string        // that secrets are derived from
 	aeads []cipher.AEAD // the newest first, which seals
 }
 
-// New returns a Key from secrets of 32 bytes, the newest first. The newest one seals, each of them
-// opens, and other secrets are derived from the last.
+// New returns a Key that consists of secrets of 32 bytes each, the newest first. The newest secret
+// seals values, and every secret opens them. Other secrets are derived from the last one.
 func New(secrets ...[]byte) (*Key, error) {
 	k := &Key{}
 	for _, secret := range secrets {
@@ -63,7 +64,7 @@ func Secret() []byte {
 	return secret
 }
 
-// Load reads the key file, or makes it if there is none.
+// Load reads the sealing key from a file. It makes the file with a new key if there is none.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -80,10 +81,9 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Of returns the key of a store from a file beside it. The key is made with the store: if the store
-// is new, the key is new as well, even if the file exists. So no secret derived for a lost state
-// comes back, such as one that was replaced since. The former file is kept beside the new one, and
-// is used again if its own store returns.
+// Of returns the sealing key of a store from the file beside it. For a new store it makes a new
+// key, even if the file exists, so that secrets derived for a lost state do not come back. It keeps
+// the former file beside the new one, and uses it again if the store of that key returns.
 func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	former := path + ".former"
 	_, err := s.Get(ctx, bound)
@@ -118,9 +118,9 @@ var errOther = errors.New("the sealing key is not the one that this store was ma
 // bound is the key of the value that ties a store to its sealing key.
 const bound = "seal/bound"
 
-// Bind ties the key to a store at their first use. It returns an error if the store is tied to
-// another key, with which its values could not be opened and derived secrets would differ from
-// those that hosts have.
+// Bind ties the key to a store when they are first used together. Later it returns an error if the
+// store is tied to another key: with the wrong key, values could not be opened, and derived secrets
+// would differ from those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	e, err := s.Get(ctx, bound)
 	switch {
@@ -136,8 +136,8 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Seal encrypts a value for a place, such as its key in the store. Open(place, Seal(place, v)) ==
-// v, and the value opens at no other place.
+// Seal encrypts a value for a place, usually its key in the store. The sealed value can be opened
+// only for the same place: Open(place, Seal(place, v)) == v.
 func (k *Key) Seal(place string, value []byte) []byte {
 	return k.aeads[0].Seal(nil, nil, value, []byte(place))
 }
@@ -158,8 +158,8 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
-// Reseal returns a value encrypted with the newest secret, and whether an older one had encrypted
-// it.
+// Reseal returns a sealed value encrypted with the newest secret. It also reports whether an older
+// secret had encrypted the value.
 func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	v, by, err := k.open(place, sealed)
 	if err != nil || by == 0 {
@@ -168,8 +168,8 @@ func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	return k.Seal(place, v), true, nil
 }
 
-// Derive returns n secret bytes for a purpose. The result depends on the key and the purpose alone,
-// also after a rotation.
+// Derive returns n secret bytes for a purpose. The same key and purpose always give the same bytes,
+// also after a rotation of the key.
 func (k *Key) Derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {

@@ -22,26 +22,29 @@ import (
 const (
 	keyLife = 24 * time.Hour
 
-	// AnnouncedFor is the time for which a key is published before it signs. Hosts have keys that
-	// are at most ten minutes old, verifiers that read the pages at most an hour.
+	// AnnouncedFor is how long a key is published before it signs tokens, so that everybody who
+	// verifies tokens has it by then. Hosts read the keys at least every ten minutes; other
+	// verifiers read the pages at least every hour.
 	AnnouncedFor = 2 * time.Hour
 )
 
-// SigningKeys keeps the keys that sign tokens, sealed in a store, the same for all replicas. A key
-// is published before it signs and until its last signature has expired. A new key is made each
-// day. If the policy has a higher generation, a new one is made at once and all others end.
+// SigningKeys manages the keys that sign tokens. The keys are sealed in a store, and are the same
+// for all replicas. A key is published before it signs, and until its last signature has expired. A
+// new key is made each day. If the policy has a higher generation, a new key is made at once and
+// all other keys end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
 	At        string                  // key of the store that has them
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
-	// Lingers is the time for which a key is published after it signed last: the lifetime of
-	// tokens, and some time for differing clocks.
+	// Lingers is how long a key is still published after its last signature: the lifetime of
+	// tokens, and some time for clocks that differ.
 	Lingers time.Duration
 }
 
-// SigningKey is a key that signs tokens from the time Signs until the next key of the ring does.
+// SigningKey is a key that signs tokens. It signs from the time Signs until the time at which the
+// next key begins to sign.
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
@@ -49,16 +52,17 @@ type SigningKey struct {
 	Private    []byte `json:"private"`
 }
 
-// SigningRing is the list of keys, in the order in which they sign.
+// SigningRing is a list of signing keys in the order in which they sign.
 type SigningRing []SigningKey
 
-// SigningChange is a change to the store; Then is empty if there is none.
+// SigningChange is the transaction that stores a new ring. Then is empty if the ring has not
+// changed.
 type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
 }
 
-// Read returns the ring, and the revision that wrote it.
+// Read returns the signing keys in the store, and the revision of the store that wrote them.
 func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, err error) {
 	e, err := k.Store.Get(ctx, k.At)
 	if errors.Is(err, store.ErrNotFound) {
@@ -74,7 +78,8 @@ func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, e
 	return r, e.Modified, err
 }
 
-// Due returns the ring that is due at a time, with the change that stores it.
+// Due returns the signing keys that there should be at the time now, and the change that stores
+// them.
 func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
@@ -94,7 +99,8 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	}, nil
 }
 
-// Published returns the ring for verifiers at a time, even if it is not yet in the store.
+// Published returns the signing keys to publish for verifiers at the time now. They may not be in
+// the store yet.
 func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
@@ -103,7 +109,8 @@ func (k SigningKeys) Published(ctx context.Context, now time.Time, generation in
 	return r, err
 }
 
-// Keep stores the ring that is due. It is no error if another replica did so first.
+// Keep brings the signing keys in the store up to date. It returns no error if another replica has
+// done so first.
 func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) error {
 	_, c, err := k.Due(ctx, now, generation)
 	if err != nil || c.Then == nil {
@@ -138,7 +145,7 @@ func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next Si
 	return append(next, key), true, err
 }
 
-// Signer returns the key that signs at a time.
+// Signer returns the key that signs tokens at the time now.
 func (r SigningRing) Signer(now time.Time) SigningKey {
 	signer := r[0] // also where the clock went back
 	for _, k := range r {
@@ -149,7 +156,7 @@ func (r SigningRing) Signer(now time.Time) SigningKey {
 	return signer
 }
 
-// JWKS returns the JWK Set (RFC 7517) of the public keys.
+// JWKS returns the public keys as a JWK Set (RFC 7517), for verifiers.
 func (r SigningRing) JWKS() []byte {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range r {
@@ -187,10 +194,10 @@ func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 }
 
-// Begins returns the time from which the key signs.
+// Begins returns the time at which the key begins to sign.
 func (k SigningKey) Begins() time.Time { return time.Unix(k.Signs, 0) }
 
-// Signer returns a signer for tokens of a type, such as "JWT".
+// Signer returns a signer for tokens of the given type, such as "JWT".
 func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	private, algorithm, err := k.private()
 	if err != nil {

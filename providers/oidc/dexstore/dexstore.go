@@ -1,8 +1,9 @@
 // Package dexstore keeps the state of a Dex server (github.com/dexidp/dex) in a store.Store, so
 // that the embedded OpenID Connect provider needs no database of its own.
 //
-// A record is at oidc/dex/<type>/<hash>, sealed for that key. The hash covers Dex's ID of the
-// record, because authorization codes are IDs and must not be readable in the store.
+// A record is stored under the key oidc/dex/<type>/<hash>, and is sealed for that key. The hash is
+// made from Dex's ID of the record, because authorization codes are such IDs and must not be
+// readable in the store.
 package dexstore
 
 import (
@@ -20,8 +21,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Store is a storage.Storage in a state store. It returns the bare errors storage.ErrNotFound and
-// storage.ErrAlreadyExists, which Dex compares with ==. Closing it leaves the state store open.
+// Store implements Dex's storage.Storage on a state store. It returns the bare errors
+// storage.ErrNotFound and storage.ErrAlreadyExists, which Dex compares with ==. Closing it leaves
+// the state store open.
 type Store struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -29,7 +31,7 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// New returns a Store in db, with records sealed by key.
+// New returns a Store that keeps its records in db, sealed with key.
 func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
 // Close does nothing, because the state store belongs to the caller.

@@ -12,7 +12,7 @@ import (
 // page is the number of records that garbage collection reads and deletes in one transaction.
 const page = 20
 
-// GarbageCollect deletes records that expired before now.
+// GarbageCollect deletes the records of sign-ins that expired before now.
 func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GCResult, err error) {
 	if r.AuthRequests, err = expire(ctx, s, authRequests, func(v storage.AuthRequest) bool { return now.After(v.Expiry) }); err != nil {
 		return r, err
@@ -27,8 +27,9 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 	return r, err
 }
 
-// ExpireRefresh deletes refresh tokens that were last used before idle or made before ends. Dex
-// refuses these but never deletes them. A token that is used at the same moment is deleted as well.
+// ExpireRefresh deletes refresh tokens that were last used before idle, or were made before ends.
+// Dex refuses such tokens but never deletes them. A token that is used while ExpireRefresh runs is
+// deleted as well.
 func (s *Store) ExpireRefresh(ctx context.Context, idle, ends time.Time) error {
 	_, err := expire(ctx, s, refreshTokens, func(v storage.RefreshToken) bool { return v.LastUsed.Before(idle) || v.CreatedAt.Before(ends) })
 	return err

@@ -9,11 +9,13 @@ import (
 
 const keys table[storage.Keys] = "keys"
 
-// GetKeys reads the signing keys. The error is storage.ErrNotFound before the first rotation.
+// GetKeys returns the keys that sign ID tokens. The error is storage.ErrNotFound before the first
+// rotation.
 func (s *Store) GetKeys(ctx context.Context) (storage.Keys, error) { return keys.get(ctx, s) }
 
-// UpdateKeys updates the signing keys. Unlike other updates, it creates an absent record, and it
-// does not retry, because another caller has rotated then.
+// UpdateKeys replaces the keys that sign ID tokens by the result of change. Unlike other updates,
+// it creates a record that is absent. It does not retry after a conflict, because another caller
+// has then rotated the keys.
 func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (storage.Keys, error)) error {
 	e, err := keys.entry(ctx, s)
 	var old storage.Keys

@@ -6,7 +6,7 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal seals anew the records that an older secret of the key sealed.
+// Reseal encrypts the records again that were sealed by an older secret of the sealing key.
 func (s *Store) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
 }

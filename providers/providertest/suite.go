@@ -29,8 +29,8 @@ type Suite struct {
 	// Body returns the body that node ursula sends. If it is nil, the body is the granted request.
 	Body func(t *testing.T) json.RawMessage
 
-	// Settings are the settings of the kind in the policy. The kind itself is given too, unless it
-	// is "cert".
+	// Settings are the settings of the kind in the policy. Make makes the kind, unless it is
+	// "cert".
 	Settings any
 	Make     func(e *Env) server.AnyKind
 

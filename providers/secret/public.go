@@ -14,7 +14,7 @@ import (
 )
 
 // Public is the part of a secret that operators may read. For a key pair it includes the public
-// halves.
+// keys.
 type Public struct {
 	Secret     string        `json:"secret"`
 	Generate   string        `json:"generate"`
@@ -23,13 +23,14 @@ type Public struct {
 	Public     []string      `json:"public"`     // public halves: the one in use, then the next or the former one
 }
 
-// Publics is the answer of GET /v1/secrets.
+// Publics is the answer of GET /v1/secrets: the secrets that exist, each with the part that
+// operators may read.
 type Publics struct {
 	Secrets []Public `json:"secrets"` // secrets that exist, sorted by name
 }
 
-// Run serves operators, who call through the API of kind config, and drops secrets that no policy
-// names, until ctx ends.
+// Run answers operators, who call through the API of kind config, and deletes secrets that no
+// policy names any more. It returns when ctx ends.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -1,18 +1,20 @@
-// Package secret implements the kind of need for generated secrets: the provider makes each secret
-// once and hands it to all its readers:
+// Package secret implements the kind of need "secret", for generated secrets such as passwords and
+// keys that services share. The provider makes each secret once and gives it to all its readers:
 //
 //	POST /secret/request {"secret":"mesh","generate":"wireguard","length":0,"rotate":0,"overlap":0,"two":false}
 //	→ {"secret":"…","public":"…","other":"","generation":"1"}
 //
-// Readers on several hosts receive the same secret, whichever of them comes first. A higher
-// generation makes another one, and so does age, if the topology has the secret rotate.
+// Readers on several hosts receive the same secret, whichever of them requests it first. A new
+// secret is made if the topology raises the generation, or if the topology has the secret rotate
+// and the secret is old enough.
 //
-// A reader that holds two values has, besides the one in use, the next one before it is used, and
-// afterwards the former one, each for the length of the overlap. So it accepts the value that any
-// other reader has at that time.
+// A reader can hold two values during a rotation, so that it accepts the value that any other
+// reader has at that time. Besides the value in use, it then holds the next value before it is
+// used, and afterwards the former value, each for the length of the overlap.
 //
-// Secrets are sealed in the state store, which replicas share. Operators read the public halves of
-// key pairs through the API of kind config, which relays to a Unix socket of this process.
+// Secrets are sealed in the state store, which replicas share. Operators read the public keys of
+// key pairs through the API of kind config, which passes their requests to a Unix socket of this
+// process.
 package secret
 
 import (
@@ -42,15 +44,15 @@ const Name = "secret"
 // repeated is the time for which the same request receives the recorded answer.
 const repeated = 30 * time.Second
 
-// Settings is the kind's section of the settings file.
+// Settings is the section of the settings file for kind "secret".
 type Settings struct {
-	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults suit the units of a host.
+	// Control is the Unix socket at which the process of kind config calls. Config is the account
+	// of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind of need that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
@@ -58,17 +60,17 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}}))
 }
 
-// Config configures the kind. All fields are required, the last two for Run alone.
+// Config configures Secrets. All fields are required; the last two are used by Run alone.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy returns the policy in force, or nil while that does not include this kind.
+	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
 	Relay  relay.Config
 }
 
-// Secrets is the kind "secret".
+// Secrets implements the kind of need "secret".
 type Secrets struct {
 	values
 	policy func() *Policy
@@ -81,7 +83,7 @@ var (
 	_ server.Sealer        = (*Secrets)(nil)
 )
 
-// New returns the kind.
+// New returns a Secrets with this configuration.
 func New(c Config) *Secrets {
 	if c.Relay.Logger == nil {
 		c.Relay.Logger = slog.Default()
@@ -109,17 +111,16 @@ type spec struct {
 	Serial     int64 // of the policy, of a call
 }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for kind "secret", in decoded form.
 type Policy struct {
 	requests server.Requests[Request]
 	specs    map[string]spec // by name
 }
 
-// Compile decodes the granted secrets. The kind has no settings.
+// Compile decodes the secrets that a policy grants. The kind has no settings.
 //
-// While a version reaches hosts one after the other, the policy also contains the grants of the
-// former version, so grants for one secret may differ. The highest generation then applies to all
-// readers.
+// During a rollout, the policy also contains the grants of the former version, so grants for one
+// secret may differ. The highest generation then applies to all readers.
 func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
@@ -169,7 +170,7 @@ func (r Request) validate() error {
 	return nil
 }
 
-// Answer returns the secret in use. It makes the secret if there is none.
+// Answer returns the secret that is in use. It makes the secret first if there is none.
 func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
@@ -196,7 +197,7 @@ func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Reseal seals the secrets with the newest secret of the key.
+// Reseal encrypts the stored secrets again with the newest secret of the sealing key.
 func (s *Secrets) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, prefix, s.key.Reseal)
 }

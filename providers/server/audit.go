@@ -18,12 +18,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// AuditPrefix is the prefix of the keys of audit rows, which sort by time.
+// AuditPrefix is the prefix of the keys under which audit rows are stored. The keys sort by time.
 const AuditPrefix = "audit/"
 
-// Audit is the log of decisions: rows in the store, and a line for each in the logger. Decisions
-// for callers with a verified certificate are all written. Refusals are bounded for each such
-// caller, and for other callers for each network; beyond the bound they are counted.
+// Audit is the log of a provider's decisions. Each row is written to the store, and as a line to
+// the logger. All decisions for callers with a verified certificate are written, except that the
+// number of refusals for each such caller is limited. For other callers the number of rows for each
+// network is limited. Rows beyond a limit are only counted.
 type Audit struct {
 	store  store.Store
 	logger *slog.Logger
@@ -35,12 +36,12 @@ type Audit struct {
 	callers  map[string]*network // known ones, by SPIFFE ID
 }
 
-// NewAudit returns the audit log in a store.
+// NewAudit returns the audit log that is kept in a store.
 func NewAudit(s store.Store, l *slog.Logger) *Audit {
 	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
 }
 
-// Write writes a row about an authenticated caller.
+// Write writes a row about an authenticated caller to the audit log.
 func (a *Audit) Write(ctx context.Context, r Row) error {
 	_, err := a.commit(ctx, Change{}, r, true)
 	return err
@@ -67,19 +68,20 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 // auditKey returns a key that comes before the rows of a time and after earlier rows.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
-// AuditAfter returns a key after the rows of a time and before later rows.
+// AuditAfter returns a key that sorts after the audit rows of the time t and before all later rows.
 func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
-// Outcome is the outcome of a decision.
+// Outcome is the outcome of a decision, as the audit log records it.
 type Outcome string
 
-// Granted and Summed are outcomes. The others are error classes.
+// Granted and Summed are outcomes in the audit log. All other outcomes of requests are error
+// classes.
 const (
 	Granted Outcome = "granted"
 	Summed  Outcome = "summed" // sums, by code in Detail, of the answers to one network, or the refusals of one caller, without rows of their own
 )
 
-// Codes of rows that are not about a request and so have no code on the wire.
+// Codes of audit rows that are not about a request. Such codes are never sent to a host.
 const (
 	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
@@ -107,14 +109,14 @@ type Row struct {
 // maxMessage bounds the text that a caller can get into a row by causing a refusal.
 const maxMessage = 500
 
-// Refuse returns the row as that of a refusal.
+// Refuse returns the row with the outcome, code and message of a refusal.
 func (r Row) Refuse(e *hostapi.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
 }
 
-// Suspect returns a row about something that others presented, that this provider refused, and that
-// an operator must look at.
+// Suspect returns an audit row about suspicious input that this provider refused, such as a
+// document, and that an operator should look at.
 func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
 	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
 }
@@ -142,7 +144,8 @@ func (r Row) refusal() bool {
 	return false
 }
 
-// Op returns the operation that appends the row, for the transaction of its decision.
+// Op returns the operation that appends the row to the audit log. It belongs in the transaction of
+// the decision.
 func (r Row) Op() store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -151,7 +154,7 @@ func (r Row) Op() store.Op {
 	return store.Put(auditKey(r.Time)+"-"+rand.Text()[:8], b)
 }
 
-// Ops returns the operations that append rows.
+// Ops returns the operations that append several rows to the audit log.
 func Ops(rows []Row) (ops []store.Op) {
 	for _, r := range rows {
 		ops = append(ops, r.Op())
@@ -159,7 +162,7 @@ func Ops(rows []Row) (ops []store.Op) {
 	return ops
 }
 
-// Log logs the row, once it is in the store.
+// Log writes the row to a logger. Call it once the row is in the store.
 func (r Row) Log(ctx context.Context, l *slog.Logger) {
 	if !l.Enabled(ctx, r.level()) {
 		return

@@ -13,18 +13,19 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Change has the changes of state that a decision makes.
+// Change contains the changes of state that a decision makes, for one transaction.
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
-	// Unrecorded suppresses the audit row if the request is granted.
+	// Unrecorded leaves out the audit row of a request that is granted.
 	Unrecorded bool
 
-	// Refusal is set if the answer refuses the request. The audit row contains it.
+	// Refusal is set if the answer itself refuses the request. The audit row then records the
+	// refusal.
 	Refusal *hostapi.Error
 
 	// Signed reports whether operators signed the answer. Such an answer is given even if the store
-	// accepts no audit row, which is then in the process's log alone.
+	// accepts no audit row; the row is then only in the process's log.
 	Signed bool
 
 	alarms []Row   // among Then, to be logged
@@ -34,14 +35,14 @@ type Change struct {
 // idle reports whether a decision changes nothing and leaves no row.
 func (c *Change) idle() bool { return c.Unrecorded && len(c.If) == 0 && len(c.Then) == 0 }
 
-// Add adds the changes of a decision.
+// Add adds the conditions and operations of a decision to the change.
 func (c *Change) Add(d Decision) {
 	c.If = append(c.If, d.If...)
 	c.Then = append(c.Then, d.Then...)
 }
 
-// Reply decides and writes the answer, or refused if it is not nil. A caller that reads slowly
-// holds no slot.
+// Reply decides on a request as Commit does, and writes the answer or the refusal. The response is
+// written outside of the server's slots, so a caller that reads slowly holds none.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
@@ -54,8 +55,9 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // cluster come at once, they are served one after the other, and none waits in vain.
 const slotPatience = 15 * time.Second
 
-// Commit decides in one of the server's slots, of which one caller may use its share alone, and
-// commits the decision with its audit row. If refused is not nil, the request is refused with it.
+// Commit calls decide, and commits the decision together with its audit row. The number of
+// decisions at the same time is limited by the server's slots, of which a single caller may use
+// only a share. If refused is not nil, the request is refused with that error.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
@@ -84,8 +86,8 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 	}
 }
 
-// Who returns the key by which a request's share of the server is counted: its node, or its network
-// if only a proof names a node.
+// Who returns the name under which the requests of a caller are counted: the caller's node, or the
+// caller's network if only a proof names the node.
 func (a *Request) Who() string {
 	if a.svid != nil {
 		return a.Caller.String()
@@ -187,12 +189,13 @@ func (a *Request) internalError(ctx context.Context, err error) error {
 	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-// StoreUnavailable returns the refusal for a request that the store could not commit.
+// StoreUnavailable returns the error with which a request is refused if the store could not commit
+// its decision.
 func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
-// Unavailable describes a store.ErrUnavailable to callers of a provider.
+// Unavailable returns a description of a store.ErrUnavailable for the callers of a provider.
 func Unavailable(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):

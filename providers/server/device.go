@@ -93,8 +93,9 @@ func (a *Request) listBehind(f *compiledPolicy) error {
 	return behind(f, want)
 }
 
-// ListBehind returns an *hostapi.Error if this provider must issue nothing, because its revocation
-// list is older than the one that it had before its host was restored, and nil otherwise.
+// ListBehind returns an *hostapi.Error if this provider must not issue anything because its
+// revocation list is too old. That is the case after the provider's host was restored, until it has
+// the list that it had before. Otherwise ListBehind returns nil.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
@@ -105,9 +106,9 @@ func behind(f *compiledPolicy, want int64) error {
 	return nil
 }
 
-// Joining returns the call of a device that requests to be admitted as a node. The policy must let
-// one join as that node, and the signatures of the request must verify. HostKey of the call is the
-// device's key.
+// Joining verifies the request of a device to be admitted as a node, and returns its Call. The
+// policy must let a device join as that node, and the signatures of the request must verify.
+// HostKey of the Call is the device's key.
 func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {

@@ -17,19 +17,19 @@ import (
 
 const inForcePrefix = "inforce/"
 
-// Outcomes of audit rows that are no decision on a request.
+// Outcomes of audit rows that do not record the decision on a request.
 const (
 	Changed Outcome = "changed" // something else came into force here
 	Alarmed Outcome = "alarm"   // an operator must look at it
 )
 
-// Codes of rows with outcome Changed.
+// Codes of audit rows whose outcome is Changed.
 const (
 	CodeInForce  = "in-force"
 	CodeRollback = "rollback" // the serial is lower than that of the former version
 )
 
-// Alarm is an event that an operator must look at. It has an audit row of its own.
+// Alarm is an event that an operator must look at. The audit log contains a row for each alarm.
 type Alarm struct {
 	Code, Message string
 	Detail        map[string]string
@@ -38,14 +38,15 @@ type Alarm struct {
 // listRecord is the name under which the revocation list is on record, beside the names of kinds.
 const listRecord = "revocations"
 
-// Deployed is implemented by a Kind that serves something which a person puts in place beside the
-// policy. Each change of it has an audit row.
+// Deployed is implemented by a Kind that serves data which a person deploys beside the policy. The
+// audit log contains a row for each change of the data.
 type Deployed interface {
-	// InForce returns the version that the kind serves now, zero if there is none.
+	// InForce returns the version of the data that the kind serves now, or the zero Version if
+	// there is none.
 	InForce(ctx context.Context) (Version, error)
 }
 
-// Version is one version of something that a person puts in place.
+// Version is one version of data that a person deploys, such as the policy.
 type Version struct {
 	Name   string            `json:"-"`      // the versioned thing
 	Digest string            `json:"digest"` // tells it from any other

@@ -18,42 +18,43 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind is a kind of need. It answers requests at POST hostapi.Path(Name()). P is the type that it
-// compiles a policy to. It may also implement Runner, Deployed, Rotator, Sealer, Router and
-// Enroller.
+// Kind implements a kind of need. It answers requests at POST hostapi.Path(Name()). P is the type
+// to which it compiles a policy. A Kind may also implement Runner, Deployed, Rotator, Sealer,
+// Router and Enroller.
 type Kind[P any] interface {
-	// Name returns the name of the kind in needs and policies, such as "oidc".
+	// Name returns the name of the kind, such as "oidc", which needs and policies use.
 	Name() string
 
-	// Compile decodes the kind's part of a policy, its settings and grants, and rejects a part that
-	// the kind cannot serve. It is called once for each policy, before the policy comes into force.
-	// Its result is passed to Answer.
+	// Compile decodes the settings and grants that a policy contains for the kind. It returns an
+	// error if the kind cannot serve them. It is called once for each policy, before the policy
+	// comes into force. Its result is passed to Answer.
 	Compile(p document.Policy) (P, error)
 
 	// Answer decides on a request. The caller is authenticated, the policy grants exactly this
-	// request, and no answer is recorded. Answer makes no changes itself: they are in the Decision,
-	// which the server commits together with the answer and the audit row before it responds.
-	// Answer is called again if a condition of the Decision fails, or if the process ends before
-	// the commit. For one need of a caller, it is not called again until the last Decision is
-	// committed or given up.
+	// request, and no answer is recorded. Answer makes no changes itself: it returns them in the
+	// Decision, which the server commits together with the answer and the audit row before it
+	// responds. If a condition of the Decision fails, or if the process ends before the commit,
+	// Answer is called again. For one need of a caller, it is not called again until the last
+	// Decision is committed or given up.
 	//
 	// The error is an *hostapi.Error for a refusal. Any other error is internal: the caller
 	// receives a transient error without details, and the log has the reason.
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is the subject of a process: a Kind of any P, or something that answers no needs. All
-// functions but Routes may be nil.
+// AnyKind is the work of a server process: a Kind of any P, or a service that answers no needs. All
+// functions except Routes may be nil.
 type AnyKind struct {
 	Name string
 
-	// Routes returns the endpoints at a server, by pattern.
+	// Routes returns the HTTP handlers of a server, by pattern.
 	Routes func(s *Server) map[string]http.HandlerFunc
 
-	// Listener returns a listener that accepts the connections of another one, and perhaps more.
+	// Listener returns a listener that accepts the connections of the given listener, and possibly
+	// others.
 	Listener func(net.Listener) net.Listener
 
-	// Run is the method of a Runner, InForce that of a Deployed.
+	// Run is the method of a Runner, and InForce the method of a Deployed.
 	Run     func(ctx context.Context, ready func()) error
 	InForce func(ctx context.Context) (Version, error)
 
@@ -69,7 +70,7 @@ type compiled struct {
 	rotation func(ctx context.Context, c Call) (Rotation, error)
 }
 
-// Any returns k as an AnyKind.
+// Any returns the Kind k as an AnyKind.
 func Any[P any](k Kind[P]) AnyKind {
 	rotator, rotates := k.(Rotator[P])
 	a := AnyKind{Name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
@@ -107,40 +108,43 @@ func Any[P any](k Kind[P]) AnyKind {
 	return a
 }
 
-// Subject returns an AnyKind that answers no needs, and rejects policies with check.
+// Subject returns an AnyKind for a process that answers no needs. check returns an error for a
+// policy that the process must reject.
 func Subject(name string, check func(document.Policy) error) AnyKind {
 	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Enroller is implemented by a Kind that also authenticates callers without an SVID, by the Proof
-// in their request.
+// Enroller is implemented by a Kind that can authenticate callers without an SVID, by the Proof in
+// their request.
 type Enroller interface {
-	// Nonce returns a fresh nonce for one proof.
+	// Nonce returns a fresh nonce that can be used for one proof.
 	Nonce(now time.Time) string
 
-	// Authenticate verifies a proof made on the connection with a channel binding. Its decision
-	// becomes part of the transaction of the request.
+	// Authenticate verifies the proof in a request. binding is the channel binding of the
+	// connection on which the proof was made. The returned Decision becomes part of the transaction
+	// of the request.
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
-	// Admit refuses a caller with an SVID if another machine has enrolled as the same node since.
-	// The returned condition protects that decision: requests of the same connection are committed
-	// with it, and Admit is called again if it fails.
+	// Admit returns an error if another machine has enrolled as the same node since the caller
+	// received its SVID. Requests of the same connection are committed on the returned condition;
+	// if it fails, Admit is called again.
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Router is implemented by a Kind with endpoints of its own.
+// Router is implemented by a Kind that has HTTP endpoints of its own.
 type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is implemented by a Kind with work of its own, which the server runs beside its listener.
+// Runner is implemented by a Kind that has work to do besides answering requests. The server runs
+// that work beside its listener.
 type Runner interface {
-	// Run works until ctx ends. It calls ready when it has begun. If it returns an error, the
-	// server ends with it, and the service manager restarts the process.
+	// Run does the work of the kind until ctx ends. It calls ready when it has begun. If it returns
+	// an error, the server ends with that error, and the service manager restarts the process.
 	Run(ctx context.Context, ready func()) error
 }
 
-// Call is an authenticated request that the policy grants.
+// Call is a request whose caller is authenticated, and which the policy grants.
 type Call struct {
 	Caller  spiffe.ID         // the node
 	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
@@ -159,7 +163,8 @@ type Call struct {
 	last func() (hostapi.Answer, error)
 }
 
-// Last returns the answer recorded for the need, to whatever request, or the zero Answer.
+// Last returns the newest answer that is recorded for the need, or the zero Answer. The answer may
+// belong to a different request.
 func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
 		return hostapi.Answer{}, nil
@@ -167,7 +172,8 @@ func (c Call) Last() (hostapi.Answer, error) {
 	return c.last()
 }
 
-// Settings strictly decodes a policy's settings of a kind.
+// Settings decodes into v the settings that a policy contains for a kind. It rejects unknown
+// fields.
 func Settings(p document.Policy, kind string, v any) error {
 	raw, ok := p.Kinds[kind]
 	if !ok {
@@ -179,10 +185,11 @@ func Settings(p document.Policy, kind string, v any) error {
 	return nil
 }
 
-// Requests holds the decoded requests of a policy's grants.
+// Requests holds the requests that a policy grants for a kind, in decoded form.
 type Requests[R any] map[grantKey]R
 
-// DecodeGrants decodes the requests of all grants of a kind.
+// DecodeGrants decodes the requests that a policy grants for a kind. It calls decode for each
+// grant.
 func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.Grant) (R, error)) (Requests[R], error) {
 	all := Requests[R]{}
 	for _, g := range p.Grants {
@@ -198,11 +205,11 @@ func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.
 	return all, nil
 }
 
-// Of returns the decoded request of a call.
+// Of returns the decoded request that the policy grants for a call.
 func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
-// Decision is an answer with the changes of state that belong to it. Keys of a kind start with its
-// name and a slash.
+// Decision is a kind's answer to a request, together with the changes of state that belong to the
+// answer. The keys that a kind changes start with its name and a slash.
 type Decision struct {
 	Answer hostapi.Answer
 	If     []store.Cond
@@ -210,7 +217,7 @@ type Decision struct {
 	Detail map[string]string // for the audit row; no secrets
 	Alarm  *Alarm            // nil for none
 
-	// Repeated is the time until which the same request receives this answer; zero means as long as
-	// it is valid.
+	// Repeated is the time until which a repeated request receives the same answer. Zero means as
+	// long as the answer is valid.
 	Repeated time.Time
 }

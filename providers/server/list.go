@@ -15,20 +15,22 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// ListSource is the key at which operators' acts store the revocation list, for a process that
-// reads the store with it. A process without one takes the list from files alone.
+// ListSource is the place in a store where a process reads the newest revocation list, as changed
+// by operators. A process without a ListSource reads the list from files alone.
 type ListSource struct {
 	Store store.Reading
 	Tree  string // of Store, as the process's own store knows it; empty where they are the same
 	Key   string
 
-	// Decode decodes the signed list from a value of Key.
+	// Decode decodes the signed revocation list from the value stored under Key.
 	Decode func(value []byte) (trust.SignedRevocations, error)
 
-	// Shared reports whether several hosts keep the store, which then needs a majority to answer.
+	// Shared reports whether several hosts keep the store. Such a store needs a majority of them to
+	// answer.
 	Shared bool
 
-	// Taken is called with each list that is read, nil if there is none. It may be nil.
+	// Taken is called with each revocation list that is read, or with nil if there is none. Taken
+	// may be nil.
 	Taken func(*trust.Revocations)
 }
 
@@ -45,12 +47,13 @@ type newestList struct {
 	err      error // why the list at revision is not in force; nil where it is
 }
 
-// Fresh returns the conditions under which a grant under the list in force may be committed. Call
-// it before reading the list. The error is store.ErrUnavailable or an *hostapi.Error.
+// Fresh returns conditions for the transaction that commits a grant. They hold as long as the
+// revocation list in force is the newest one. Call Fresh before reading the list. The error is
+// store.ErrUnavailable or an *hostapi.Error.
 func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
 
-// Refresh reads the newest list from the store, after a transaction with conditions of Fresh
-// failed.
+// Refresh reads the newest revocation list from the store. Call it after a transaction with
+// conditions of Fresh has failed.
 func (p *Policies) Refresh(ctx context.Context) error { return p.newest.read(ctx) }
 
 func (l *newestList) condition(ctx context.Context) ([]store.Cond, error) {
@@ -180,8 +183,9 @@ type listFile struct {
 	unread journal.Once
 }
 
-// AlsoRead adds a file from which Policies take the list. The process of kind config writes it for
-// the processes of other kinds on its host. Call it before the Policies are used.
+// AlsoRead adds a file from which Policies read the revocation list. The process of kind config
+// writes that file for the processes of other kinds on its host. Call AlsoRead before the Policies
+// are used.
 func (p *Policies) AlsoRead(file string) {
 	p.lists = append(p.lists, &listFile{path: file, signed: true})
 	p.pollLists()

@@ -30,9 +30,9 @@ const pollEvery = time.Second
 // several connections.
 const chains = 8192
 
-// Policies holds the policy in force for the process of one kind. It is read from a directory and
-// replaced when the content changes. A policy that cannot be served is refused, and the old one
-// stays in force.
+// Policies holds the policy in force for the process of one kind. The policy is read from a
+// directory, and replaced when the content of the directory changes. If the new policy cannot be
+// served, the old one stays in force.
 type Policies struct {
 	dir     string
 	kind    string
@@ -71,8 +71,8 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in dir for the process of a kind, which the policy must name. The
-// file list, which may appear later, contains the revocation list.
+// OpenPolicies reads the policy in the directory dir for the process of a kind. The policy must
+// name the kind. list is the path of the revocation list, which need not exist yet.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
@@ -95,26 +95,26 @@ func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 // Current returns the policy in force.
 func (p *Policies) Current() document.Policy { return p.now.Load().Policy }
 
-// Versioned returns the policy in force and its serial.
+// Versioned returns the policy in force and its serial number.
 func (p *Policies) Versioned() (document.Policy, int64) {
 	f := p.now.Load()
 	return f.Policy, f.serial
 }
 
-// Newest returns the policy in force, after checking for a newer one.
+// Newest returns the policy in force. It first checks whether there is a newer policy.
 func (p *Policies) Newest() document.Policy {
 	p.poll()
 	return p.Current()
 }
 
-// Revoked returns the revocation list in force, or nil.
+// Revoked returns the revocation list in force, or nil if there is none.
 func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revocations() }
 
-// Self returns this process's identity and addresses.
+// Self returns the SPIFFE ID and the addresses of this process.
 func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
-// Compiled returns a function that returns the compiled policy in force. It returns nil if that
-// does not include the kind, and before the Server has the kind.
+// Compiled returns a function that returns the policy in force as the kind has compiled it. The
+// function returns nil if the policy does not include the kind, and before a Server runs the kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {
 		compiled, _ := p.now.Load().compiled.policy.(*P)

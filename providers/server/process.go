@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process holds the resources of a process that a kind may use.
+// Process holds the resources of a server process that its kind of need may use, such as the store.
 type Process struct {
 	Instance hostdir.Instance
 	Dir      string // for what is this process's alone
@@ -21,10 +21,12 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is a kind's section of the settings file of a provider host: a pointer to a struct. A
-// string field may have a default value in the tag "default". The tag "path" marks paths. They may be
-// relative to the file, and defaults are relative to the directory of the kind's process.
+// Section is the section of a provider's settings file for one kind of need: a pointer to a struct.
+// The tag "default" of a string field contains its default value. The tag "path" marks a path,
+// which may be relative to the settings file; a default path is relative to the directory of the
+// kind's process.
 type Section interface {
-	// Kind returns the kind. It looks for external resources only when it runs.
+	// Kind returns the kind of need with these settings. It uses no external resources before it
+	// runs.
 	Kind(p Process) AnyKind
 }

@@ -12,7 +12,7 @@ import (
 // encoded is an answer as JSON, in the bytes that are recorded and sent.
 type encoded []byte
 
-// Reply writes an answer, or a refusal if err is not nil.
+// Reply writes the response to a request: a refusal if err is not nil, and the answer otherwise.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		write(w, http.StatusOK, answer)

@@ -18,7 +18,8 @@ import (
 // maxNeed is the longest name of a need: a DNS label.
 const maxNeed = 63
 
-// Request is a request on its way to a decision, or to several if it waits in between.
+// Request is a request of a host that is being processed, from its receipt to the decision. A
+// request that waits in between may lead to several decisions.
 type Request struct {
 	*Server
 	Row    Row       // of the audit log, as far as it is known
@@ -40,15 +41,16 @@ type Request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// Request returns a new Request, before any check.
+// Request returns a new Request for an HTTP request, of which nothing is checked yet.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
-// Identify verifies the caller's certificate, which it presented or received on this connection:
-// chain, time, and exactly one SPIFFE ID, a node's. With mayEnrol, a caller without a certificate
-// passes. A verified caller's connection is not closed to make room for others.
+// Identify verifies the certificate that the caller presented, or received on this connection. It
+// checks the chain and the time, and that the only SPIFFE ID is that of a node. If mayEnrol is
+// true, a caller without a certificate is accepted. The connection of a verified caller is not
+// closed to make room for others.
 func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
 	at := peerOf(r.Context())
@@ -79,8 +81,8 @@ func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	return nil
 }
 
-// IdentifyNode is Identify for a request without a body, whose device proof is in a header. Granted
-// verifies the proof.
+// IdentifyNode is like Identify, for a request without a body, which carries its device proof in a
+// header. Granted verifies that proof.
 func (a *Request) IdentifyNode(r *http.Request) error {
 	err := a.Identify(r, false)
 	if err == nil {
@@ -89,8 +91,8 @@ func (a *Request) IdentifyNode(r *http.Request) error {
 	return err
 }
 
-// Granted authorizes a request of a node and returns its Call. It fails unless the policy grants the
-// node a need of the kind and the node's device key has signed the connection.
+// Granted authorizes the request of a node and returns its Call. It returns an error unless the
+// policy grants the node a need of this kind, and the node's device key has signed the connection.
 func (a *Request) Granted() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {
@@ -115,7 +117,7 @@ func codeOf(err error) string {
 	return hostapi.AsError(err).Code
 }
 
-// ReceiveList reads the number of the caller's revocation list from its headers.
+// ReceiveList reads the number of the caller's revocation list from the headers of the request.
 func (a *Request) ReceiveList(header http.Header) (err error) {
 	a.List = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {

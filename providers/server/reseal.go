@@ -9,13 +9,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Sealer is implemented by a Kind that keeps sealed values besides recorded answers.
+// Sealer is implemented by a Kind that stores sealed values other than recorded answers.
 type Sealer interface {
-	// Reseal seals anew the values that an older secret of the process's key sealed.
+	// Reseal encrypts the stored values again that were sealed by an older secret of the process's
+	// key.
 	Reseal(ctx context.Context) error
 }
 
-// Reseal calls Reseal if the kind is a Sealer.
+// Reseal calls the kind's method Reseal if the kind is a Sealer.
 func (k AnyKind) Reseal(ctx context.Context) error {
 	if k.reseal == nil {
 		return nil
@@ -23,7 +24,7 @@ func (k AnyKind) Reseal(ctx context.Context) error {
 	return k.reseal(ctx)
 }
 
-// Reseal seals anew the recorded answers that an older secret of key sealed.
+// Reseal encrypts the recorded answers again that were sealed by an older secret of key.
 func Reseal(ctx context.Context, s store.Store, key *sealedstore.Key) error {
 	return sealedstore.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Number is a setting of at least 1, or zero if it is not set.
+// Number is a setting whose value is at least 1. Zero means that it is not set.
 type Number int
 
 // UnmarshalJSON decodes a number, and rejects one below 1.
@@ -28,7 +28,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Or returns n, or unwritten if n is not set.
+// Or returns n, or the value unwritten if n is not set.
 func (n Number) Or(unwritten int) int {
 	if n == 0 {
 		return unwritten
@@ -36,16 +36,18 @@ func (n Number) Or(unwritten int) int {
 	return int(n)
 }
 
-// Retention is the number of days for which a provider keeps records that nothing needs any more.
+// Retention is the number of days for which a provider keeps records after they are no longer
+// needed.
 type Retention struct {
 	Audit   Number `json:"audit"`   // rows of the audit log; 365 unless written
 	Answers Number `json:"answers"` // recorded answers, and reports, of what no policy grants any more; 30 unless written
 }
 
-// Rows returns the time since which audit rows are kept.
+// Rows returns the earliest time from which audit rows are still kept.
 func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.Audit.Or(365)) }
 
-// ReportPrefix is the prefix of the keys of nodes' last reports. The node's name follows.
+// ReportPrefix is the prefix of the keys under which the last report of each node is stored. The
+// name of the node follows it.
 const ReportPrefix = "report/"
 
 // sweepEvery is the interval at which a Server removes records past their retention.

@@ -10,8 +10,8 @@ import (
 // rotationRest is the shortest time between two rotations of a secret.
 const rotationRest = 10 * time.Minute
 
-// Rotation is the number of times that the secret of a need was replaced at the request of its
-// host, and the time of the last one. The number only grows, so that no former secret returns.
+// Rotation records how often a host has had the secret of a need replaced, and when it last did so.
+// The number only grows, so that no former secret returns.
 type Rotation struct {
 	Number int       `json:"number"`
 	Since  time.Time `json:"since"`
@@ -21,18 +21,20 @@ type Rotation struct {
 const skew = time.Minute
 
 // Within reports whether the rotation was made at most d before now. It returns false for a
-// rotation later than now: another clock was ahead, and its true time is not known.
+// rotation after now: the clock was then wrong when the rotation was made, and its true time is not
+// known.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d
 }
 
-// Rotator is implemented by a Kind whose answers hold a secret that the host may have replaced.
+// Rotator is implemented by a Kind whose answers contain a secret that the host may have replaced.
 type Rotator[P any] interface {
 	Kind[P]
 
-	// Rotation returns the rotation of the secret in force for a call, zero before the first one.
-	// Answer returns the secret of Call.Rotation, and its Decision stores that rotation.
+	// Rotation returns the rotation that made the secret in force for a call. It is zero before the
+	// first rotation. Answer returns the secret of Call.Rotation, and its Decision stores that
+	// rotation.
 	Rotation(ctx context.Context, p P, c Call) (Rotation, error)
 }
 

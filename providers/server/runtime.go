@@ -20,9 +20,9 @@ var tuned atomic.Bool
 // reserve counts as live memory but is never resident, because nothing reads or writes it.
 var reserve []byte
 
-// TuneRuntime tunes the Go runtime of a serving process; further calls do nothing. It adds
-// processors to GOMAXPROCS, so that a commit that returns from the disk does not wait behind
-// requests that occupy all of them. GOMAXPROCS and GOGC in the environment take precedence.
+// TuneRuntime tunes the Go runtime of a provider process; only the first call has an effect. It
+// raises GOMAXPROCS, so that a commit that returns from the disk does not wait behind requests that
+// occupy all processors. GOMAXPROCS and GOGC in the environment take precedence.
 var TuneRuntime = sync.OnceFunc(func() {
 	tuned.Store(true)
 	if os.Getenv("GOGC") == "" {

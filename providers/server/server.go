@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config configures a Server. Fields without a default are required.
+// Config configures a Server. Fields for which no default is given are required.
 type Config struct {
 	Policies *Policies
 	Kind     AnyKind
@@ -29,37 +29,38 @@ type Config struct {
 	Key      *sealedstore.Key
 
 	// Certificate returns the provider's own SVID. It is called at every handshake, so that a
-	// renewed one is used at once.
+	// renewed SVID is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel is the number of requests that are decided at the same time. Others wait, and
-	// receive busy if they wait too long. One caller may use half of it. Zero means 32.
+	// Parallel is the number of requests that are decided at the same time; zero means 32. A single
+	// caller may use half of them. Other requests wait, and are refused as busy if they wait too
+	// long.
 	Parallel int
 
-	// Connections bounds the open connections without a verified caller. One network may have a
-	// quarter of them; new ones replace older ones. Zero means 1024 and one more for each node of
-	// the policy.
+	// Connections is the maximum number of open connections whose caller is not verified. A single
+	// network may have a quarter of them. Beyond the maximum, new connections replace older ones.
+	// Zero means 1024, and one more for each node in the policy.
 	Connections int
 
 	Retention Retention
 
-	// Audit is the log of decisions; nil means NewAudit of the store.
+	// Audit is the audit log; nil means NewAudit with the store.
 	Audit *Audit
 
-	// List is the source from which the process itself reads the newest revocation list; nil means
-	// files alone.
+	// List is the place from which the process itself reads the newest revocation list; nil means
+	// that it reads files alone.
 	List *ListSource
 
-	// Log is the tamper-evident log of the audit rows; nil for none.
+	// Log is the tamper-evident log to which audit rows are appended; nil means none.
 	Log *tlog.Log
 
-	// Ready is called when the server serves and its kind works. It may be nil.
+	// Ready is called when the server accepts requests and its kind works. It may be nil.
 	Ready func()
 
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Server answers requests of hosts.
+// Server answers the requests of hosts for one kind of need.
 type Server struct {
 	Config
 	slots   chan struct{}
@@ -103,8 +104,8 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve serves on l, follows the policy, and runs the kind's Runner, until ctx ends or the listener
-// or the kind fails. It closes l.
+// Serve answers requests on the listener l, follows changes of the policy, and runs the kind's
+// Runner. It returns when ctx ends, or when the listener or the kind fails. It closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,

@@ -11,29 +11,32 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// State describes the keys of a kind, for backups and for moves to another store.
+// State describes the keys that a kind has in the store, for backups and for moves to another
+// store.
 type State struct {
-	// Remembered lists prefixes of the keys that a backup contains and that a restore writes if
-	// they are absent. None of them holds a secret or makes a replaced secret work again.
+	// Remembered lists the prefixes of keys that a backup contains. A restore writes such keys if
+	// they are absent. None of them may hold a secret, or make a replaced secret work again.
 	Remembered []string
 
-	// Ending maps prefixes of keys that end with a lease to their longest lifetime. A move copies
-	// these keys. Keys with lifetime zero belong to a running process and are not copied.
+	// Ending maps the prefixes of keys that end with a lease to the longest lifetime of such a key.
+	// A move copies these keys. A lifetime of zero stands for keys of a running process, which are
+	// not copied.
 	Ending map[string]time.Duration
 
-	// Restored returns the value that a restore writes for a value of a backup. It may be nil.
+	// Restored converts a value from a backup to the value that a restore writes. It may be nil.
 	Restored func(key string, value []byte) ([]byte, error)
 
-	// Secrets reports whether hosts have secrets that a Rotator of the kind makes.
+	// Secrets reports whether hosts have secrets that this kind makes as a Rotator.
 	Secrets bool
 }
 
-// Stateful is implemented by a Section whose kind has keys of its own.
+// Stateful is implemented by a Section whose kind stores keys of its own.
 type Stateful interface {
 	State() State
 }
 
-// StateOf returns the State of a section's kind, including the keys that all kinds have.
+// StateOf returns the State of the kind with these settings. It includes the keys that every kind
+// has.
 func StateOf(s Section) State {
 	st := State{}
 	if k, ok := s.(Stateful); ok {
@@ -43,12 +46,13 @@ func StateOf(s Section) State {
 	return st
 }
 
-// Remembers reports whether a backup contains a key.
+// Remembers reports whether a backup contains the given key.
 func (s State) Remembers(key string) bool {
 	return slices.ContainsFunc(s.Remembered, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Ends returns the longest lifetime of a key that ends with a lease, and whether it is one.
+// Ends returns the longest lifetime of a key that ends with a lease. ends is false for all other
+// keys.
 func (s State) Ends(key string) (within time.Duration, ends bool) {
 	for p, d := range s.Ending {
 		if strings.HasPrefix(key, p) {
@@ -58,7 +62,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 	return 0, false
 }
 
-// Answered reports whether a store has a recorded answer for a need of a caller.
+// Answered reports whether a store contains a recorded answer to a need of a caller.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {

@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Bounds of the audit rows about unauthenticated callers: the rows of each network and of all in an
-// interval. At the end of the interval, one row for each of some networks, and one for all others,
-// has the sums.
+// Limits on the audit rows about unauthenticated callers in an interval, for each network and for
+// all networks together. When the interval ends, sums are written for the rest: one row for each of
+// some networks, and one row for all others.
 const (
 	sumEvery      = time.Hour
 	rowsOfNetwork = 100
@@ -39,7 +39,8 @@ type network struct {
 	counts map[string]int // of those that were not, by code
 }
 
-// Stranger writes a row about an unauthenticated caller, or counts it.
+// Stranger writes an audit row about an unauthenticated caller, or only counts it if there are too
+// many.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)
@@ -131,7 +132,7 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// Sum ends the interval and writes its sums.
+// Sum ends the interval in which rows were counted, and writes the sums to the audit log.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	networks, callers, since := a.networks, a.callers, a.since

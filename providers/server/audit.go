@@ -115,8 +115,8 @@ func (r Row) Refuse(e *hostapi.Error) Row {
 	return r
 }
 
-// Suspect returns an audit row about suspicious input that this provider refused, such as a
-// document, and that an operator should look at.
+// Suspect returns an audit row about suspicious input that this provider refused, such as a bundle
+// from another cluster. An operator should look at such rows.
 func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
 	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
 }

@@ -125,9 +125,9 @@ type Enroller interface {
 	// of the request.
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
-	// Admit returns an error if another machine has enrolled as the same node since the caller
-	// received its SVID. Requests of the same connection are committed on the returned condition;
-	// if it fails, Admit is called again.
+	// Admit returns an error for a caller with an SVID if another machine has enrolled as the same
+	// node in the meantime. Requests of the same connection are committed on the returned
+	// condition; if it fails, Admit is called again.
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 

@@ -132,7 +132,7 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// Sum ends the interval in which rows were counted, and writes the sums to the audit log.
+// Sum ends the interval in which rows were counted, and writes its sums.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	networks, callers, since := a.networks, a.callers, a.since

@@ -14,25 +14,27 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Name identifies an account at a server.
+// Name identifies an account by its server and the account's name there.
 type Name struct{ Server, Account string }
 
-// String returns the name as it is used in the store.
+// String returns the name in the form that store keys use.
 func (n Name) String() string { return n.Server + "/" + n.Account }
 
-// Request is a request of a need together with the generation of its grant.
+// Request is the request for an account that a need contains, together with the generation of its
+// grant.
 type Request[R any] interface {
 	Of() Name
 
-	// Validate returns an error unless the request is valid at the server.
+	// Validate returns an error if the request is not valid at the server s.
 	Validate(s Server) error
 
-	// Before reports whether the grant takes precedence over another grant of the same account.
-	// Higher generations come first, so that every process with a policy chooses the same.
+	// Before reports whether this grant takes precedence over another grant of the same account. A
+	// grant of a higher generation takes precedence, so that all processes with the same policy
+	// choose the same grant.
 	Before(R) bool
 }
 
-// Server is a server with accounts.
+// Server is a server of the cluster at which services have accounts, such as a database server.
 type Server struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"` // for this provider: unix:/path, a loopback address, or a name of the cluster, with port
@@ -40,22 +42,22 @@ type Server struct {
 	Host    string `json:"host"`    // for services
 	Port    int    `json:"port"`    // likewise
 
-	// Keep is the number of seconds after which an account that no policy names is dropped; 0 for
-	// kinds that drop nothing.
+	// Keep is the number of seconds after which an account that no policy names is deleted. It is 0
+	// for kinds that delete no accounts.
 	Keep int64 `json:"keep,omitempty"`
 }
 
-// Policy is the decoded part of a policy for a kind.
+// Policy is the part of a host's policy for a kind of accounts, in decoded form.
 type Policy[R Request[R]] struct {
 	Servers  map[string]Server
 	requests server.Requests[R]
 	wants    map[Name]R
 }
 
-// Compile decodes the granted accounts of these servers.
+// Compile decodes the accounts that a policy grants at these servers.
 //
-// While a version reaches hosts one after the other, grants of one account may differ. The grant
-// that takes precedence then applies to all of them.
+// During a rollout, grants of one account may differ. The grant that takes precedence then applies
+// to all of them.
 func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {

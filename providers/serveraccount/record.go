@@ -9,11 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Record is the record of an account: a pointer to a struct that embeds Kept. The store has it as
-// JSON, and its secrets in a separate, sealed value, which backups do not contain.
+// Record is the stored record of an account: a pointer to a struct that embeds Kept. The store
+// contains the record as JSON, and its secrets in a separate, sealed value. Backups do not contain
+// the secrets.
 type Record interface{ kept() *Kept }
 
-// Kept contains the fields of a Record that are not part of its JSON.
+// Kept contains the fields that every Record has besides its JSON: the secrets, and the revision of
+// the store that wrote it.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // nil where the state has none
 	Modified int64             `json:"-"` // the revision that wrote it
@@ -27,10 +29,11 @@ func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of
 }
 
-// Prefix returns the prefix of the keys of a kind's accounts, without their secrets.
+// Prefix returns the prefix of the keys under which the accounts of a kind are stored. Their
+// secrets have another prefix.
 func Prefix(kind string) string { return kind + "/of/" }
 
-// Read reads a record. If there is none, r stays zero.
+// Read reads the record of an account into r. If there is no record, r stays zero.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	e, err := a.Store.Get(ctx, a.state(of.String()))
 	if err == nil {
@@ -53,12 +56,12 @@ func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	return json.Unmarshal(plain, &r.kept().Secrets)
 }
 
-// Is returns the condition that a record has not changed since it was read.
+// Is returns the condition for a transaction that the record has not changed since it was read.
 func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 	return store.Cond{Key: a.state(of.String()), Modified: r.kept().Modified}
 }
 
-// Put returns the operation that stores a record and leaves its secrets alone.
+// Put returns the operation that stores a record. The account's secrets in the store do not change.
 func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -67,8 +70,8 @@ func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	return store.Put(a.state(of.String()), b)
 }
 
-// Write stores a record with its secrets and the audit rows done, unless the record has changed
-// since it was read.
+// Write stores a record with its secrets, and the given audit rows. It returns an error if the
+// record has changed since it was read.
 func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	plain, err := json.Marshal(r.kept().Secrets)
 	if err != nil {
@@ -78,8 +81,8 @@ func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...s
 	return a.commit(ctx, of, r, done, a.Put(of, r), store.Put(at, a.Key.Seal(at, plain)))
 }
 
-// Forget removes a record and writes the audit rows done, unless the record has changed since it
-// was read.
+// Forget deletes a record and stores the given audit rows. It returns an error if the record has
+// changed since it was read.
 func (a *Accounts[R, B]) Forget(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	return a.commit(ctx, of, r, done, store.Delete(a.state(of.String())), store.Delete(a.secrets(of.String())))
 }

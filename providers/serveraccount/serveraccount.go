@@ -1,13 +1,13 @@
-// Package serveraccount makes and ends accounts for the kinds of need that answer with an account
-// at a server of the cluster:
+// Package serveraccount makes and ends accounts at servers of the cluster, such as databases and
+// forges. It is used by the kinds of need whose answer is such an account:
 //
 //	a policy names it    a request makes it and answers with its secret; a sweep ends former secrets
 //	no policy names it   a sweep ends it, with a row in the audit log
 //	nor its server       it stays as it is at the server, and the log says so
 //
-// A change is decided and stored, with secrets sealed, before the server has it, and made at the
-// server before a host has it. If the process ends between two of these steps, the next request or
-// sweep continues from there. Each kind implements how accounts are made, renewed and ended.
+// Each change has three steps: it is stored, with secrets sealed, then made at the server, and then
+// sent to the host. If the process ends between two steps, the next request or sweep continues from
+// there. Each kind implements how accounts are made, renewed and ended.
 package serveraccount
 
 import (
@@ -33,26 +33,28 @@ import (
 )
 
 const (
-	// Repeated is the time for which the same request receives the recorded answer.
+	// Repeated is how long a repeated request receives the recorded answer instead of a new
+	// decision.
 	Repeated = 30 * time.Second
 
-	// Deadline bounds the work of one request at a server. It is shorter than a host waits.
+	// Deadline is the longest time that one request may work at a server. It is shorter than a host
+	// waits for its answer.
 	Deadline = 15 * time.Second
 )
 
-// Config configures a kind. All fields are required, the last two for Run alone.
+// Config configures Accounts. All fields are required; the last two are used by Run alone.
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key
 	Dir   string // directory of the credentials for servers, a file for each, with the server's name
 
-	// Policy returns the policy in force, or nil while that does not include this kind.
+	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy[R]
 	Logger *slog.Logger
 }
 
-// Kind is the part of the implementation that differs between kinds. R is the type of their
-// requests, B their connection to a server.
+// Kind is the part of the implementation that differs between kinds of accounts. R is the type of
+// their requests, and B the type of their connection to a server.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
 	Account  string // word for accounts in messages and audit rows
@@ -61,14 +63,16 @@ type Kind[R Request[R], B io.Closer] struct {
 	Drops    bool   // whether accounts that no policy names are dropped after their server's Keep
 	AtServer bool   // whether turns are taken for a server instead of an account
 
-	// Open connects to a server, by the server's kind, as the user in the policy, with a secret
-	// that may be empty.
+	// Open contains, for each kind of server, a function that connects to a server as the user in
+	// the policy. The secret may be empty.
 	Open map[string]func(ctx context.Context, s Server, secret string) (B, error)
 
-	// Answer carries out a request at the server and returns the answer.
+	// Answer makes or updates the requested account at the server, and returns the answer for the
+	// host.
 	Answer func(ctx context.Context, b B, now time.Time, s Server, want R) (server.Decision, error)
 
-	// Renew does what is due for an account that a policy names, End for one that no policy names.
+	// Renew does the work that is due for an account that a policy names. End does the same for an
+	// account that no policy names.
 	Renew func(ctx context.Context, now time.Time, s Server, want R) error
 	End   func(ctx context.Context, now time.Time, s Server, of Name) error
 }
@@ -80,7 +84,7 @@ type Accounts[R Request[R], B io.Closer] struct {
 	turns sync.Map // of those who work at a server
 }
 
-// New returns the accounts of a kind.
+// New returns the Accounts of the kind k.
 func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 	return &Accounts[R, B]{Config: c, kind: k}
 }
@@ -88,7 +92,7 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 // Name returns the name of the kind.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
-// Answer returns an account in its state at the server.
+// Answer makes or updates the requested account at its server, and returns it.
 func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
 	want := p.wants[p.requests.Of(c).Of()]
 	s := p.Servers[want.Of().Server]
@@ -108,7 +112,8 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	return d, nil
 }
 
-// At calls work with a connection to a server, when no other process works on the account.
+// At calls work with a connection to a server. It first waits until no other process works on the
+// account.
 func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -144,7 +149,8 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
-// Look calls read with a connection to a server, without waiting for work on the account.
+// Look calls read with a connection to a server. It does not wait for others that work on the
+// account, so read must change nothing.
 func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
 	b, err := a.open(ctx, s, of)
 	if err != nil {
@@ -154,8 +160,8 @@ func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(
 	return read(b)
 }
 
-// AtSame is At, but does nothing if the record has changed since it was read. The next sweep does
-// the work then.
+// AtSame is like At, but does not call work if the record has changed since it was read. The next
+// sweep then does the work.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
 		e, err := a.Store.Get(ctx, a.state(of.String()))
@@ -187,7 +193,7 @@ func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B,
 	return opened, nil
 }
 
-// Reseal seals the secrets with the newest secret of the key.
+// Reseal encrypts the accounts' secrets again with the newest secret of the sealing key.
 func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
 }
@@ -197,13 +203,13 @@ type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// Errorf returns an error that the server caused. Hosts receive its text, so it must contain no
-// secret.
+// Errorf returns an error that is the server's fault. The text of the error is sent to hosts, so it
+// must contain no secret.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
-// Dial connects to an address on this machine. The listener there must belong to root or a system
-// account, so that secrets cross no network in clear and reach no account that took the port while
-// its server was down.
+// Dial connects to a server at an address on this machine. It returns an error unless the listener
+// there belongs to root or a system account. So secrets cross no network unencrypted, and do not
+// reach an account that took the port while its server was down.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer

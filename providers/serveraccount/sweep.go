@@ -14,7 +14,7 @@ import (
 
 const sweepEvery = time.Minute
 
-// Run sweeps regularly until ctx ends.
+// Run calls Sweep at regular intervals until ctx ends.
 func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	journal.Every(ctx, sweepEvery, a.Logger, func(ctx context.Context) error {
@@ -26,8 +26,8 @@ func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// Sweep does the work at servers that is due without a request. An account that fails delays no
-// other.
+// Sweep does the work at servers that is due without a request of a host, such as ending accounts
+// that no policy names. An account that fails does not delay the others.
 func (a *Accounts[R, B]) Sweep(ctx context.Context, now time.Time, p *Policy[R]) error {
 	var failed []error
 	for after := ""; ; {
@@ -60,8 +60,8 @@ func (a *Accounts[R, B]) due(ctx context.Context, now time.Time, of Name, p *Pol
 	return a.kind.End(ctx, now, s, of)
 }
 
-// Done returns the audit row of work at a server without a request. If the process ends before the
-// row is stored, the next sweep does the same work again and stores it.
+// Done returns the audit row for work at a server that no host requested. If the process ends
+// before the row is stored, the next sweep does the same work again and stores the row.
 func (a *Accounts[R, B]) Done(now time.Time, of Name, code, message string) server.Row {
 	return server.Row{Time: now.UTC(), Kind: a.kind.Name, Outcome: server.Changed, Code: code, Message: message,
 		Detail: map[string]string{a.kind.Account: of.Account, a.kind.Server: of.Server}}

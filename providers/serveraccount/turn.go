@@ -47,8 +47,8 @@ func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), e
 
 func turnsOf(kind string) string { return kind + "/turn/" }
 
-// State describes the keys of a kind of accounts. The list of accounts is remembered. Secrets are
-// sealed, and made again after a restore.
+// State describes which keys of a kind of accounts a backup contains. The list of accounts is in
+// the backup. Their secrets are not, and are made again after a restore.
 func State(kind string) server.State {
 	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}
 }

@@ -1,6 +1,7 @@
-// Package settings reads the settings file of a provider host in HuJSON, which is JSON with
-// comments and trailing commas. Each kind of need has a section, and a process of its own that
-// reads no other section. Every setting has a default, and so has the file.
+// Package settings reads the settings file of a provider host. The file is HuJSON, which is JSON
+// with comments and trailing commas. Each kind of need has a section in the file, and a process of
+// its own that reads no other section. Every setting has a default, and the file itself may be
+// absent.
 //
 //	{
 //	  "state": "/var/lib/florete-provider",   // contains a directory for each kind
@@ -9,7 +10,7 @@
 //	  "file": {"dir": "/srv/florete-files"},  // the section of kind "file"
 //	}
 //
-// Relative paths are relative to the file.
+// Paths in the file may be relative to the file.
 package settings
 
 import (
@@ -32,52 +33,55 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kinds maps the names of kinds with a section to a function that returns an empty section.
+// Kinds maps the name of each kind that has a section to a function that returns the section with
+// no settings.
 type Kinds map[string]func() server.Section
 
 // Names returns the names of the kinds, sorted.
 func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 
-// Common has the settings that the processes of all kinds read. The defaults of State and Activation
-// depend on the instance.
+// Common contains the settings that the processes of all kinds read. The defaults of State and
+// Activation depend on the instance.
 type Common struct {
 	State      string           `json:"state" path:""`
 	Activation hostdir.Layout   `json:"activation" path:""`
 	Retention  server.Retention `json:"retention"`
 
-	// List is the file in which the process of kind config leaves the newest revocation list for
-	// processes of other kinds on its host. If empty, it is in the runtime directory of that
-	// process.
+	// List is the path of the newest revocation list, which the process of kind config writes for
+	// the processes of other kinds on its host. If it is empty, the file is in the runtime
+	// directory of that process.
 	List string `json:"list" path:""`
 
-	// Settings of a state store that provider hosts share: the directory of its certificates, and
-	// the SSH host key to which its sealing keys are encrypted. If empty, the usual paths apply.
+	// Store and HostKey are used for a state store that provider hosts share. Store is the
+	// directory of the host's certificates for the store, and HostKey the SSH host key to which the
+	// store's sealing keys are encrypted. If they are empty, the usual paths apply.
 	Store   string `json:"store" path:""`
 	HostKey string `json:"hostKey" path:""`
 }
 
-// Settings has the settings of the process of one kind.
+// Settings contains the settings for the process of one kind of need.
 type Settings struct {
 	Common
 	Section server.Section // of the kind; nil for none
 }
 
-// Dir returns the state directory of a kind's process, which no other process uses.
+// Dir returns the state directory of the process of a kind. No other process uses it.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
 // Policy returns the directory of the documents in force, which contains the policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
-// Identity returns the directory of the need that delivers the SVID of a kind's process.
+// Identity returns the directory to which activation delivers the SVID of the process of a kind.
 func (c Common) Identity(kind string) string {
 	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
 
-// File returns the file with the settings of an instance.
+// File returns the path of the settings file of an instance.
 func File(m hostdir.Instance) string { return filepath.Join(m.Etc(), "provider.hujson") }
 
-// Load reads the settings of the process of a kind. With an empty kind, it reads the common
-// settings alone. If the instance's own file does not exist, all defaults apply.
+// Load reads the settings for the process of a kind. If kind is empty, it reads the common settings
+// alone. If path is the instance's own settings file and does not exist, all settings have their
+// defaults.
 func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && path == File(m) {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 )
 
-// Attempts bounds how often a change is decided again because the state changed meanwhile.
+// Attempts is the maximum number of times that a change is tried if the state changes in the
+// meantime.
 const Attempts = 20
 
-// Retry calls act until its error is not ErrConflict, at most Attempts times. It returns the last
-// error of act.
+// Retry calls act, and calls it again as long as its error is ErrConflict, at most Attempts times.
+// It returns the last error of act.
 func Retry(ctx context.Context, act func() error) error {
 	for n := 1; ; n++ {
 		err := act()
@@ -25,9 +26,10 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update commits the transaction that change returns for the entry at a key, which is zero if the
-// key is absent. The transaction requires that the key is unchanged; otherwise change is called
-// again. If change returns no operations, nothing is committed.
+// Update changes the store depending on the entry at a key. It calls change with that entry, whose
+// revisions are zero if the key is absent, and commits the transaction that change returns. If the
+// key has changed in the meantime, Update calls change again. If change returns no operations,
+// nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

@@ -1,10 +1,10 @@
-// Package etcd implements the shared state engine: an etcd cluster that several provider hosts
-// share. Each kind of need has a tree of its own in it.
+// Package etcd implements a store.Store that several provider hosts share, on an etcd cluster. Each
+// kind of need has a tree of its own in the cluster.
 //
-// Keys are below the tree's name: d/ has the values, and s/ the slots of clients. A transaction
-// that changes something also writes its ID to a slot, on condition that the slot is as its client
-// left it. If etcd does not answer, the slot tells whether the transaction was made. A transaction
-// that is still under way is made impossible by writing the slot first.
+// The keys of a tree start with the tree's name. Below it, d/ contains the values, and s/ the slots
+// of clients. A slot shows whether a transaction was made if etcd did not answer: a transaction
+// also writes its ID to a slot of the client, on condition that the slot is unchanged. By writing
+// to the slot itself, a client prevents a transaction that may still be under way.
 //
 // A Store owns one goroutine, which keeps the lease of its slots. Close waits for it.
 package etcd
@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Config names the cluster and the tree in it.
+// Config names an etcd cluster, and the tree in it that a Store uses.
 type Config struct {
 	Endpoints []string    // of members, such as "https://[2001:db8::1]:7442"
 	TLS       *tls.Config // nil only for tests
@@ -45,7 +45,7 @@ const (
 	limit = 1400 << 10
 )
 
-// Store is a store.Store in a tree of an etcd cluster.
+// Store is a store.Store whose state is a tree of an etcd cluster.
 type Store struct {
 	client *clientv3.Client
 	tree   string
@@ -62,7 +62,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns a client. It waits for no member; requests do.
+// Open returns a Store for a tree of an etcd cluster. It does not wait until the cluster can be
+// reached; requests do.
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
@@ -77,7 +78,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close ends watches with an error, and removes its slots if etcd answers at once.
+// Close closes the Store. Watches end with an error. The client's slots are removed if etcd answers
+// at once, and otherwise expire.
 func (s *Store) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -99,7 +101,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Sibling returns the tree of another kind in the same cluster, read with the same client.
+// Sibling returns the tree of another kind in the same cluster, for reading. It uses the client of
+// s.
 func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
 
 func (s *Store) sibling(tree string) *Store {

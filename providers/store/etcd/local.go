@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Local returns the store for reads that may be a while behind: without a majority, a single
-// reachable member answers.
+// Local returns the store for reads that may return slightly old values. If there is no majority, a
+// single member that can be reached answers such reads.
 func (s *Store) Local() store.Store { return &local{Store: s} }
 
 type local struct {

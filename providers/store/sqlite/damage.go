@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Gone returns a store.ErrDamaged if the open file is no longer the one at its path. Whatever is
-// written to it would be lost when the process ends.
+// Gone returns a store.ErrDamaged if the open file is no longer the file at its path, for example
+// because it was deleted or replaced. Everything written to it would be lost when the process ends.
 func (s *Store) Gone() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(now, s.file) {

@@ -11,8 +11,8 @@ import (
 // frozen is SQLite's error for a change to a frozen store, in any process.
 const frozen = "florete: this state has moved"
 
-// Freeze makes one last operation. All later changes, by any process with the file open, return
-// store.ErrMoved. The file can still be read.
+// Freeze makes one last change to the store and then prevents all others. Every later change, by
+// any process that has the file open, fails with store.ErrMoved. The file can still be read.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
 		if err := t.revise(func() error { return t.put(last) }); err != nil {

@@ -1,7 +1,8 @@
-// Package sqlite implements the embedded state engine: one SQLite file in WAL mode with
-// synchronous=FULL, so that a transaction survives a power loss once Commit has returned.
+// Package sqlite implements a store.Store in a single SQLite file, for a provider host that shares
+// its state with no other. The file is in WAL mode with synchronous=FULL, so that a transaction
+// survives a power loss once Commit has returned.
 //
-// Besides the current keys, it keeps the changes of the last revisions for Watch.
+// Besides the current keys, the file contains the most recent changes, which Watch reads.
 //
 // A Store owns one goroutine, which ends leases. Close waits for it.
 package sqlite
@@ -20,7 +21,7 @@ import (
 
 // Options configures a store. The zero value is usable.
 type Options struct {
-	// Keep is the number of revisions that Watch can go back; zero means 100.
+	// Keep is the number of revisions whose changes are kept for Watch; zero means 100.
 	Keep int64
 }
 
@@ -28,7 +29,7 @@ type Options struct {
 // takes longer than most reads.
 const readers = 16
 
-// Store is a store.Store in a SQLite file.
+// Store is a store.Store whose state is a SQLite file.
 type Store struct {
 	read        *sql.DB
 	newest      *sql.Stmt // of read
@@ -59,8 +60,8 @@ var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store at path, or creates it. An older schema is upgraded in one transaction; a
-// newer one is refused.
+// Open opens the store in the file at path, which it creates if necessary. It upgrades an older
+// schema in one transaction, and returns an error for a newer schema.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
 		o.Keep = 100
@@ -116,7 +117,7 @@ func (s *Store) open(writing string) error {
 	return nil
 }
 
-// Close ends watches with an error and closes the file.
+// Close closes the file. Watches end with an error.
 func (s *Store) Close() error {
 	s.close()
 	s.sweep.Wait()

@@ -1,4 +1,4 @@
-// Package storetest is the conformance suite of state engines.
+// Package storetest contains the tests that every implementation of store.Store must pass.
 package storetest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Compacter is a store that can be made to forget the changes up to a revision.
+// Compacter is implemented by stores that can forget all changes up to a revision.
 type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }
 
-// Run checks that the stores which open returns, each of them empty, keep the promises of
-// store.Store.
+// Run checks that a kind of store behaves as store.Store documents. open returns a new, empty
+// store.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"keys":         keys,

@@ -1,5 +1,5 @@
-// Package etcdtest runs etcd clusters for tests. Members are real processes that can be killed,
-// stopped and started again.
+// Package etcdtest runs etcd clusters for tests. The members are real processes, which a test can
+// kill, stop and start again.
 package etcdtest
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Cluster is an etcd cluster.
+// Cluster is an etcd cluster that runs for a test.
 type Cluster struct {
 	Members []*Member
 	ca      *ca.Authority // of its certificates; nil without TLS
@@ -36,7 +36,7 @@ type Cluster struct {
 	t       testing.TB
 }
 
-// Member is a member of a cluster.
+// Member is a member of an etcd cluster: one etcd process.
 type Member struct {
 	Name, Client, Peer, Dir string
 
@@ -47,13 +47,14 @@ type Member struct {
 	t    testing.TB
 }
 
-// Start starts a cluster of n members, and waits until each of them knows the leader.
+// Start starts a cluster of n members. It waits until each member knows the leader.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return start(&Cluster{t: t}, n, "http://")
 }
 
-// StartTLS starts a cluster whose members and clients have certificates of an operator.
+// StartTLS is like Start, for a cluster whose members and clients use TLS with certificates of an
+// operator.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
 	program.Require(t, "etcd")
@@ -66,7 +67,7 @@ func StartTLS(t testing.TB, n int) *Cluster {
 	return start(c, n, "https://")
 }
 
-// Certificates returns a directory with a host's certificates for calling the members.
+// Certificates returns a directory with the certificates that a host uses to call the members.
 func (c *Cluster) Certificates(host string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -148,7 +149,7 @@ func start(c *Cluster, n int, scheme string) *Cluster {
 	return c
 }
 
-// Endpoints returns the endpoints of all members.
+// Endpoints returns the addresses at which clients reach the members.
 func (c *Cluster) Endpoints() (all []string) {
 	for _, m := range c.Members {
 		all = append(all, m.Client)
@@ -156,13 +157,13 @@ func (c *Cluster) Endpoints() (all []string) {
 	return all
 }
 
-// Open opens an empty store of the cluster.
+// Open opens a store on the cluster that contains no keys yet.
 func (c *Cluster) Open(t testing.TB) *etcd.Store {
 	t.Helper()
 	return c.Tree(t, rand.Text())
 }
 
-// Tree opens a tree of the cluster.
+// Tree opens a store on the tree of the cluster with this name.
 func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	t.Helper()
 	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
@@ -173,7 +174,7 @@ func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	return s
 }
 
-// Leader waits for a leader and returns it.
+// Leader waits until the cluster has a leader, and returns that member.
 func (c *Cluster) Leader() (leader *Member) {
 	c.t.Helper()
 	c.wait("no leader", func() bool {
@@ -206,7 +207,8 @@ func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Fatalf("etcd: waited in vain: %s", otherwise)
 }
 
-// Compact makes the cluster forget the changes up to a revision.
+// Compact makes the cluster forget all changes up to a revision, so that watches cannot start
+// there.
 func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
 	if err != nil {
@@ -278,7 +280,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Lose removes the data of a killed member, like the loss of its disk.
+// Lose deletes the data of a killed member, as if its disk were lost.
 func (m *Member) Lose() {
 	m.t.Helper()
 	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {
@@ -301,8 +303,9 @@ func (m *Member) Ended() string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-// Stop suspends the member's process; its connections stay open. Continue resumes it.
+// Stop suspends the process of the member, so that the member does not answer although its
+// connections stay open. Continue resumes the process.
 func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
 
-// Continue resumes a stopped member.
+// Continue resumes a member that was suspended by Stop.
 func (m *Member) Continue() { _ = m.cmd.Process.Signal(syscall.SIGCONT) }

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL makes the provider return a CRL with the given number. list is the number of the
-// revocation list that the CRL was made from. The CRL is signed by by, or by the cluster's own CA
-// if by is nil.
+// SetCRL makes the provider return a CRL with the given number. The argument list is the number of
+// the revocation list that the CRL was made from. The CRL is signed by the given CA; nil stands for
+// the cluster's own CA.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

@@ -61,10 +61,10 @@ type Follower struct {
 	stale time.Duration // time without an answer about the documents, if it is too long
 }
 
-// Open makes the Follower use the documents that are now in force. table contains the needs of
-// these documents. need is the need for documents, or nil if the manifest has none. A newer
-// revocation list may have reinstated this host, so needs that were denied because of a revocation
-// are requested again.
+// Open makes the Follower use the documents that are now in force, and the table of their needs.
+// The argument need is the need for documents, or nil if the manifest has none. A newer revocation
+// list may have reinstated this host, so needs that were denied because of a revocation are
+// requested again.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
 		for _, n := range table.Needs {

@@ -47,9 +47,9 @@ func (h *Host) documentsAt(provider string) document.Provider {
 	return h.Manifest.Providers[provider][document.KindConfig]
 }
 
-// Line returns a long-lived connection to a provider. It reuses the connection last, which may be
-// nil, if that is recent and leads to the same provider. The caller must not use last afterwards.
-// If others is true, there are other providers to try, so a provider that does not answer is
+// Line returns a long-lived connection to a provider. It reuses the connection given by last, which
+// may be nil, if that is recent and leads to the same provider; the caller must not use last
+// afterwards. If others is true, there are other providers to try, so a silent provider is
 // abandoned sooner.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.documentsAt(provider)

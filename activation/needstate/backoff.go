@@ -27,9 +27,9 @@ const Slow = time.Hour
 // longest exceeds every wait that this package makes. Retry-After is at most an hour.
 const longest = 2 * Slow
 
-// Wait returns how long to wait after attempt number attempt has failed; the first attempt has
-// number 1. The jitter is added to the provider's RetryAfter. A provider that is full spreads hosts
-// by itself, in the order of their arrival, so the jitter is then that of a first attempt.
+// Wait returns how long to wait after a failed attempt, of which the first has number 1. The jitter
+// is added to the provider's RetryAfter. A provider that is full spreads hosts by itself, in the
+// order of their arrival, so the jitter is then that of a first attempt.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:

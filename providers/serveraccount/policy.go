@@ -34,7 +34,7 @@ type Request[R any] interface {
 	Before(R) bool
 }
 
-// Server is a server of the cluster at which services have accounts, such as a database server.
+// Server is a server of the cluster that has accounts.
 type Server struct {
 	Kind    string `json:"kind"`
 	Address string `json:"address"` // for this provider: unix:/path, a loopback address, or a name of the cluster, with port

@@ -203,7 +203,7 @@ type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// Errorf returns an error that is the server's fault. The text of the error is sent to hosts, so it
+// Errorf returns an error that the server caused. The text of the error is sent to hosts, so it
 // must contain no secret.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 

@@ -45,8 +45,9 @@ type Store interface {
 	// of them were read.
 	List(ctx context.Context, prefix string) ([]Entry, int64, error)
 
-	// Page reads keys that start with prefix and come after the key after, sorted. It returns at
-	// most most keys, so that a caller can go through many keys with few of them in memory.
+	// Page reads keys that start with prefix and come after a given key, sorted. It returns at most
+	// the given number of keys, so that a caller can go through many keys with few of them in
+	// memory.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
 
 	// Snapshot calls read with all keys that start with prefix, sorted, as of one revision. Only
@@ -60,7 +61,7 @@ type Store interface {
 	Commit(ctx context.Context, txn Txn) (int64, error)
 
 	// Watch yields the changes to keys that start with prefix, in order, until ctx ends. It begins
-	// with the first change after the revision after. A change may be left out if a later change of
+	// with the first change after the given revision. A change may be left out if a later change of
 	// the same key has replaced it. Watch yields ErrCompacted if the revision is no longer
 	// available; then call List, and watch from the revision that List returns.
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
@@ -85,7 +86,7 @@ func Local(s Store) Store {
 	return s
 }
 
-// Reading contains the methods of a Store that read and change nothing, except Page and Snapshot.
+// Reading contains the methods with which a caller reads a Store.
 type Reading interface {
 	Get(ctx context.Context, key string) (Entry, error)
 	List(ctx context.Context, prefix string) ([]Entry, int64, error)

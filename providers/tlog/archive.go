@@ -22,8 +22,9 @@ type archived struct {
 	Row json.RawMessage `json:"row"`
 }
 
-// Archive appends rows that leave the store to "archive/<year>-<month>.jsonl", and returns when
-// they are on disk. A row that is archived again after a crash appears twice.
+// Archive appends audit rows that are about to leave the store to "archive/<year>-<month>.jsonl",
+// and returns when they are on disk. If a row is archived again after a crash, the file contains it
+// twice.
 func (l *Log) Archive(rows []store.Entry) error {
 	months := map[string][]byte{}
 	for _, r := range rows {

@@ -57,8 +57,8 @@ func (l *Log) compareEach(ctx context.Context) error {
 	}
 }
 
-// Compare compares the rows of the store with the log, and returns a description of the first
-// difference, or "". Rows that may have been archived are left out.
+// Compare compares the audit rows in the store with the log. It returns a description of the first
+// difference, or "" if there is none. It leaves out rows that may have been archived.
 func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 	appended, size := l.Appended(), l.integrated.Load()
 	_, c, err := l.Checkpoint(ctx)

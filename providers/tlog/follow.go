@@ -71,9 +71,10 @@ const restoredKey = "log/restored"
 // restoreCode marks the row with which a restore begins.
 var restoreCode = []byte(`"code":"restore"`)
 
-// Restoring returns an operation for the transaction with the row that begins a restore, whose code
-// is "restore", before rows are put back. Rows from before at are then looked up in the log instead
-// of appended again.
+// Restoring returns an operation that tells the log that audit rows are about to be put back from a
+// backup. It belongs in the transaction of the row that begins the restore, whose code is
+// "restore". Rows from before the given time are then looked up in the log instead of being
+// appended again.
 func Restoring(at time.Time) store.Op {
 	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
 }

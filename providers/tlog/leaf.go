@@ -9,28 +9,30 @@ import (
 	"time"
 )
 
-// Leaf is the log's entry for a row: the row's place in the store and the hash of its text. The
-// text is in the store alone.
+// Leaf is the entry of the log for an audit row. It contains the row's key and revision in the
+// store and the hash of its text. Only the store contains the text itself.
 type Leaf struct {
 	Key      string // in the store
 	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }
 
-// NewLeaf returns the leaf of a row.
+// NewLeaf returns the log's entry for an audit row with its key and revision in the store.
 func NewLeaf(key string, revision int64, row []byte) Leaf {
 	return Leaf{key, revision, sha256.Sum256(row)}
 }
 
-// Of reports whether the leaf belongs to a row with its key.
+// Of reports whether the leaf contains the hash of this row. The caller finds the row by the leaf's
+// key.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
-// String returns the leaf as it is in the log: "<key> <revision> <base64 of the hash>".
+// String returns the leaf in the form in which the log contains it: "<key> <revision> <base64 of
+// the hash>".
 func (l Leaf) String() string {
 	return fmt.Sprintf("%s %d %s", l.Key, l.Revision, base64.StdEncoding.EncodeToString(l.Hash[:]))
 }
 
-// ParseLeaf is the inverse of String.
+// ParseLeaf parses a leaf in the form that String returns.
 func ParseLeaf(text string) (l Leaf, err error) {
 	part := strings.Split(text, " ")
 	if len(part) != 3 {
@@ -51,8 +53,8 @@ func ParseLeaf(text string) (l Leaf, err error) {
 	return l, nil
 }
 
-// Time returns the time at which the row's decision began, from its key "audit/<16 digits of
-// nanoseconds>-…". It is zero for a key of another form.
+// Time returns the time at which the decision of the row began. It takes the time from the row's
+// key, "audit/<16 digits of nanoseconds>-…", and returns zero for a key of another form.
 func (l Leaf) Time() time.Time { return timeOf(l.Key) }
 
 func timeOf(key string) time.Time {

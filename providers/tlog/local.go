@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Head is the newest checkpoint of a log.
+// Head is the newest checkpoint of a log, with the key that verifies it.
 type Head struct {
 	Key        string    `json:"key"` // that verifies it
 	Checkpoint string    `json:"checkpoint"`
@@ -18,14 +18,15 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
-// Logged is a leaf with its row as the store or the archive has it now, or nil if neither does.
+// Logged is a leaf of the log together with its row. The row is as the store or the archive has it
+// now, or nil if neither has it.
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
 	Archived bool    `json:"archived,omitempty"` // the row is in the archive alone
 }
 
-// Proof is a proof that a log contains a row.
+// Proof proves that the log with this checkpoint contains an audit row.
 type Proof struct {
 	Head
 	Logged
@@ -33,21 +34,23 @@ type Proof struct {
 	Hashes [][]byte `json:"hashes,omitempty"`
 }
 
-// Source is a log with its rows, wherever it is.
+// Source gives access to a log and its audit rows, which may be on this host or elsewhere.
 type Source interface {
 	Head(ctx context.Context) (Head, error)
 
-	// Rows returns some rows of a log of a size, from an index on, or none at its end.
+	// Rows returns rows of the log, starting at the index given by from. The argument size is the
+	// number of rows that the log has or had. At the end of the log there are no rows.
 	Rows(ctx context.Context, from, size uint64) ([]Logged, error)
 
-	// Proof returns the proof for a row: the first with a time, or the one with a key.
+	// Proof returns the proof that the log contains a row. row is the key of the row, or a time,
+	// which stands for the first row with that time.
 	Proof(ctx context.Context, row string) (Proof, error)
 }
 
-// PageSize is the number of rows that Rows returns at most.
+// PageSize is the maximum number of audit rows that Rows returns.
 const PageSize = 200
 
-// Local is the Source of a log on this host.
+// Local is the Source of a log whose files are on this host.
 type Local struct {
 	Reader
 	Store  store.Store
@@ -57,15 +60,16 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal returns the Source of the log in a directory, whether or not a process appends to it.
+// NewLocal returns the Source of the log in a directory. It works whether or not a process appends
+// to the log.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
 
-// Local returns the Source of the log.
+// Local returns a Source for reading the log.
 func (l *Log) Local() Local { return Local{l.Reader, l.Store, l.Prefix, l.Kept, l.Fault, l.shelf} }
 
-// Head returns the newest checkpoint.
+// Head returns the newest checkpoint of the log.
 func (l Local) Head(ctx context.Context) (Head, error) {
 	key, c, err := l.Checkpoint(ctx)
 	h := Head{Key: key, Checkpoint: c.Text, Kept: l.Kept(time.Now()).UTC()}
@@ -75,7 +79,7 @@ func (l Local) Head(ctx context.Context) (Head, error) {
 	return h, err
 }
 
-// Rows returns some rows of a log of a size.
+// Rows returns rows of the log, starting at the index given by from.
 func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
 	for leaf, err := range l.Leaves(ctx, from, size) {
 		if err != nil {
@@ -105,10 +109,10 @@ func (l Local) row(ctx context.Context, leaf Leaf) (Logged, error) {
 	return r, err
 }
 
-// ErrNoRow is the error of a row that a log does not contain.
+// ErrNoRow is the error of a request for an audit row that the log does not contain.
 var ErrNoRow = errors.New("no such row in the audit log: want the time of one, as --json prints it, or its key")
 
-// Proof returns the proof for a row.
+// Proof returns the proof that the log contains a row.
 func (l Local) Proof(ctx context.Context, row string) (p Proof, err error) {
 	key := row
 	if t, err := time.Parse(time.RFC3339Nano, row); err == nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Reader reads the log in a directory, also while it grows. Its errors are fs.ErrNotExist if there
-// is no log yet.
+// Reader reads the log in a directory, even while a process appends to it. Its methods return
+// fs.ErrNotExist if there is no log yet.
 type Reader struct{ Dir string }
 
 // Checkpoint returns the newest checkpoint and the key that verifies it.
@@ -33,7 +33,8 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedC
 	return key, c, err
 }
 
-// Leaves yields the leaves of a log of a size, which it has or had, from an index on.
+// Leaves yields the leaves of the log, starting at the index given by from. The argument size is a
+// number of rows that the log has or had.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {
@@ -58,7 +59,8 @@ func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, e
 	}
 }
 
-// Consistency returns the proof that a log of a size contains the log of a smaller size.
+// Consistency returns the proof that the log only grew between two sizes: at the larger size it
+// begins with all rows that it had at the smaller one.
 func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
 	if smaller == 0 || smaller >= size {
 		return nil, nil
@@ -70,7 +72,7 @@ func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte
 	return b.ConsistencyProof(ctx, smaller, size)
 }
 
-// Inclusion returns the proof that a log of a size contains its leaf at an index.
+// Inclusion returns the proof that the log, at a given size, contains the leaf at an index.
 func (r Reader) Inclusion(ctx context.Context, index, size uint64) ([][]byte, error) {
 	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
 	if err != nil {

@@ -1,16 +1,16 @@
-// Package tlog keeps the tamper-evident log of the audit rows in a process's store: a Merkle tree
-// of their hashes (c2sp.org/tlog-tiles, kept by Tessera) on the process's disk. The process signs
-// its checkpoints with a key of the log's own.
+// Package tlog makes changes to a process's audit rows detectable. It keeps a tamper-evident log of
+// the rows on the process's disk: a Merkle tree of their hashes (c2sp.org/tlog-tiles, kept by
+// Tessera). The process signs the log's checkpoints with a key that only the log uses.
 //
 //	store   rows, each committed with its decision
 //	log     row 0, row 1, …: a leaf of each, in the order of the store's revisions
 //
-// Rows are appended after the decisions, which do not wait for it. The last leaf has the revision
-// and key of its row, so that the log itself records where to continue: a crash at any point
-// neither loses a row nor appends it twice.
+// Rows are appended after their decisions, which do not wait for that. The last leaf contains the
+// revision and key of its row, so that the log itself records where to continue: a crash at any
+// point neither loses a row nor appends it twice.
 //
-// A Log owns three goroutines: one watches the store, one appends, and one compares. Goroutines of
-// Tessera end soon after.
+// A Log owns three goroutines, which watch the store, append rows, and compare rows with the log.
+// Goroutines of Tessera end soon after them.
 package tlog
 
 import (
@@ -36,7 +36,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Files of the directory, besides those of tlog-tiles.
+// Files in the directory of a log, besides those of tlog-tiles.
 const (
 	keyFile    = "key"     // signs checkpoints
 	publicFile = "key.pub" // verifies them
@@ -54,7 +54,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Log is a log to which this process appends. One process has it at a time.
+// Log is the tamper-evident log to which this process appends audit rows. Only one process at a
+// time can use it.
 type Log struct {
 	Config
 	Reader
@@ -66,7 +67,7 @@ type Log struct {
 	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
 }
 
-// New returns the log in a directory. Run makes missing files.
+// New returns the log in a directory. Run creates the files that are missing.
 func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
@@ -101,10 +102,11 @@ func (l *Log) signer() (note.Signer, error) {
 	return signer, nil
 }
 
-// Appended returns the revision of the store up to which all rows are in the log.
+// Appended returns the revision of the store up to which the log contains all audit rows.
 func (l *Log) Appended() int64 { return l.appended.Load() }
 
-// Fault describes how the rows of the store differ from the log, or returns "".
+// Fault returns a description of how the rows in the store differ from the log, or "" if they do
+// not.
 func (l *Log) Fault() string {
 	if text := l.fault.Load(); text != nil {
 		return *text
@@ -115,7 +117,8 @@ func (l *Log) Fault() string {
 // retry is the pause after a failure.
 const retry = 5 * time.Second
 
-// Run appends rows, and compares them with the log, until ctx ends.
+// Run appends new audit rows to the log, and compares the rows in the store with the log, until ctx
+// ends.
 func (l *Log) Run(ctx context.Context) {
 	journal.Every(ctx, retry, l.Logger, l.run, "rows are not in the tamper-evident audit log yet, trying again")
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Verdict is the result of verifying a log.
+// Verdict is the result of verifying an audit log.
 type Verdict struct {
 	Log       string    `json:"log"`
 	Rows      uint64    `json:"rows"`
@@ -25,10 +25,10 @@ type Verdict struct {
 // maxFaults is the largest number of faults in a Verdict.
 const maxFaults = 10
 
-// Verify builds the tree anew from the rows of a source and compares it with the checkpoint. Rows
-// since kept must be present, whatever the source says about its retention: a process that removed
-// rows would claim that they expired. With a zero kept it believes the source. The error reports
-// that the log cannot be read.
+// Verify computes the tree again from the rows of a source and compares it with the checkpoint. All
+// rows since the time kept must be present, even if the source says that they have expired, because
+// a process that removed rows would claim that. If kept is zero, Verify believes the source. An
+// error means that the log could not be read.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -107,7 +107,8 @@ func (l Logged) place() string {
 	return "store"
 }
 
-// Verify checks that the log contains the row in its present form in the store or the archive.
+// Verify checks the proof: the log must contain the row exactly as the store or the archive
+// contains it now.
 func (p Proof) Verify() error {
 	c, err := hostapi.OpenCheckpoint(p.Key, p.Checkpoint)
 	if err != nil {
@@ -123,8 +124,8 @@ func (p Proof) Verify() error {
 	return c.Includes(p.Leaf, p.Index, p.Hashes)
 }
 
-// Follow calls yield with the rows that are appended from now on, in order, until ctx ends or yield
-// returns an error.
+// Follow calls yield for each audit row that is appended from now on, in order. It returns when ctx
+// ends, or when yield returns an error.
 func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
 	size, begun := uint64(0), false
 	for {

@@ -27,7 +27,7 @@ type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for kind "tls", in decoded form.
 type Policy struct {
 	settings
 	trustDomain string
@@ -42,7 +42,7 @@ type settings struct {
 	Internal  []string `json:"internal"`  // domains outside DNS
 }
 
-// Compile decodes the settings and the granted names.
+// Compile decodes the kind's settings in a policy, and the public names that the policy grants.
 func (k *Certificates) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {

@@ -1,4 +1,5 @@
-// Package tls implements the kind of need for certificates of public names (ACME, RFC 8555):
+// Package tls implements the kind of need "tls", for certificates of public names such as
+// wiki.example.org (ACME, RFC 8555):
 //
 //	POST /tls/request {"names":["wiki.example.org"],"internal":false,"shared":false,"csr":"-----BEGIN…"}
 //	→ {"certificate":"-----BEGIN CERTIFICATE-----…"}
@@ -7,14 +8,14 @@
 //	→ {"thumbprint":"LPJNul-wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ"}
 //
 // The host makes the key, and the provider orders the certificate. If several hosts accept
-// connections for one name, or one certificate is for all names below a domain, the provider makes
-// the key as well and hands both to all of them.
+// connections for one name, or one certificate covers all names below a domain, the provider also
+// makes the key, and gives the key and the certificate to all of these hosts.
 //
-// The answer to a challenge is the token, a dot, and the thumbprint of the account's key (RFC 8555,
-// section 8.1). So each ingress answers HTTP-01 by itself, and nothing is sent to it while an order
-// is open. DNS-01 uses lego's providers.
+// The answer to an HTTP-01 challenge consists of the token, a dot, and the thumbprint of the
+// account's key (RFC 8555, section 8.1). So each ingress can answer by itself, and the provider
+// sends it nothing while an order is open. DNS-01 uses lego's providers.
 //
-// Names outside DNS have certificates of a CA of this kind, which is valid for those names alone.
+// For names outside DNS, this kind has a CA of its own, which is valid for those names alone.
 package tls
 
 import (
@@ -45,27 +46,27 @@ const patience = 12 * time.Second
 // repeated is the time for which the same request receives the recorded answer.
 const repeated = 30 * time.Second
 
-// Settings is the kind's section of the settings file.
+// Settings is the section of the settings file for kind "tls".
 type Settings struct {
-	// Environment is a file of KEY=VALUE lines for the DNS provider of the policy, such as
-	// HTTPREQ_PASSWORD; empty for HTTP-01 challenges.
+	// Environment is the path of a file with the credentials of the policy's DNS provider, in lines
+	// KEY=VALUE such as HTTPREQ_PASSWORD=…. It is empty for HTTP-01 challenges.
 	Environment string `json:"environment" path:""`
 
-	// Resolvers lists DNS servers, host:port, that see public names as the CA does. The default is
-	// the host's.
+	// Resolvers lists the DNS servers (host:port) to ask for public names. They must see these
+	// names as the CA does. By default, the host's own DNS servers are used.
 	Resolvers []string `json:"resolvers"`
 
-	// Roots is the file of the ACME server's root certificates (PEM), if the system does not have
-	// them.
+	// Roots is the path of the root certificates (PEM) of the ACME server, if the system does not
+	// trust them.
 	Roots string `json:"roots" path:""`
 
-	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults suit the units of a host.
+	// Control is the Unix socket at which the process of kind config calls. Config is the account
+	// of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind of need that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
@@ -77,7 +78,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures the kind. Store and Key are required, Policy and Relay for Run alone.
+// Config configures Certificates. Store and Key are required. Policy and Relay are required for Run
+// alone.
 type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
@@ -89,11 +91,11 @@ type Config struct {
 	Resolvers   []string
 	Roots       string
 
-	// Dial connects to an ingress to see whether it answers; nil means TCP.
+	// Dial connects to an ingress to check whether it answers HTTP-01 challenges; nil means TCP.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Certificates is the kind "tls".
+// Certificates implements the kind of need "tls".
 type Certificates struct {
 	Config
 	records
@@ -114,7 +116,7 @@ var (
 	_ server.Sealer        = (*Certificates)(nil)
 )
 
-// New returns the kind.
+// New returns a Certificates with this configuration.
 func New(c Config) *Certificates {
 	quiet()
 	if c.Logger == nil {
@@ -133,7 +135,8 @@ func New(c Config) *Certificates {
 // Name returns the name of the kind.
 func (k *Certificates) Name() string { return Name }
 
-// Answer returns the certificate in force. It orders one if there is none or if it is due.
+// Answer returns the certificate that is in force for a request. It orders a certificate if there
+// is none, or if it is time for a new one.
 func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
@@ -183,8 +186,8 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Run serves operators, who call through the API of kind config, until ctx ends. Orders in progress
-// end with it.
+// Run answers operators, who call through the API of kind config, until ctx ends. It then also ends
+// the orders in progress.
 func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()
@@ -193,13 +196,13 @@ func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// Close ends the orders in progress.
+// Close ends the orders of certificates that are in progress.
 func (k *Certificates) Close() {
 	k.stop()
 	k.owned.Wait()
 }
 
-// Reseal seals the certificates with the newest secret of the key.
+// Reseal encrypts the stored certificates again with the newest secret of the sealing key.
 func (k *Certificates) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, k.db, prefix, k.key.Reseal)
 }

@@ -22,13 +22,14 @@ import (
 // lifetime is the lifetime of certificates for names outside DNS.
 const lifetime = 90 * 24 * time.Hour
 
-// Validity of the root. It is fixed, because the root is derived and must always be the same.
+// Begin and end of the validity of the root for names outside DNS. They are fixed, because the root
+// is derived again each time and must always be the same.
 var (
 	rootBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Root is the answer for operators: the root certificate of the CA for names outside DNS.
+// Root is the answer to operators who request the root certificate of the CA for names outside DNS.
 type Root struct {
 	Certificate string   `json:"certificate"` // PEM
 	Fingerprint string   `json:"fingerprint"` // SHA-256, lower-case hex

@@ -33,7 +33,8 @@ const bootstrapped = "token/bootstrapped/"
 // rules.
 const maxAdmins = 20
 
-// Bootstrap is the request of POST /v1/tenants/{tenant}/bootstrap at the bootstrap socket.
+// Bootstrap is the body of POST /v1/tenants/{tenant}/bootstrap, with which root of the host names
+// the first administrators of a tenant.
 type Bootstrap struct {
 	Admins []spiffe.ID `json:"admins"` // identities that may change all rules of the tenant from now on
 }

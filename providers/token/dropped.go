@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Key prefixes for the times since which the policy has no tenant of a name, and no runtime rules
-// for it.
+// Key prefixes in the store. The values record since when the policy has no tenant of a name, or no
+// runtime rules for it.
 const (
 	droppedPrefix      = "token/dropped/tenant/"
 	droppedRulesPrefix = "token/dropped/rules/"
@@ -30,7 +30,8 @@ const grace = 30 * 24 * time.Hour
 // codeInUse is the code of the refusal to delete a tenant that may be in use.
 var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
-// Kept is a tenant with data in the store, whether or not the flake still has the tenant.
+// Kept describes a tenant that has data in the store, even if the flake no longer contains the
+// tenant.
 type Kept struct {
 	Tenant       string        `json:"tenant"`
 	Policies     int           `json:"policies"`  // the flake's, and those of run time
@@ -40,12 +41,12 @@ type Kept struct {
 	Until        unixtime.Time `json:"until,omitzero"`   // time at which its state is deleted
 }
 
-// Tenants is the answer of GET /v1/tenants.
+// Tenants is the answer of GET /v1/tenants, with all tenants that have data in the store.
 type Tenants struct {
 	Tenants []Kept `json:"tenants"` // sorted by name
 }
 
-// Deletion is the request of POST /v1/tenants/{tenant}/delete.
+// Deletion is the body of POST /v1/tenants/{tenant}/delete, which deletes the data of a tenant.
 type Deletion struct {
 	Force bool `json:"force"` // while its last tokens may be in use, too
 }

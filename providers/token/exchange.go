@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Terms of RFC 8693.
+// Values that RFC 8693 defines for requests to exchange a token.
 const (
 	GrantType       = "urn:ietf:params:oauth:grant-type:token-exchange"
 	TypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
@@ -24,7 +24,7 @@ const (
 	TypeJWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Exchanged is the answer to an exchange.
+// Exchanged is the answer to a token exchange (RFC 8693), with the issued token.
 type Exchanged struct {
 	AccessToken     string `json:"access_token"`
 	IssuedTokenType string `json:"issued_token_type"`
@@ -33,13 +33,13 @@ type Exchanged struct {
 	Scope           string `json:"scope"`
 }
 
-// Refused is an error of RFC 6749 section 5.2.
+// Refused is the body of an error response, as RFC 6749 section 5.2 defines it.
 type Refused struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`
 }
 
-// Audit codes of refusals, besides those of the wire.
+// Codes in the audit log for refused exchanges, in addition to the codes that hosts receive.
 var (
 	codeGrantType = hostapi.Code{Name: "unsupported-grant-type", Class: hostapi.Invalid}
 	codeTenant    = hostapi.Code{Name: "unknown-tenant", Class: hostapi.Invalid}

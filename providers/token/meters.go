@@ -7,8 +7,8 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// The last quarter of a tenant's tokens in a minute is reserved for subjects that have had at most
-// an eighth, so that one subject cannot take them all.
+// A tenant's tokens in a minute are limited, and the last quarter of them is reserved for subjects
+// that have had at most an eighth. So one subject cannot take all tokens.
 const (
 	keptShare    = 4
 	subjectShare = 8

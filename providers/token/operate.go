@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Audit codes of acts.
+// Codes in the audit log for changes that operators make to tenants.
 const (
 	CodePolicyAdd      = "policy-add"
 	CodePolicyRemove   = "policy-remove"
@@ -31,7 +31,8 @@ const (
 // maxBody bounds an operator's request. A rule with the longest names has less than 2 KiB.
 const maxBody = 16 << 10
 
-// TenantRules is the answer of GET /v1/tenants/{tenant}/rules: the rules that the caller may view.
+// TenantRules is the answer of GET /v1/tenants/{tenant}/rules. It contains the rules that the
+// caller is permitted to view.
 type TenantRules struct {
 	Policies  []Rule `json:"policies"`
 	Groupings []Rule `json:"groupings"`

@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Request is the request of a need: a token for a service, or, without ID, the keys of a tenant.
+// Request is the request of a need of kind token. It requests a token for the service with the
+// given ID or, without an ID, the keys that verify a tenant's tokens.
 type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
@@ -27,7 +28,7 @@ type Request struct {
 	objects []rules.Object
 }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for kind "token", in decoded form.
 type Policy struct {
 	issuer     *url.URL
 	generation int // of the signing keys, at least
@@ -42,7 +43,7 @@ type settings struct {
 	Tenants    map[string]Tenant `json:"tenants"`
 }
 
-// Tenant is a tenant of the policy.
+// Tenant is a tenant that the policy declares, with its rules and limits.
 type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
@@ -50,8 +51,8 @@ type Tenant struct {
 	Lifetime        int64 `json:"lifetime"` // of tokens, in seconds
 	TokensPerMinute int   `json:"tokensPerMinute"`
 
-	// RuntimeRules bounds the number of rules of a tenant whose rules change at run time; nil if
-	// they do not.
+	// RuntimeRules limits the number of rules of a tenant whose rules operators can change at run
+	// time. It is nil if they cannot.
 	RuntimeRules *Quota `json:"runtimeRules,omitempty"`
 
 	name     string
@@ -61,7 +62,7 @@ type Tenant struct {
 	known    *atomic.Pointer[inForce] // with the rules of run time, as they were last
 }
 
-// Issuer is an issuer whose tokens a tenant exchanges.
+// Issuer is an external issuer whose tokens can be exchanged for tokens of a tenant.
 type Issuer struct {
 	Issuer       string   `json:"issuer"`
 	Audiences    []string `json:"audiences"` // a token must have one of them
@@ -74,7 +75,8 @@ type Issuer struct {
 // longest is the longest lifetime of a token.
 const longest = time.Hour
 
-// Compile decodes tenants and grants, and rejects rules that concern another tenant.
+// Compile decodes the tenants and grants of a policy. It returns an error if a tenant has a rule
+// about another tenant.
 func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {

@@ -22,8 +22,8 @@ const (
 // maxAge is the Cache-Control header of pages.
 const maxAge = "public, max-age=300"
 
-// Run serves callers at the socket that the forwarder publishes and operators at that of kind
-// config, and maintains the signing keys, until ctx ends.
+// Run answers callers at the socket that the forwarder publishes, and operators at the socket of
+// kind config. It also maintains the signing keys. It returns when ctx ends.
 func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -23,13 +23,13 @@ const rulesPrefix = "token/rules/"
 func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
 func changesOf(tenant string) string { return rulesOf(tenant) + "changes" }
 
-// Quota is the largest number of rules of a tenant, including those of the flake.
+// Quota is the maximum number of rules that a tenant may have, including those of the flake.
 type Quota struct {
 	Policies  int `json:"policies"`
 	Groupings int `json:"groupings"`
 }
 
-// Rule is a policy or a grouping, with its origin.
+// Rule is a rule of a tenant, either a policy or a grouping, with its origin.
 type Rule struct {
 	*rules.Policy
 	*rules.Grouping
@@ -40,10 +40,10 @@ type Rule struct {
 	Ignored string        `json:"ignored,omitempty"` // reason why it has no effect; empty if it has
 }
 
-// Origin tells rules of the flake from rules of run time.
+// Origin says whether a rule comes from the flake, or was added at run time.
 type Origin string
 
-// The origins.
+// The origins that a rule can have.
 const (
 	OfFlake   Origin = "flake"
 	OfRuntime Origin = "runtime"

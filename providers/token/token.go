@@ -1,7 +1,7 @@
-// Package token implements the kind of need for tokens of tenants. A token lists the permissions of
-// its bearer and is signed with a key of the tenant. A subject that the tenant knows exchanges a
-// proof of its identity for a token (RFC 8693) at a Unix socket that the forwarder publishes as a
-// service:
+// Package token implements the kind of need "token", for tokens of tenants. A token lists the
+// permissions of its bearer and is signed with a key of the tenant. To get a token, a subject that
+// the tenant knows exchanges a proof of its identity (RFC 8693). It does so at a Unix socket that
+// the forwarder publishes as a service:
 //
 //	POST /v1/tenants/acme/token/exchange
 //	grant_type=urn:ietf:params:oauth:grant-type:token-exchange
@@ -11,11 +11,11 @@
 //	resources=stream:acme/payments/*
 //	→ {"access_token":"eyJ…","issued_token_type":"urn:ietf:params:oauth:token-type:access_token","token_type":"Bearer","expires_in":900,"scope":"stream.publish"}
 //
-// Without subject_token, the subject is the caller that the forwarder announces. requested and
-// resources narrow the permissions that the tenant's rules give; if none remain, the answer is 403.
-// Errors are those of RFC 6749 section 5.2.
+// Without subject_token, the subject is the caller that the forwarder announces. The parameters
+// requested and resources narrow the permissions that the tenant's rules give. If none remain, the
+// answer is 403. Errors have the form of RFC 6749 section 5.2.
 //
-// Hosts request the same for their services, and the keys that verify tokens:
+// Hosts request such tokens for their services, and also the keys that verify tokens:
 //
 //	POST /token/request {"issuer":"http://tokens.demo.flor.rete","tenant":"acme","id":"spiffe://demo.flor/service/wiki","requested":[],"resources":[]}
 //	→ token
@@ -23,7 +23,7 @@
 //	→ jwks
 //
 // If the policy permits it, operators change the rules of a tenant at run time through the API of
-// kind config. The rules of the policy stay as they are.
+// kind config. They cannot change the rules in the policy itself.
 //
 // A token is signed with EdDSA. Its claims are iss and aud (the tenant's pages), sub, iat, exp, jti
 // and permissions. Each tenant has its own sealedstore.SigningKeys. The pages
@@ -50,7 +50,7 @@ import (
 // Name is the name of the kind.
 const Name = "token"
 
-// Socket is the name of the callers' socket in the process's runtime directory.
+// Socket is the name of the Unix socket for token exchanges in the process's runtime directory.
 const Socket = "token.sock"
 
 const (
@@ -60,28 +60,28 @@ const (
 	repeated = 30 * time.Second
 )
 
-// Settings is the kind's section of the settings file.
+// Settings is the section of the settings file for kind "token".
 type Settings struct {
-	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of kind
-	// jwt delivers it; empty for none.
+	// Keys is the path of the keys that verify JWT-SVIDs of this trust domain, which a need of kind
+	// jwt delivers. It is empty if JWT-SVIDs are not accepted.
 	Keys string `json:"keys" path:""`
 
-	// Listen is the socket at which the forwarder calls, Forwarder its account. The defaults are
-	// those of the host's units.
+	// Listen is the Unix socket at which the forwarder calls. Forwarder is the account of the
+	// forwarder. The defaults are those of the host's units.
 	Listen    string `json:"listen" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Control is the socket at which the process of kind config calls, Config its account, with the
-	// same defaults.
+	// Control is the Unix socket at which the process of kind config calls. Config is the account
+	// of that process. The defaults are those of the host's units.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 
-	// Bootstrap is a Unix socket, in a directory of its own, at which root of this host names the
-	// first administrators of tenants; empty for none.
+	// Bootstrap is a Unix socket at which root of this host names the first administrators of
+	// tenants. It must be in a directory of its own. It is empty if there is no such socket.
 	Bootstrap string `json:"bootstrap" path:""`
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind of need that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.tokens(p)) }
 
 func (s *Settings) tokens(p server.Process) *Tokens {
@@ -96,12 +96,12 @@ func (s *Settings) tokens(p server.Process) *Tokens {
 	})
 }
 
-// Config configures the kind. The fields after SVIDKeys are required for Run alone.
+// Config configures Tokens. The fields after SVIDKeys are required for Run alone.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy returns the policy in force, or nil while that does not include this kind.
+	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
 
 	SVIDKeys  string // file with those of the trust domain; empty for none
@@ -115,7 +115,7 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Tokens is the kind "token".
+// Tokens implements the kind of need "token".
 type Tokens struct {
 	Config
 	tenants tenants
@@ -129,7 +129,7 @@ var (
 	_ server.Sealer        = (*Tokens)(nil)
 )
 
-// New returns the kind.
+// New returns a Tokens with this configuration.
 func New(c Config) *Tokens {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -140,7 +140,8 @@ func New(c Config) *Tokens {
 // Name returns the name of the kind.
 func (t *Tokens) Name() string { return Name }
 
-// Answer issues a token that the policy grants and the tenant's rules permit.
+// Answer issues the token that the policy grants, with the permissions that the tenant's rules
+// give. If the request names no service, the answer is the tenant's keys.
 func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	tenant := p.tenants[r.Tenant]
@@ -179,7 +180,7 @@ func (i issued) detail() map[string]string {
 	}
 }
 
-// Reseal seals the signing keys with the newest secret of the key.
+// Reseal encrypts the signing keys again with the newest secret of the sealing key.
 func (t *Tokens) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
 }

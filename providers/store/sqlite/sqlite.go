@@ -1,6 +1,6 @@
-// Package sqlite implements a store.Store in a single SQLite file, for a provider host that shares
-// its state with no other. The file is in WAL mode with synchronous=FULL, so that a transaction
-// survives a power loss once Commit has returned.
+// Package sqlite implements the embedded state store: a store.Store in one SQLite file. The file is
+// in WAL mode with synchronous=FULL, so that a transaction survives a power loss once Commit has
+// returned.
 //
 // Besides the current keys, the file contains the most recent changes, which Watch reads.
 //

@@ -95,7 +95,7 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 	return events, nil
 }
 
-// Compact deletes the recorded changes up to a revision, so that watches can no longer start there.
+// Compact deletes the recorded changes up to a revision, which Watch then no longer yields.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	_, err := s.update(ctx, func(t *tx) error { return t.record(min(revision, t.revision)) })
 	return err

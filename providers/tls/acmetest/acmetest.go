@@ -1,5 +1,6 @@
-// Package acmetest runs a real ACME server, Let's Encrypt's pebble, with a DNS server of its own.
-// It rejects good nonces at random, validates each name anew, and resolves names as a CA does.
+// Package acmetest runs a real ACME server for tests: Let's Encrypt's pebble, with a DNS server of
+// its own. Like a public CA, it resolves names and validates each name anew. To test retries, it
+// rejects good nonces at random.
 package acmetest
 
 import (
@@ -29,7 +30,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// CA is a running pebble.
+// CA is a running ACME server (pebble).
 type CA struct {
 	Directory string // URL
 	RootsFile string // of its HTTPS, PEM
@@ -61,7 +62,7 @@ var build = sync.OnceValues(func() (map[string]string, error) {
 	return paths, nil
 })
 
-// Start starts a CA that runs until the test ends.
+// Start starts an ACME server that runs until the test ends.
 func Start(t testing.TB, o Options) *CA {
 	t.Helper()
 	programs, err := build()
@@ -114,7 +115,7 @@ func (c *CA) wait(url string) {
 	})
 }
 
-// Issuers returns a pool with the CA's root.
+// Issuers returns a pool with the CA's root, which verifies the certificates that the CA issues.
 func (c *CA) Issuers() *x509.CertPool {
 	c.t.Helper()
 	resp, err := c.client.Get(c.management + "/roots/0")
@@ -130,7 +131,8 @@ func (c *CA) Issuers() *x509.CertPool {
 	return pool
 }
 
-// RenewBetween makes the CA ask for the renewal of a certificate (PEM) within a window (ARI).
+// RenewBetween makes the CA ask for the renewal of a certificate within a window of time, by ACME
+// Renewal Information (ARI). The argument leaf is the certificate in PEM.
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})
@@ -140,7 +142,7 @@ func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.post(c.management+"/set-renewal-info/", map[string]string{"certificate": leaf, "ariResponse": string(ari)})
 }
 
-// TXT sets a TXT record of the resolver, or clears it if value is empty.
+// TXT sets a TXT record in the DNS server of the CA. An empty value removes the record.
 func (c *CA) TXT(name, value string) {
 	c.t.Helper()
 	if value == "" {
@@ -168,12 +170,13 @@ func (c *CA) post(url string, v any) []byte {
 	return answer
 }
 
-// Dial connects to the HTTP-01 port for any name, as the CA does.
+// Dial connects to the port at which the CA validates HTTP-01 challenges, whatever name is given,
+// as the CA itself does.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
 }
 
-// Ports returns free ports of 127.0.0.1.
+// Ports returns n free TCP ports of 127.0.0.1.
 func Ports(t testing.TB, n int) (ports []int) {
 	t.Helper()
 	for range n {
@@ -187,7 +190,7 @@ func Ports(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// Run runs a program until the test ends.
+// Run starts a program with additional environment variables, and ends it when the test ends.
 func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -207,8 +210,8 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Client returns an HTTP client that trusts the certificates in a file and uses server as the TLS
-// name.
+// Client returns an HTTP client that trusts the certificates in a file. The argument server is the
+// TLS name that it expects.
 func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none
@@ -216,7 +219,8 @@ func Client(file, server string) *http.Client {
 	return &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
 }
 
-// Certificate writes a self-signed certificate for 127.0.0.1 and wiki.example.
+// Certificate writes a self-signed certificate for 127.0.0.1 and wiki.example, and its private key,
+// to the given files.
 func Certificate(t testing.TB, crt, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -9,10 +9,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Any stands for all namespaces of a tenant, or for all objects of a kind in a namespace.
+// Any is the wildcard in an object. It stands for all namespaces of a tenant, or for all objects of
+// a kind in a namespace.
 const Any = "*"
 
-// Object is an object of a tenant, with everything that it covers:
+// Object names a resource of a tenant to which a permission applies, together with everything that
+// it covers:
 //
 //	tenant:acme                      everything of the tenant
 //	namespace:acme/*                 all of its namespaces
@@ -20,9 +22,9 @@ const Any = "*"
 //	stream:acme/payments/*           all objects of a kind in a namespace; the kind is any word but the two above
 //	stream:acme/payments/orders      one object
 //
-// Each line covers the next one. The tenant is always named, and so is the namespace of a kind: no
-// object covers several tenants, so neither tenant:* nor stream:*/* is an object. The zero Object
-// covers nothing.
+// Each line covers the lines below it. The tenant is always named, and so is the namespace of an
+// object with a kind. No object covers several tenants, so tenant:* and stream:*/* are not objects.
+// The zero Object covers nothing.
 type Object struct {
 	kind, tenant, namespace, name string
 }
@@ -37,10 +39,10 @@ var (
 	action = regexp.MustCompile(`^[a-z][a-z0-9-]*(\.[a-z][a-z0-9-]*){0,3}$`)
 )
 
-// TenantObject returns the object that covers everything of a tenant.
+// TenantObject returns the object that covers all resources of a tenant.
 func TenantObject(tenant string) Object { return Object{kind: kindTenant, tenant: tenant} }
 
-// ParseObject parses an object.
+// ParseObject parses the text of an object, such as "stream:acme/payments/orders".
 func ParseObject(s string) (Object, error) {
 	o, err := parse(s)
 	if err != nil {
@@ -86,7 +88,8 @@ func parse(s string) (o Object, err error) {
 	return o, nil
 }
 
-// ParseAction parses an action, such as "stream.publish". There are no wildcards.
+// ParseAction checks the text of an action, such as "stream.publish", and returns it. Actions have
+// no wildcards.
 func ParseAction(s string) (string, error) {
 	if len(s) > 64 || !action.MatchString(s) {
 		return "", fmt.Errorf("action %.100q: want words with dots between them, such as \"stream.publish\", and no *", s)
@@ -94,7 +97,7 @@ func ParseAction(s string) (string, error) {
 	return s, nil
 }
 
-// String returns the form that ParseObject parses.
+// String returns the text of the object, which ParseObject parses.
 func (o Object) String() string {
 	switch o.kind {
 	case "":
@@ -107,10 +110,11 @@ func (o Object) String() string {
 	return o.kind + ":" + o.tenant + "/" + o.namespace + "/" + o.name
 }
 
-// Tenant returns the tenant of the object.
+// Tenant returns the name of the tenant to which the object belongs.
 func (o Object) Tenant() string { return o.tenant }
 
-// Namespace returns the namespace of the object, Any for all, or "" for a tenant.
+// Namespace returns the namespace of the object. It is Any for all namespaces, and "" for an object
+// that covers a whole tenant.
 func (o Object) Namespace() string { return o.namespace }
 
 // Covers reports whether the object equals another one or contains it.
@@ -128,8 +132,7 @@ func (o Object) Covers(other Object) bool {
 	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
 }
 
-// Intersect returns the object that both a and b cover, which is one of them, and whether there is
-// one.
+// Intersect returns the object that both a and b cover. If there is one, it is either a or b.
 func Intersect(a, b Object) (Object, bool) {
 	switch {
 	case a.Covers(b):
@@ -140,7 +143,7 @@ func Intersect(a, b Object) (Object, bool) {
 	return Object{}, false
 }
 
-// Permission is an action on an object.
+// Permission permits its bearer an action on an object.
 type Permission struct {
 	Action string `json:"action"`
 	Object Object `json:"object"`
@@ -149,7 +152,7 @@ type Permission struct {
 // MarshalText implements encoding.TextMarshaler.
 func (o Object) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// UnmarshalText strictly parses an object.
+// UnmarshalText parses an object, and returns an error for any other text.
 func (o *Object) UnmarshalText(b []byte) (err error) {
 	*o, err = ParseObject(string(b))
 	return err

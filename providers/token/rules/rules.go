@@ -1,5 +1,6 @@
-// Package rules evaluates the rules of a tenant. A policy permits a subject an action on an object.
-// A grouping gives a member a role, which may have roles itself:
+// Package rules evaluates the rules of a tenant, which decide what the bearers of tokens may do. A
+// policy permits a subject an action on an object. A grouping gives a member a role, which may
+// itself have roles:
 //
 //	subject                            from
 //	spiffe://demo.flor/service/wiki    the cluster
@@ -7,7 +8,7 @@
 //	group:corp/devs                    a token of issuer corp, its claim for groups
 //	role:writer                        groupings
 //
-// There are no wildcards for subjects and actions, and each object belongs to the rules' own
+// There are no wildcards for subjects and actions. Each object in a tenant's rules belongs to that
 // tenant.
 package rules
 
@@ -21,33 +22,34 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Actions on the rules themselves, within the object of a policy.
+// Actions on the rules of a tenant themselves. The object of a policy limits to which rules they
+// apply.
 const (
 	View            = "rbac.view"
 	ManagePolicies  = "rbac.policy.manage"
 	ManageGroupings = "rbac.assignment.manage"
 )
 
-// Policy permits a subject an action on an object.
+// Policy is a rule that permits a subject an action on an object.
 type Policy struct {
 	Subject string `json:"subject"`
 	Action  string `json:"action"`
 	Object  string `json:"object"`
 }
 
-// Grouping gives a member a role.
+// Grouping is a rule that gives a member a role.
 type Grouping struct {
 	Member string `json:"member"`
 	Role   string `json:"role"`
 }
 
-// Set has policies and groupings.
+// Set is a set of rules: policies and groupings.
 type Set struct {
 	Policies  []Policy   `json:"policies"`
 	Groupings []Grouping `json:"groupings"`
 }
 
-// Tenant has the names that the rules of a tenant may use.
+// Tenant contains the names that may occur in the rules of a tenant.
 type Tenant struct {
 	Name        string
 	TrustDomain string
@@ -60,10 +62,12 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject returns the subject of a token of an issuer. It returns an error if no rule can name it.
+// Subject returns the name in rules of the subject of an issuer's token, such as
+// subject:corp/alice. It returns an error if no rule can name the subject.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group returns the group of a token of an issuer. It returns an error if no rule can name it.
+// Group returns the name in rules of a group in an issuer's token, such as group:corp/devs. It
+// returns an error if no rule can name the group.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {
@@ -73,7 +77,7 @@ func claimed(prefix, value string) (string, error) {
 	return prefix + value, nil
 }
 
-// CheckPolicy returns an error if a policy concerns another tenant, or uses an unknown name.
+// CheckPolicy returns an error if a policy concerns another tenant, or contains an unknown name.
 func (t Tenant) CheckPolicy(p Policy) error {
 	if err := t.checkSubject(p.Subject); err != nil {
 		return err
@@ -85,7 +89,7 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	return err
 }
 
-// Object parses an object of the tenant.
+// Object parses the text of an object. It returns an error if the object is not of this tenant.
 func (t Tenant) Object(s string) (Object, error) {
 	o, err := ParseObject(s)
 	switch {
@@ -99,7 +103,7 @@ func (t Tenant) Object(s string) (Object, error) {
 	return o, nil
 }
 
-// CheckGrouping returns an error if a grouping uses an unknown name.
+// CheckGrouping returns an error if a grouping contains an unknown name.
 func (t Tenant) CheckGrouping(g Grouping) error {
 	if !role.MatchString(g.Role) {
 		return fmt.Errorf("role %.100q: want role:NAME", g.Role)
@@ -138,13 +142,15 @@ func (t Tenant) checkSubject(s string) error {
 	return fmt.Errorf("subject %.200q: want a SPIFFE ID, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME", s)
 }
 
-// Rules holds checked sets, ready for evaluation. It does not change.
+// Rules holds the checked rules of a tenant in a form that is ready for evaluation. It is
+// immutable.
 type Rules struct {
 	permitted map[string][]Permission // by subject
 	roles     map[string][]string     // by member
 }
 
-// Compile returns the rules of sets. A rule may occur in several of them.
+// Compile checks the rules in sets and returns them as one Rules. Several sets may contain the same
+// rule.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
@@ -183,14 +189,14 @@ func (r *Rules) withRoles(subjects []string) []string {
 	return all
 }
 
-// Narrow restricts permissions. The zero value does not.
+// Narrow restricts permissions to certain actions and objects. The zero value restricts nothing.
 type Narrow struct {
 	Actions []string
 	Objects []Object
 }
 
-// Permissions returns the permissions of the subjects, narrowed and sorted. None of them is covered
-// by another.
+// Permissions returns the permissions of the subjects, restricted by n and sorted. It leaves out a
+// permission that another one covers.
 func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
 	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {

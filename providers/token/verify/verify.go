@@ -1,5 +1,5 @@
-// Package verify verifies tokens of a tenant offline, for services that have the tenant's public
-// keys in a file or from its pages.
+// Package verify verifies tokens of a tenant offline. It is for services that have the tenant's
+// public keys in a file, or read them from the tenant's pages.
 //
 //	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/tenant-acme/current/jwks.json")}
 //	token, err := v.Verify(bearer, time.Now())
@@ -20,18 +20,19 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Type is the type of the tokens (RFC 9068). No other token of the same signer has it.
+// Type is the type in the header of the tokens (RFC 9068). It distinguishes them from all other
+// tokens of the same signer.
 const Type = "at+jwt"
 
-// Claims has the claims of a token.
+// Claims contains the claims of a tenant's token.
 type Claims struct {
 	jwt.Claims
 
-	// Permissions lists all permissions of the bearer.
+	// Permissions lists everything that the bearer of the token is permitted to do.
 	Permissions []rules.Permission `json:"permissions"`
 }
 
-// Token is a verified token.
+// Token is a token whose signature and claims were verified.
 type Token struct {
 	Subject     string // a SPIFFE ID, or subject:ISSUER/SUB
 	ID          string
@@ -39,7 +40,8 @@ type Token struct {
 	Permissions []rules.Permission
 }
 
-// May reports whether the token permits an action on everything that an object covers.
+// May reports whether the token permits an action on an object, with everything that the object
+// covers.
 func (t Token) May(action, of string) bool {
 	o, err := rules.ParseObject(of)
 	if err != nil {
@@ -62,13 +64,13 @@ const reread = time.Second
 // skew is the tolerated difference between clocks.
 const skew = 30 * time.Second
 
-// Verifier verifies tokens of one tenant. It must not be copied after first use. Its methods may be
-// called concurrently.
+// Verifier verifies tokens of one tenant. It must not be copied after its first use. Several
+// goroutines may call its methods at the same time.
 type Verifier struct {
 	Issuer string // of the tenant, as in its tokens
 
-	// Keys returns the tenant's JWK Set. It is called for the first token and for tokens with an
-	// unknown key, at most once a second.
+	// Keys returns the tenant's JWK Set. It is called for the first token, and for tokens signed
+	// with an unknown key, at most once a second.
 	Keys func() ([]byte, error)
 
 	mu   sync.Mutex
@@ -77,12 +79,14 @@ type Verifier struct {
 	set  jose.JSONWebKeySet
 }
 
-// File returns a function for Verifier.Keys that reads a file which is replaced as a whole.
+// File returns a function for Verifier.Keys that reads the keys from a file. The file must be
+// replaced as a whole when the keys change.
 func File(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
-// Verify returns the claims of a token if it is a valid token of the tenant at the time now.
+// Verify verifies a token of the tenant and returns its content. now is the current time. The error
+// says why the token is not valid.
 func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	if len(token) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)

@@ -26,7 +26,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Config configures Run.
+// Config contains the parameters of Run.
 type Config struct {
 	State   hostdir.Layout // state directory
 	Closure string         // directory with the host's documents; empty to use those accepted before
@@ -54,17 +54,17 @@ type Config struct {
 	// such requests are accepted.
 	Refetch string
 
-	// ClockChanged receives a value when the wall clock was set or the machine has slept. If it is
-	// nil, activation notices within a minute.
+	// ClockChanged receives a value when the wall clock was set or the machine has slept
+	// (WatchClock). If it is nil, activation notices such a change within a minute.
 	ClockChanged <-chan struct{}
 
 	Backoff needstate.Backoff
 	Notify  Notifier // default NewNotifier("")
 
-	// Dial connects to providers; nil for TCP.
+	// Dial connects to providers. If it is nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	// Report is called with each event, one at a time; may be nil.
+	// Report is called with each event of activation, one at a time. It may be nil.
 	Report func(event.Event)
 
 	// Status is called with the status of all needs: first when the documents are verified, and
@@ -85,10 +85,10 @@ type Config struct {
 	Step func(name string) // see delivery.Dir; only used in tests
 }
 
-// CommitTimeout is the default of Config.CommitTimeout.
+// CommitTimeout is used if Config.CommitTimeout is zero.
 const CommitTimeout = time.Minute
 
-// DefaultHostKey is the path of OpenSSH's ed25519 host key.
+// DefaultHostKey is the path at which OpenSSH keeps the host's ed25519 key.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
 // Run fulfils the needs of a host until ctx ends or, with Once, until nothing more is to be done.

@@ -34,7 +34,7 @@ type Cluster struct {
 	hostPub ssh.PublicKey // public host key in the providers' policies
 }
 
-// NewCluster creates a cluster with one host.
+// NewCluster creates a cluster that has one host, the one under test.
 func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
 	c.Declare(kit.WriteHostKey(c.HostKey))
@@ -55,8 +55,9 @@ func (c *Cluster) declared() ssh.PublicKey {
 	return c.hostPub
 }
 
-// Manifest returns a manifest of the host with needs for a certificate, for an OIDC client that
-// depends on it, and for documents. Provider forge is at forge:1.
+// Manifest returns a manifest of the host under test. It has needs for a certificate, for an OIDC
+// client that depends on the certificate, and for documents. The provider is named forge and has
+// the address forge:1.
 func (c *Cluster) Manifest() document.Manifest {
 	m := document.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: kit.Domain,

@@ -41,7 +41,7 @@ func (p *Provider) sendCRL(w http.ResponseWriter, r *http.Request) {
 	reply(w, is, nil)
 }
 
-// CRLRequests returns the number of requests for a CRL.
+// CRLRequests returns how often hosts have requested a CRL from the provider.
 func (p *Provider) CRLRequests() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

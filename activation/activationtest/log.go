@@ -79,7 +79,7 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	reply(w, c, nil)
 }
 
-// LoseState makes the provider forget all answers, rotations and its audit log.
+// LoseState makes the provider forget all answers, all rotations and its audit log.
 func (p *Provider) LoseState() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

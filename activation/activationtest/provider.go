@@ -108,7 +108,7 @@ func (p *Provider) Stop() {
 	<-p.ended
 }
 
-// SetDown sets whether connections to the provider fail.
+// SetDown sets whether the provider is down, which means that connections to it fail.
 func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,7 +138,7 @@ func (p *Provider) SetLose(lose func(Call) bool) {
 	p.lose = lose
 }
 
-// Rotate replaces the secret of a need.
+// Rotate makes the provider replace the secret of a need.
 func (p *Provider) Rotate(need string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,7 +160,7 @@ func (p *Provider) Rotated(need string) int {
 	return p.rotated[need]
 }
 
-// Offer sets the documents that the provider has for the node.
+// Offer sets the documents that the provider offers to the node.
 func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.serve(func() { p.offer = docs })
 }

@@ -36,7 +36,7 @@ func (p *Provider) Unknown() (calls []Call) {
 	return append(calls, p.unknown...)
 }
 
-// Cut cuts all connections.
+// Cut cuts all open connections to the provider.
 func (p *Provider) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *Provider) Cut() {
 	}
 }
 
-// Connections returns the number of connections so far.
+// Connections returns how many connections the provider has accepted so far.
 func (p *Provider) Connections() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,13 +29,13 @@ import (
 // longest is the maximum timeout. An operator who needs more than a day does not watch the host.
 const longest = 24 * time.Hour
 
-// Host is the host whose documents change.
+// Host is the host on which documents are changed.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 	TPM     string // see fetch.Host
 
-	// Dial connects to providers; nil for TCP.
+	// Dial connects to providers. If it is nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	// Arm starts Supervise in another process, and returns when that process is running.

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Locations of a host's NixOS system, and of the bundles in directories of each instance.
+// Paths of a host's NixOS system, and of the directory in which each instance has its bundles.
 const (
 	NixOSProfile = "/nix/var/nix/profiles/system"
 	NixOSCurrent = "/run/current-system"

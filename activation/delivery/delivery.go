@@ -42,7 +42,8 @@ type Dir struct {
 	// the previous one.
 	Keep int
 
-	// Step, if set, is called before each change on disk. Tests use it to simulate crashes.
+	// Step is called before each change on disk, if it is not nil. Tests use it to simulate
+	// crashes.
 	Step func(name string)
 }
 
@@ -53,7 +54,7 @@ type File struct {
 	UID, GID int
 }
 
-// Current returns the number of the current generation, zero if there is none.
+// Current returns the number of the current generation, or zero if there is none.
 func (d Dir) Current() (int, error) {
 	to, err := os.Readlink(hostdir.Current(d.Path))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -184,9 +184,9 @@ func (s *Store) inForce(c hostdir.Commit) error {
 	return err
 }
 
-// Undo rolls back the pending commit and returns it. It returns nil if there is none, or if the
-// commit has not changed anything yet. It may be called again after an interruption. For a commit
-// of the whole installation, the old installation must already be in force.
+// Undo rolls back the pending commit and returns it. It returns nil if there is no commit, or if
+// the commit has not changed anything yet. After an interruption it can be called again. If the
+// commit is for the whole installation, restore the old installation before calling Undo.
 func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {

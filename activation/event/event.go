@@ -1,4 +1,4 @@
-// Package event defines the events and the status of needs that activation reports to its caller.
+// Package event defines what activation reports to its caller: events, and the status of needs.
 package event
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Kinds of event.
+// Values of Event.Event: what has happened.
 const (
 	Documents    = "documents"     // a set of documents is in force
 	Kept         = "kept"          // a need is already fulfilled, so that there is no request
@@ -57,7 +57,7 @@ func (e Event) Level() slog.Level {
 	return slog.LevelInfo
 }
 
-// JSON returns the event as one line of JSON.
+// JSON returns the event in JSON, on one line.
 func (e Event) JSON() []byte {
 	b, err := json.Marshal(e)
 	if err != nil {

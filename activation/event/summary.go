@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Summary is the status of a host's needs, in the order of the manifest.
+// Summary is the status of all needs of a host, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
 	// Stale is the time since a provider last answered a request for documents. It is zero unless
@@ -42,7 +42,7 @@ func (n Need) reason() string {
 	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, terminal.Text(n.Error.Message))
 }
 
-// Exit codes of flor activate.
+// Exit codes of flor activate, by the status of the needs.
 const (
 	ExitFulfilled = 0
 	ExitUsage     = 1
@@ -100,7 +100,7 @@ func (s Summary) count() string {
 	return fmt.Sprintf("%d/%d needs fulfilled", fulfilled, len(s.Needs))
 }
 
-// Table returns the summary as a table.
+// Table returns the summary as a table of text for people.
 func (s Summary) Table() string {
 	var b strings.Builder
 	b.WriteString("summary: " + s.count() + "\n")

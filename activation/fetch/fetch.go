@@ -28,7 +28,7 @@ var (
 	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // the manifest has no need for the node's own SVID
 )
 
-// Host is the host on whose behalf needs are requested.
+// Host is the host for which needs are requested.
 type Host struct {
 	Layout   hostdir.Layout
 	Manifest document.Manifest
@@ -44,7 +44,7 @@ type Host struct {
 	// empty, devicekey.DefaultTPM is used.
 	TPM string
 
-	// Dial connects to a provider's address; nil for TCP.
+	// Dial connects to the address of a provider. If it is nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	reached sync.Map // name of the provider that answered, by process

@@ -78,7 +78,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	return l, nil
 }
 
-// Free reports whether the connection is likely to be still open.
+// Free reports whether the connection is probably still open and can be used again.
 func (l *Line) Free(now time.Time) bool {
 	return l != nil && now.Before(l.ends) && now.Before(l.used.Add(lineIdle))
 }

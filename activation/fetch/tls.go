@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Values of an answer of kind tls.
+// Names of the values in an answer of kind "tls".
 const (
 	valueCertificate = "certificate"
 	valueKey         = "key"

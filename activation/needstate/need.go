@@ -176,7 +176,7 @@ func (n *Need) block(by []string, now time.Time) {
 	n.table.Changed()
 }
 
-// End records that the attempt has ended.
+// End records that the attempt to fulfil the need has ended.
 func (n *Need) End() { n.Busy, n.seen = false, seen{} }
 
 // CutOff records that this host aborted the attempt. The need's state on disk does not change.

@@ -91,15 +91,15 @@ func (s *State) Resumed(now time.Time) {
 	}
 }
 
-// ClockChanged makes a need due at once if it failed because of a wrong clock.
+// ClockChanged makes a need due at once if it failed because the clock was wrong.
 func (s *State) ClockChanged(now time.Time) {
 	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock.Name {
 		s.restart(now)
 	}
 }
 
-// Reinstated makes a need due at once if it was denied because this host was revoked. It reports
-// whether that was the case.
+// Reinstated makes a need due at once if it was denied because this host was revoked, and reports
+// whether it did so.
 func (s *State) Reinstated(now time.Time) bool {
 	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked.Name
 	if was {

@@ -106,8 +106,8 @@ var ErrInUse = errors.New("the store has another state of this kind already")
 // destination.
 var ErrLost = errors.New("the store does not have the state that moved there")
 
-// Run moves the state, or completes a move that was interrupted. It returns nil when the tree is
-// complete and the file is frozen.
+// Run moves the state from the file to the tree, or completes an interrupted move. When it returns
+// nil, the tree is complete and the file is frozen.
 func (m Move) Run(ctx context.Context) error {
 	left, err := Of(ctx, m.File)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name is the name of the kind.
+// Name is the name of this kind of need.
 const Name = "oidc"
 
 // Settings is the section of the settings file for kind "oidc".
@@ -61,8 +61,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures a Provider. All fields but Logger and RegistrationToken are required. Listen and
-// Users are required only while the policy names no external issuer.
+// Config configures a Provider. Logger and RegistrationToken are optional. Listen and Users are
+// required only while the policy names no external issuer. All other fields are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -87,7 +87,7 @@ type Config struct {
 	// issuer. The file may be absent.
 	RegistrationToken string
 
-	// Audit is the log in which sign-ins and tokens are recorded.
+	// Audit is the audit log in which sign-ins and issued tokens are recorded.
 	Audit *server.Audit
 
 	Logger *slog.Logger // nil for slog.Default()
@@ -117,5 +117,5 @@ func New(cfg Config) *Provider {
 	return p
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need, "oidc".
 func (p *Provider) Name() string { return Name }

@@ -23,7 +23,7 @@ type Request struct {
 	Service      spiffe.ID `json:"service"`
 	RedirectURIs []string  `json:"redirectURIs"`
 
-	// Fields that the topology does not set are nil or false.
+	// The following fields are nil or false if the topology does not set them.
 	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // where signing out may lead
 	Scopes                 []string `json:"scopes,omitempty"`                 // that it may request; nil for all
 	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // only people in one of them; nil for all people

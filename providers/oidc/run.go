@@ -11,7 +11,7 @@ import (
 
 const reread = time.Second // how soon a new policy is noticed
 
-// Run serves the issuer in the policy in force until ctx ends.
+// Run serves the pages of the issuer that the policy in force names, until ctx ends.
 func (p *Provider) Run(ctx context.Context, ready func()) error {
 	for {
 		policy := p.cfg.Policy()

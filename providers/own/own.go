@@ -81,7 +81,7 @@ func New(c Config) *Kind {
 	return &Kind{c, make(chan struct{}, 1)}
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need.
 func (k *Kind) Name() string { return k.Config.Name }
 
 // call is the JSON that the executable reads.

@@ -1,11 +1,11 @@
-// Package pkcs11 signs with keys on a PKCS #11 token: a smart card, a USB key or an HSM. A URI (RFC
-// 7512) names a key:
+// Package pkcs11 signs with keys on a PKCS #11 token, such as a smart card, a USB key or an HSM. A
+// key is named by a URI (RFC 7512):
 //
 //	pkcs11:token=root;object=demo.flor?pin-source=/root/pin&module-path=/usr/lib/opensc-pkcs11.so
 //
-// It names the token by label or serial, and the key by label (object), ID or both. The PIN is in a
-// file, never in the URI. Without cgo, URIs can be parsed but not opened, because modules are C
-// libraries.
+// The URI names the token by label or serial number, and the key by label (object), ID or both. The
+// PIN is in a file, never in the URI. A build without cgo can parse URIs but not open them, because
+// PKCS #11 modules are C libraries.
 package pkcs11
 
 import (

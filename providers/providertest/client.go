@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// HostKey returns the SSH host key of a node.
+// HostKey returns the private SSH host key of a node.
 func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	if e.keys[node] == nil {
 		e.keys[node] = kit.NewHostKey()
@@ -58,7 +58,7 @@ func (e *Env) Provider() document.Provider {
 	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
-// Dial connects to the provider at its current address.
+// Dial connects to the running provider at its current address, whatever address is given.
 func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, e.address)
 }

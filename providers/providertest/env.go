@@ -47,7 +47,7 @@ type Env struct {
 	keys   map[spiffe.ID]ssh.Signer
 	shared *shared // nil for a state of its own
 
-	// Fields of the running provider.
+	// The following fields belong to the running provider.
 	Store    *Faulty
 	Key      *sealedstore.Key
 	Policies *server.Policies
@@ -247,7 +247,7 @@ func (e *Env) Stop() {
 	}
 }
 
-// Restart ends the provider and runs it again on the same state.
+// Restart stops the provider and starts it again with the same state.
 func (e *Env) Restart() {
 	e.t.Helper()
 	e.Stop()

@@ -37,10 +37,10 @@ func (f *Faulty) Meanwhile(run func()) {
 	f.meanwhile = run
 }
 
-// Fail makes the next commit fail without taking effect.
+// Fail makes the next commit return err without taking effect.
 func (f *Faulty) Fail(err error) { f.set(err, nil) }
 
-// Lose makes the next commit take effect and then fail, like a crash before the answer.
+// Lose makes the next commit take effect and then return err, like a crash before the answer.
 func (f *Faulty) Lose(err error) { f.set(nil, err) }
 
 func (f *Faulty) set(before, after error) {

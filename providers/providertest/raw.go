@@ -57,7 +57,7 @@ type Conn struct {
 	node spiffe.ID
 }
 
-// Connect connects to the provider as a node.
+// Connect opens a connection to the provider as a node that has the given SVID.
 func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn {
 	t.Helper()
 	raw, err := e.Dial(t.Context(), "tcp", "")

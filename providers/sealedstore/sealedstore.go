@@ -57,7 +57,7 @@ func New(secrets ...[]byte) (*Key, error) {
 	return k, nil
 }
 
-// Secret returns a random secret for New.
+// Secret returns 32 random bytes, which New accepts as the secret of a new key.
 func Secret() []byte {
 	secret := make([]byte, size)
 	rand.Read(secret)

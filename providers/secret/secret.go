@@ -38,7 +38,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name is the name of the kind.
+// Name is the name of this kind of need.
 const Name = "secret"
 
 // repeated is the time for which the same request receives the recorded answer.
@@ -91,10 +91,10 @@ func New(c Config) *Secrets {
 	return &Secrets{values{c.Store, c.Key}, c.Policy, c.Relay}
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need, "secret".
 func (s *Secrets) Name() string { return Name }
 
-// Request contains the parameters of a need of kind secret, as the policy grants them.
+// Request contains the parameters of a need of kind "secret", as the policy grants them.
 type Request struct {
 	Secret   string `json:"secret"`   // its name
 	Generate string `json:"generate"` // its form

@@ -87,7 +87,8 @@ const (
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
 )
 
-// Row is one decision in the audit log. It is written in the transaction that makes the decision.
+// Row is a row of the audit log, usually about one decision. It is written in the transaction that
+// makes the decision.
 type Row struct {
 	Time      time.Time         `json:"time"`
 	From      string            `json:"from"`   // network address; of Summed the network

@@ -74,7 +74,8 @@ type Server struct {
 	mux        *http.ServeMux
 }
 
-// New returns a Server. It returns an error if the policy cannot be served.
+// New returns a Server with this configuration. It returns an error if the server cannot serve the
+// policy.
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32

@@ -77,7 +77,7 @@ type Kind[R Request[R], B io.Closer] struct {
 	End   func(ctx context.Context, now time.Time, s Server, of Name) error
 }
 
-// Accounts manages the accounts of one kind.
+// Accounts implements a kind of need whose answers are accounts at servers.
 type Accounts[R Request[R], B io.Closer] struct {
 	Config[R]
 	kind  Kind[R, B]
@@ -89,7 +89,7 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 	return &Accounts[R, B]{Config: c, kind: k}
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
 // Answer makes or updates the requested account at its server, and returns it.

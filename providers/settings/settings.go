@@ -68,7 +68,7 @@ type Settings struct {
 // Dir returns the state directory of the process of a kind. No other process uses it.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
-// Policy returns the directory of the documents in force, which contains the policy.
+// Policy returns the directory of the host's documents in force, one of which is the policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
 // Identity returns the directory to which activation delivers the SVID of the process of a kind.

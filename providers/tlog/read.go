@@ -18,7 +18,7 @@ import (
 // fs.ErrNotExist if there is no log yet.
 type Reader struct{ Dir string }
 
-// Checkpoint returns the newest checkpoint and the key that verifies it.
+// Checkpoint returns the newest checkpoint of the log, and the key that verifies it.
 func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedCheckpoint, err error) {
 	b, err := os.ReadFile(filepath.Join(r.Dir, publicFile))
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need of kind tls, as the policy grants them.
+// Request contains the parameters of a need of kind "tls", as the policy grants them.
 type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }

@@ -36,7 +36,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Name is the name of the kind.
+// Name is the name of this kind of need.
 const Name = "tls"
 
 // patience is the longest time that a request waits for its order. It is shorter than a host waits
@@ -132,7 +132,7 @@ func New(c Config) *Certificates {
 	return k
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need, "tls".
 func (k *Certificates) Name() string { return Name }
 
 // Answer returns the certificate that is in force for a request. It orders a certificate if there

@@ -47,7 +47,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Name is the name of the kind.
+// Name is the name of this kind of need.
 const Name = "token"
 
 // Socket is the name of the Unix socket for token exchanges in the process's runtime directory.
@@ -137,7 +137,7 @@ func New(c Config) *Tokens {
 	return &Tokens{Config: c, tenants: tenants{store: c.Store, key: c.Key}}
 }
 
-// Name returns the name of the kind.
+// Name returns the name of this kind of need, "token".
 func (t *Tokens) Name() string { return Name }
 
 // Answer issues the token that the policy grants, with the permissions that the tenant's rules

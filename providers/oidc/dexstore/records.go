@@ -7,7 +7,7 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// The types of record.
+// The types of records that Dex stores.
 const (
 	authRequests   table[storage.AuthRequest]     = "request"
 	authCodes      table[storage.AuthCode]        = "code"

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Options configures a store. The zero value is usable.
+// Options configures a Store. All fields may be zero.
 type Options struct {
 	// Keep is the number of revisions whose changes are kept for Watch; zero means 100.
 	Keep int64

@@ -43,7 +43,7 @@ type CA struct {
 	client     *http.Client
 }
 
-// Options configures a CA.
+// Options configures the ACME server that Start starts.
 type Options struct {
 	Validity time.Duration // of certificates; 90 days unless set
 	Rejected string        // percent of good nonces that are; 15 unless set

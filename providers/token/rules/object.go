@@ -117,7 +117,7 @@ func (o Object) Tenant() string { return o.tenant }
 // that covers a whole tenant.
 func (o Object) Namespace() string { return o.namespace }
 
-// Covers reports whether the object equals another one or contains it.
+// Covers reports whether the object is equal to another object or contains it.
 func (o Object) Covers(other Object) bool {
 	switch {
 	case o.kind == "" || other.kind == "" || o.tenant != other.tenant:

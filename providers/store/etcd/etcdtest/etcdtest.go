@@ -219,7 +219,7 @@ func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	return err
 }
 
-// EndLeases ends all leases, as if no client had kept them alive.
+// EndLeases ends all leases in the cluster, as if clients had not kept them alive.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -254,7 +254,8 @@ func (m *Member) status() *clientv3.StatusResponse {
 	return status
 }
 
-// Start starts a member that was killed or never started, with additional environment variables.
+// Start starts a member that was killed or never started. The arguments are additional environment
+// variables.
 func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)

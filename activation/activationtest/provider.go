@@ -32,7 +32,7 @@ import (
 // Provider is a simulated provider. It grants every request with a valid proof, and gives a
 // repeated request the same answer. SetRefuse makes it refuse requests.
 type Provider struct {
-	Lifetime time.Duration // lifetime of SVIDs; zero for a day
+	Lifetime time.Duration // lifetime of SVIDs; zero means a day
 
 	cluster  *Cluster
 	id       spiffe.ID
@@ -79,7 +79,7 @@ type Call struct {
 	Body     string
 	Enrols   bool
 	Has      string // tag of the documents that the node has
-	Refused  bool   // nobody was listening
+	Refused  bool   // the connection was refused, because nobody was listening
 }
 
 // Start starts a provider. The function that Dial returns reaches it at the address name:1.

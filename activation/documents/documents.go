@@ -34,7 +34,7 @@ import (
 type Set struct {
 	Document document.Document // document of the manifest
 	Manifest document.Manifest
-	Roots    *trust.Roots       // with the revocation list, if returned by Store.Set
+	Roots    *trust.Roots       // roots of trust, with the revocation list if returned by Store.Set
 	Policy   *document.Document // nil unless the host is a provider host
 
 	// Generation is the number under which the set is stored below Layout.Documents.

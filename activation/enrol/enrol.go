@@ -43,9 +43,9 @@ type Host struct {
 
 // Offer is a verified identity file that is not yet installed.
 type Offer struct {
-	File  hostapi.IdentityFile // with the private keys that this host generated
-	Needs []string             // needs that it fulfils, in its own manifest or the one in force
-	Until time.Time            // first expiry of its certificates
+	File  hostapi.IdentityFile // identity file, with the private keys that this host generated
+	Needs []string             // needs that the file fulfils, in its own manifest or the one in force
+	Until time.Time            // earliest expiry of the certificates in the file
 	Set   documents.Set        // documents in force or, if Changed, those to be put in force
 	Newer bool
 

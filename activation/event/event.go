@@ -36,7 +36,7 @@ type Event struct {
 	Time      time.Time     `json:"time"`
 	Event     string        `json:"event"`
 	Need      string        `json:"need,omitempty"`
-	Provider  string        `json:"provider,omitempty"` // empty if no provider received a request
+	Provider  string        `json:"provider,omitempty"` // provider that received a request; empty for none
 	Attempt   int           `json:"attempt,omitempty"`
 	Kind      hostapi.Class `json:"kind,omitempty"`
 	Code      string        `json:"code,omitempty"`

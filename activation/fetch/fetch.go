@@ -34,7 +34,7 @@ type Host struct {
 	Manifest document.Manifest
 	Serial   int64        // serial of the manifest
 	Tag      string       // tag of the documents in force
-	Roots    *trust.Roots // with the revocation list in force
+	Roots    *trust.Roots // roots of trust, with the revocation list in force
 
 	// HostKey is the path of the host's SSH private key, with which the host proves its identity at
 	// enrolment and in every later request.
@@ -63,7 +63,7 @@ func (h *Host) Reached(a Attempt) string {
 // Attempt is one attempt to obtain a need from a provider.
 type Attempt struct {
 	Need     document.Need
-	Provider string // host name
+	Provider string // name of the provider host
 	Digest   string // digest of the need
 	Answers  int    // answers received so far; requests that were pending before the last answer are obsolete
 	Rotation int    // rotation to request, see hostapi.Request; zero for none

@@ -26,7 +26,7 @@ const (
 // requests for documents use the connection one after the other. Only one goroutine may use a Line
 // at a time.
 type Line struct {
-	Provider string // host name
+	Provider string // name of the provider host
 
 	at     document.Provider
 	roots  []string

@@ -14,8 +14,8 @@ import (
 // together. The wait before attempt n+1 is uniformly distributed up to Initial·2^(n-1), limited by
 // Max.
 type Backoff struct {
-	Initial time.Duration // zero for 1 second
-	Max     time.Duration // zero for LongestWait
+	Initial time.Duration // zero means 1 second
+	Max     time.Duration // zero means LongestWait
 }
 
 // LongestWait is the default of Backoff.Max.

@@ -35,8 +35,8 @@ const (
 
 // Mark is the record of a move, kept in the file and in the tree.
 type Mark struct {
-	Host string        `json:"host"`         // whose file it was
-	To   []string      `json:"to,omitempty"` // endpoints of the store, in the file
+	Host string        `json:"host"`         // host whose file was moved
+	To   []string      `json:"to,omitempty"` // in the file: endpoints of the shared store
 	Time unixtime.Time `json:"time"`
 }
 
@@ -85,12 +85,12 @@ func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Sec
 type Move struct {
 	File      *sqlite.Store
 	To        store.Store
-	Endpoints []string // of To
-	Host      string   // this one
+	Endpoints []string // endpoints of To
+	Host      string   // name of this host
 	Kind      string
 	State     server.State
-	Secret    []byte                   // the sealing key of the file
-	Named     sealedstore.RingReplicas // that are let in
+	Secret    []byte                   // sealing key of the file
+	Named     sealedstore.RingReplicas // replicas that the tree's keyring admits
 
 	// Opened is called with the keys of the tree's keyring, which Move makes.
 	Opened func(sealedstore.RingKeys) error

@@ -18,9 +18,9 @@ import (
 // Directory is an LDAP directory whose users can sign in at the embedded OpenID Connect provider.
 type Directory struct {
 	Title  string `json:"title"`
-	Server string `json:"server"` // ldaps://host[:port], or ldap:// with StartTLS; plain on loopback alone
-	Roots  string `json:"roots"`  // PEM; empty for those of the system
-	BindDN string `json:"bindDN"` // whose password is the secret; empty for nobody's
+	Server string `json:"server"` // ldaps://host[:port], or ldap:// with StartTLS; unencrypted on loopback only
+	Roots  string `json:"roots"`  // root certificates in PEM; empty for those of the system
+	BindDN string `json:"bindDN"` // account for searching the directory, with the secret as its password; empty for none
 	People struct {
 		Base   string `json:"base"`
 		Filter string `json:"filter"`

@@ -24,10 +24,10 @@ type Request struct {
 	RedirectURIs []string  `json:"redirectURIs"`
 
 	// The following fields are nil or false if the topology does not set them.
-	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // where signing out may lead
-	Scopes                 []string `json:"scopes,omitempty"`                 // that it may request; nil for all
-	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // only people in one of them; nil for all people
-	Public                 bool     `json:"public,omitempty"`                 // it keeps no secret, and has none
+	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // URIs to which signing out may redirect
+	Scopes                 []string `json:"scopes,omitempty"`                 // scopes that the client may request; nil for all
+	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // groups whose members may sign in; nil for everybody
+	Public                 bool     `json:"public,omitempty"`                 // the client has no secret, because it could not keep it
 }
 
 // registration returns the record for the request.

@@ -16,10 +16,10 @@ import (
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
-	ClientID string   `json:"clientId"` // its secret is in the file; registered with <our issuer>/callback
-	Scopes   []string `json:"scopes"`   // besides openid
+	ClientID string   `json:"clientId"` // client at this issuer, registered with <our issuer>/callback; its secret is in the file
+	Scopes   []string `json:"scopes"`   // scopes to request in addition to openid
 	Groups   string   `json:"groups"`   // claim with the groups; empty for none
-	Roots    string   `json:"roots"`    // PEM, besides those of the system
+	Roots    string   `json:"roots"`    // root certificates in PEM, in addition to those of the system
 }
 
 // upstreamConfig is the configuration with which Dex opens an upstreamConnector.

@@ -56,13 +56,13 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 
 // Config configures a Kind. All fields are required.
 type Config struct {
-	Name   string // of the kind
-	Dir    string // that the executable runs in; made where it is not there
+	Name   string // name of the kind
+	Dir    string // working directory of the executable; created if it is missing
 	Store  store.Store
 	Key    *sealedstore.Key
 	Logger *slog.Logger
 
-	Deadline time.Duration // of a call; 20 seconds unless set
+	Deadline time.Duration // longest duration of a call; 20 seconds unless set
 }
 
 // Kind implements one kind of need that the topology defines.

@@ -29,11 +29,11 @@ const DefaultModule = "p11-kit-proxy.so"
 
 // A URI names a key on a PKCS #11 token.
 type URI struct {
-	Token, Serial string // one of them
+	Token, Serial string // label and serial number of the token; one of them is set
 	Object        string // label of the key
-	ID            string // of the key, bytes
+	ID            string // ID of the key, in bytes
 	Module        string // path of the module; empty for DefaultModule
-	PINSource     string // file; empty to have somebody type it
+	PINSource     string // file with the PIN; empty to read the PIN from the terminal
 	text          string
 }
 

@@ -26,8 +26,8 @@ type Alone[P any] struct {
 		Answer(ctx context.Context, p P, c server.Call) (server.Decision, error)
 		Sweep(ctx context.Context, now time.Time, p P) error
 	}
-	Settings any              // of the kind in the policy
-	Grant    document.Grant   // of the need; the policy does not include it if its Kind is empty
+	Settings any              // settings of the kind in the policy
+	Grant    document.Grant   // grant of the need; the policy does not include it if its Kind is empty
 	Others   []document.Grant // further grants, included along with Grant
 	Store    store.Store
 	Now      time.Time

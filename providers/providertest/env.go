@@ -37,9 +37,9 @@ const Serial = 1000
 // it. The process runs kind "cert" unless Runs sets another kind.
 type Env struct {
 	t   *testing.T
-	Dir string // state and policy
+	Dir string // directory of the state and the policy
 
-	Policy document.Policy // changes count from the next Publish
+	Policy document.Policy // policy of the provider; changes take effect with the next Publish
 	Logger *slog.Logger    // nil for the test's output
 	Logged bool            // audit rows go into a tamper-evident log
 

@@ -42,7 +42,7 @@ const (
 // Config configures Run, in the process that answers operators. All fields are required.
 type Config struct {
 	Socket   string
-	Account  string // of the process of kind config, which alone may connect
+	Account  string // account of the process of kind config, which alone may connect
 	Policies *server.Policies
 	Audit    *server.Audit
 	Logger   *slog.Logger

@@ -28,13 +28,13 @@ const Lifetime = 30 * 24 * time.Hour
 // Target names an identity, SSH host keys and certificates that are to be revoked or reinstated.
 type Target struct {
 	ID   spiffe.ID // zero for none
-	Keys []string  // fingerprints of SSH host keys; where there is an ID, its own
+	Keys []string  // fingerprints of SSH host keys, which belong to the ID if there is one
 
 	// Before lists nodes whose certificates issued until now are revoked. Later certificates of
 	// these nodes are valid.
 	Before []spiffe.ID
 
-	Certificates []string // serial numbers
+	Certificates []string // serial numbers of certificates
 }
 
 // Next returns the successor of a list, which may be nil. It contains the same entries, except for

@@ -43,34 +43,34 @@ const (
 
 // State is the state of a rollout, either the one in progress or the last one.
 type State struct {
-	Serial int64  `json:"serial"` // of the version
-	Former int64  `json:"former"` // of the version that hosts outside of the reached waves are offered
+	Serial int64  `json:"serial"` // serial of the new version
+	Former int64  `json:"former"` // serial of the former version, which hosts outside of the reached waves are offered
 	Status Status `json:"status"`
 	Reason string `json:"reason,omitempty"` // reason of the status; while in progress, what the rollout waits for
 
-	Wave    int `json:"wave"` // reached, from 1; 0 while only provider hosts are
+	Wave    int `json:"wave"` // number of the wave that was reached, from 1; 0 while only provider hosts are reached
 	Waves   int `json:"waves"`
-	Healthy int `json:"healthy"` // as document.Rollout has them
+	Healthy int `json:"healthy"` // see document.Rollout
 	Within  int `json:"within"`
 
-	Windows map[string]document.MaintenanceWindow `json:"windows,omitempty"` // by group
-	Opened  map[string]int                        `json:"opened,omitempty"`  // the wave that the hosts of a group with a window are offered, by group
+	Windows map[string]document.MaintenanceWindow `json:"windows,omitempty"` // maintenance windows, by group
+	Opened  map[string]int                        `json:"opened,omitempty"`  // wave that the hosts of a group with a window are offered, by group
 
 	Began    unixtime.Time `json:"began"`
 	Since    unixtime.Time `json:"since"`             // time of the last offer
-	Steady   unixtime.Time `json:"steady,omitzero"`   // since when all hosts reached are healthy
-	Unsteady unixtime.Time `json:"unsteady,omitzero"` // since when one of them is not
+	Steady   unixtime.Time `json:"steady,omitzero"`   // time since which all hosts reached are healthy
+	Unsteady unixtime.Time `json:"unsteady,omitzero"` // time since which one of them is not healthy
 	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
 // Host is a host that must put documents in force before the rollout continues.
 type Host struct {
 	Name   string
-	Wave   int    // from 1; 0 for a provider host that receives a policy before
+	Wave   int    // number of the wave, from 1; 0 for a provider host that receives a policy before
 	Group  string // group whose maintenance window applies; empty for none
-	Serial int64  // of the manifest, or in wave 0 of the policy, that the host must put in force
+	Serial int64  // serial of the manifest, or in wave 0 of the policy, that the host must put in force
 
-	Before Problems // its problems when the rollout began
+	Before Problems // problems of the host when the rollout began
 }
 
 // New returns the state of a rollout that begins now. serial is the new version, and former the

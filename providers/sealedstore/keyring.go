@@ -33,9 +33,9 @@ const RingAt = "seal/ring"
 // Replicas receive a new policy one after the other. A replica with an older policy admits nobody
 // and rotates nothing, because it could admit a host that the flake has dropped.
 type Ring struct {
-	ID       string               `json:"id"`       // another with each rotation
-	Made     time.Time            `json:"made"`     // of the newest secret
-	Serial   int64                `json:"serial"`   // of the policy that names the replicas
+	ID       string               `json:"id"`       // ID of the ring, which each rotation changes
+	Made     time.Time            `json:"made"`     // time at which the newest secret was made
+	Serial   int64                `json:"serial"`   // serial of the policy that names the replicas
 	Replicas map[spiffe.ID]string `json:"replicas"` // replicas that can open the ring, with their SSH host keys
 	Sealed   []byte               `json:"sealed"`
 
@@ -45,13 +45,13 @@ type Ring struct {
 // RingReplicas are the provider hosts that a policy names as replicas.
 type RingReplicas struct {
 	Replicas []document.Device
-	Serial   int64 // of the policy
+	Serial   int64 // serial of the policy
 }
 
 // RingKeys holds the secrets of a keyring after decryption.
 type RingKeys struct {
-	ID      string   `json:"id"`      // of the ring
-	Secrets [][]byte `json:"secrets"` // as for sealedstore.New
+	ID      string   `json:"id"`      // ID of the ring
+	Secrets [][]byte `json:"secrets"` // the newest first, see sealedstore.New
 }
 
 // Key returns the sealing key that the keyring contains.

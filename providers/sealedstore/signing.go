@@ -35,7 +35,7 @@ const (
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
-	At        string                  // key of the store that has them
+	At        string                  // key in the store that contains the signing keys
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
 	// Lingers is how long a key is still published after its last signature: the lifetime of
@@ -48,7 +48,7 @@ type SigningKeys struct {
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
-	Signs      int64  `json:"signs"` // since when, Unix seconds
+	Signs      int64  `json:"signs"` // time from which the key signs, in Unix seconds
 	Private    []byte `json:"private"`
 }
 

@@ -18,9 +18,9 @@ import (
 type Public struct {
 	Secret     string        `json:"secret"`
 	Generate   string        `json:"generate"`
-	Generation int           `json:"generation"` // of the newest
-	Made       unixtime.Time `json:"made"`       // likewise
-	Public     []string      `json:"public"`     // public halves: the one in use, then the next or the former one
+	Generation int           `json:"generation"` // generation of the newest value
+	Made       unixtime.Time `json:"made"`       // time at which the newest value was made
+	Public     []string      `json:"public"`     // public keys: the one in use, then the next or the former one
 }
 
 // Publics is the answer of GET /v1/secrets: the secrets that exist, each with the part that

@@ -96,12 +96,12 @@ func (s *Secrets) Name() string { return Name }
 
 // Request contains the parameters of a need of kind "secret", as the policy grants them.
 type Request struct {
-	Secret   string `json:"secret"`   // its name
-	Generate string `json:"generate"` // its form
-	Length   int    `json:"length"`   // in characters; 0 for a key pair
-	Rotate   int64  `json:"rotate"`   // seconds after which it is replaced; 0 for never
-	Overlap  int64  `json:"overlap"`  // seconds for which some readers hold two; 0 where none does
-	Two      bool   `json:"two"`      // this reader does
+	Secret   string `json:"secret"`   // name of the secret
+	Generate string `json:"generate"` // form of the secret, such as "wireguard"
+	Length   int    `json:"length"`   // length in characters; 0 for a key pair
+	Rotate   int64  `json:"rotate"`   // seconds after which the secret is replaced; 0 for never
+	Overlap  int64  `json:"overlap"`  // seconds for which some readers hold two values; 0 if none does
+	Two      bool   `json:"two"`      // this reader holds two values
 }
 
 // spec is the form of one secret in a policy.

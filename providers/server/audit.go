@@ -91,17 +91,17 @@ const (
 // makes the decision.
 type Row struct {
 	Time      time.Time         `json:"time"`
-	From      string            `json:"from"`   // network address; of Summed the network
+	From      string            `json:"from"`   // network address of the caller; for Summed, the network
 	Caller    string            `json:"caller"` // SPIFFE ID, empty when unknown
 	Kind      string            `json:"kind"`
 	Need      string            `json:"need"`
-	Key       string            `json:"key"`    // of idempotency
-	Serial    int64             `json:"serial"` // of the host's manifest
+	Key       string            `json:"key"`    // idempotency key of the request
+	Serial    int64             `json:"serial"` // serial of the host's manifest
 	Outcome   Outcome           `json:"decision"`
 	Code      string            `json:"code,omitempty"`
 	Message   string            `json:"message,omitempty"`
-	Enrolment bool              `json:"enrolment,omitempty"` // known by a proof, not a certificate
-	Replayed  bool              `json:"replayed,omitempty"`  // the recorded answer of the same request
+	Enrolment bool              `json:"enrolment,omitempty"` // the caller is known by a proof, not by a certificate
+	Replayed  bool              `json:"replayed,omitempty"`  // the answer was the recorded answer of the same request
 	Detail    map[string]string `json:"detail,omitempty"`
 
 	CountAs string `json:"-"` // code under which a stranger's row is counted; empty for Code

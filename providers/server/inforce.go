@@ -48,9 +48,9 @@ type Deployed interface {
 
 // Version is one version of data that a person deploys, such as the policy.
 type Version struct {
-	Name   string            `json:"-"`      // the versioned thing
-	Digest string            `json:"digest"` // tells it from any other
-	Serial int64             `json:"serial"` // orders versions; zero where nothing does
+	Name   string            `json:"-"`      // name of the data that has versions
+	Digest string            `json:"digest"` // digest that distinguishes the version from all others
+	Serial int64             `json:"serial"` // number that orders versions; zero if there is none
 	Detail map[string]string `json:"-"`      // for the audit row; no secrets
 }
 

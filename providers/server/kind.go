@@ -146,17 +146,17 @@ type Runner interface {
 
 // Call is a request whose caller is authenticated, and which the policy grants.
 type Call struct {
-	Caller  spiffe.ID         // the node
-	SVID    *x509.Certificate // its own; nil where it proves itself otherwise
-	HostKey ssh.PublicKey     // of a node that enrols: the key in the policy, or an admitted one; nil otherwise
-	Device  string            // fingerprint of the caller's device key; empty where the policy has its key
-	Until   time.Time         // for a device that joined by a token alone: when it must have enrolled first
-	Request hostapi.Request   // as it came; the zero Request where it is for no need
-	Grant   document.Grant    // of the policy in force, for Request
+	Caller  spiffe.ID         // node that sent the request
+	SVID    *x509.Certificate // SVID of the caller; nil if the caller is authenticated otherwise
+	HostKey ssh.PublicKey     // for a node that enrols: its key in the policy or an admitted key; nil otherwise
+	Device  string            // fingerprint of the caller's device key; empty if the policy has its key
+	Until   time.Time         // for a device that joined by a token alone: time by which it must have enrolled first
+	Request hostapi.Request   // request as it was received; zero if it is not for a need
+	Grant   document.Grant    // grant in the policy in force that permits Request
 	Policy  document.Policy
-	Serial  int64              // of Policy
-	Revoked *trust.Revocations // the list in force here, nil for none
-	Now     time.Time          // of the decision
+	Serial  int64              // serial of Policy
+	Revoked *trust.Revocations // revocation list in force here; nil for none
+	Now     time.Time          // time of the decision
 
 	Rotation Rotation // the rotation whose secret is the answer; zero unless the kind is a Rotator
 
@@ -215,7 +215,7 @@ type Decision struct {
 	If     []store.Cond
 	Then   []store.Op
 	Detail map[string]string // for the audit row; no secrets
-	Alarm  *Alarm            // nil for none
+	Alarm  *Alarm            // alarm that the decision raises; nil for none
 
 	// Repeated is the time until which a repeated request receives the same answer. Zero means as
 	// long as the answer is valid.

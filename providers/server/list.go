@@ -19,7 +19,7 @@ import (
 // by operators. A process without a ListSource reads the list from files alone.
 type ListSource struct {
 	Store store.Reading
-	Tree  string // of Store, as the process's own store knows it; empty where they are the same
+	Tree  string // tree of Store, as the process's own store names it; empty if they are the same
 	Key   string
 
 	// Decode decodes the signed revocation list from the value stored under Key.

@@ -12,12 +12,12 @@ import (
 // Process holds the resources of a server process that its kind of need may use, such as the store.
 type Process struct {
 	Instance hostdir.Instance
-	Dir      string // for what is this process's alone
+	Dir      string // directory that this process alone uses
 	Store    store.Store
 	Key      *sealedstore.Key
 	Policies *Policies
 	Audit    *Audit
-	Log      *tlog.Log // of the audit rows
+	Log      *tlog.Log // tamper-evident log of the audit rows
 	Logger   *slog.Logger
 }
 

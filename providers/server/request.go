@@ -22,9 +22,9 @@ const maxNeed = 63
 // request that waits in between may lead to several decisions.
 type Request struct {
 	*Server
-	Row    Row       // of the audit log, as far as it is known
-	Caller spiffe.ID // zero when it has no certificate and may enrol
-	List   int64     // number of the caller's revocation list, zero for none, below where it knows of none
+	Row    Row       // audit row of the request, as far as it is known
+	Caller spiffe.ID // node that sent the request; zero if it has no certificate and may enrol
+	List   int64     // number of the caller's revocation list; zero for none, negative if the caller's release knows of none
 
 	svid  *x509.Certificate
 	chain []*x509.Certificate // that it came with

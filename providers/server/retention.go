@@ -39,8 +39,8 @@ func (n Number) Or(unwritten int) int {
 // Retention is the number of days for which a provider keeps records after they are no longer
 // needed.
 type Retention struct {
-	Audit   Number `json:"audit"`   // rows of the audit log; 365 unless written
-	Answers Number `json:"answers"` // recorded answers, and reports, of what no policy grants any more; 30 unless written
+	Audit   Number `json:"audit"`   // days for rows of the audit log; 365 unless set
+	Answers Number `json:"answers"` // days for recorded answers and reports that no policy grants any more; 30 unless set
 }
 
 // Rows returns the earliest time from which audit rows are still kept.

@@ -37,10 +37,10 @@ type Request[R any] interface {
 // Server is a server of the cluster that has accounts.
 type Server struct {
 	Kind    string `json:"kind"`
-	Address string `json:"address"` // for this provider: unix:/path, a loopback address, or a name of the cluster, with port
-	User    string `json:"user"`    // the provider's own account there
-	Host    string `json:"host"`    // for services
-	Port    int    `json:"port"`    // likewise
+	Address string `json:"address"` // address for this provider, with port: unix:/path, a loopback address, or a name of the cluster
+	User    string `json:"user"`    // account of the provider at the server
+	Host    string `json:"host"`    // name of the server for services
+	Port    int    `json:"port"`    // port of the server for services
 
 	// Keep is the number of seconds after which an account that no policy names is deleted. It is 0
 	// for kinds that delete no accounts.

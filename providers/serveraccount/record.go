@@ -17,8 +17,8 @@ type Record interface{ kept() *Kept }
 // Kept contains the fields that every Record has besides its JSON: the secrets, and the revision of
 // the store that wrote it.
 type Kept struct {
-	Secrets  map[string]string `json:"-"` // nil where the state has none
-	Modified int64             `json:"-"` // the revision that wrote it
+	Secrets  map[string]string `json:"-"` // secrets of the account; nil if the state has none
+	Modified int64             `json:"-"` // revision of the store that wrote the record
 }
 
 func (k *Kept) kept() *Kept { return k }

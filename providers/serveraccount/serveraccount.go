@@ -57,8 +57,8 @@ type Config[R Request[R]] struct {
 // their requests, and B the type of their connection to a server.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
-	Account  string // word for accounts in messages and audit rows
-	Server   string // word for servers
+	Account  string // word for an account in messages and audit rows
+	Server   string // word for a server in messages
 	Secrets  string // part of the keys of accounts' secrets, after the kind's name
 	Drops    bool   // whether accounts that no policy names are dropped after their server's Keep
 	AtServer bool   // whether turns are taken for a server instead of an account

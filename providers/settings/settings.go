@@ -62,7 +62,7 @@ type Common struct {
 // Settings contains the settings for the process of one kind of need.
 type Settings struct {
 	Common
-	Section server.Section // of the kind; nil for none
+	Section server.Section // settings of the kind; nil for none
 }
 
 // Dir returns the state directory of the process of a kind. No other process uses it.

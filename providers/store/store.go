@@ -144,7 +144,7 @@ type Op struct {
 	Key    string
 	Value  []byte
 	Delete bool
-	Lease  LeaseID // deletes the key when it ends; zero for never
+	Lease  LeaseID // lease whose end deletes the key; zero for none
 }
 
 // Put returns the operation that sets a key to a value.

@@ -12,7 +12,7 @@ import (
 // Leaf is the entry of the log for an audit row. It contains the row's key and revision in the
 // store and the hash of its text. Only the store contains the text itself.
 type Leaf struct {
-	Key      string // in the store
+	Key      string // key of the row in the store
 	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }

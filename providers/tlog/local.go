@@ -12,9 +12,9 @@ import (
 
 // Head is the newest checkpoint of a log, with the key that verifies it.
 type Head struct {
-	Key        string    `json:"key"` // that verifies it
+	Key        string    `json:"key"` // key that verifies the checkpoint
 	Checkpoint string    `json:"checkpoint"`
-	Kept       time.Time `json:"kept"`            // rows of before may have been archived
+	Kept       time.Time `json:"kept"`            // rows from before this time may have been archived
 	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
@@ -23,7 +23,7 @@ type Head struct {
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
-	Archived bool    `json:"archived,omitempty"` // the row is in the archive alone
+	Archived bool    `json:"archived,omitempty"` // only the archive contains the row
 }
 
 // Proof proves that the log with this checkpoint contains an audit row.

@@ -46,11 +46,11 @@ const (
 
 // Config configures a Log. All fields are required.
 type Config struct {
-	Dir    string // of the log
-	Name   string // of a new log: "<trust domain>/<kind>/<host>"
+	Dir    string // directory of the log
+	Name   string // name of a new log: "<trust domain>/<kind>/<host>"
 	Store  store.Store
-	Prefix string                        // of the keys of rows, which go on with their time
-	Kept   func(now time.Time) time.Time // rows of before may have been archived
+	Prefix string                        // prefix of the keys of rows, followed by the time of the row
+	Kept   func(now time.Time) time.Time // rows from before the returned time may have been archived
 	Logger *slog.Logger
 }
 

@@ -15,7 +15,7 @@ type Verdict struct {
 	Rows      uint64    `json:"rows"`
 	Archived  uint64    `json:"archived"`  // rows that are no longer in the store
 	Elsewhere uint64    `json:"elsewhere"` // archived rows that are not in this host's archive
-	Kept      time.Time `json:"kept"`      // rows of before may be archived
+	Kept      time.Time `json:"kept"`      // rows from before this time may be archived
 	Edited    uint64    `json:"edited"`
 	Missing   uint64    `json:"missing"`
 	Doubled   uint64    `json:"doubled"` // rows that the log contains more than once

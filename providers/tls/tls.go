@@ -83,7 +83,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
-	Policy func() *Policy // in force, nil while that does not run this kind
+	Policy func() *Policy // returns the policy in force, or nil while it does not run this kind
 	Relay  relay.Config
 	Logger *slog.Logger
 

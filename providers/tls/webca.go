@@ -31,9 +31,9 @@ var (
 
 // Root is the answer to operators who request the root certificate of the CA for names outside DNS.
 type Root struct {
-	Certificate string   `json:"certificate"` // PEM
-	Fingerprint string   `json:"fingerprint"` // SHA-256, lower-case hex
-	Domains     []string `json:"domains"`     // it is good for these alone
+	Certificate string   `json:"certificate"` // certificate in PEM
+	Fingerprint string   `json:"fingerprint"` // SHA-256 fingerprint in lower-case hex
+	Domains     []string `json:"domains"`     // domains for which alone the root is valid
 }
 
 // root returns the CA for the policy's domains outside DNS. It is derived together with its key, so

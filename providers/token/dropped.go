@@ -34,11 +34,11 @@ var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 // tenant.
 type Kept struct {
 	Tenant       string        `json:"tenant"`
-	Policies     int           `json:"policies"`  // the flake's, and those of run time
-	Groupings    int           `json:"groupings"` // likewise
+	Policies     int           `json:"policies"`  // number of policies, from the flake and from run time
+	Groupings    int           `json:"groupings"` // number of groupings, likewise
 	RuntimeRules *Quota        `json:"runtimeRules,omitempty"`
-	Dropped      unixtime.Time `json:"dropped,omitzero"` // time at which the flake dropped the tenant; zero while it has it
-	Until        unixtime.Time `json:"until,omitzero"`   // time at which its state is deleted
+	Dropped      unixtime.Time `json:"dropped,omitzero"` // time at which the flake dropped the tenant; zero while the flake has it
+	Until        unixtime.Time `json:"until,omitzero"`   // time at which the data of the tenant is deleted
 }
 
 // Tenants is the answer of GET /v1/tenants, with all tenants that have data in the store.
@@ -48,7 +48,7 @@ type Tenants struct {
 
 // Deletion is the body of POST /v1/tenants/{tenant}/delete, which deletes the data of a tenant.
 type Deletion struct {
-	Force bool `json:"force"` // while its last tokens may be in use, too
+	Force bool `json:"force"` // delete the tenant even if its last tokens may still be in use
 }
 
 // stored returns the names of tenants of which the store has something, and whether it has rules.

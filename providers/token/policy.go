@@ -22,8 +22,8 @@ type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
 	ID        spiffe.ID `json:"id,omitzero"`
-	Requested []string  `json:"requested,omitempty"` // actions; none for all that is permitted
-	Resources []string  `json:"resources,omitempty"` // objects; likewise
+	Requested []string  `json:"requested,omitempty"` // requested actions; empty for all that are permitted
+	Resources []string  `json:"resources,omitempty"` // requested objects; empty for all that are permitted
 
 	objects []rules.Object
 }
@@ -48,7 +48,7 @@ type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
 	rules.Set
-	Lifetime        int64 `json:"lifetime"` // of tokens, in seconds
+	Lifetime        int64 `json:"lifetime"` // lifetime of tokens, in seconds
 	TokensPerMinute int   `json:"tokensPerMinute"`
 
 	// RuntimeRules limits the number of rules of a tenant whose rules operators can change at run
@@ -65,11 +65,11 @@ type Tenant struct {
 // Issuer is an external issuer whose tokens can be exchanged for tokens of a tenant.
 type Issuer struct {
 	Issuer       string   `json:"issuer"`
-	Audiences    []string `json:"audiences"` // a token must have one of them
+	Audiences    []string `json:"audiences"` // audiences, one of which a token must have
 	SubjectClaim string   `json:"subjectClaim"`
-	GroupsClaim  string   `json:"groupsClaim"` // empty for none
-	Discovery    string   `json:"discovery"`   // below which its discovery document is; empty for below Issuer
-	JWKS         string   `json:"jwks"`        // address of its keys; empty to use the discovery document's
+	GroupsClaim  string   `json:"groupsClaim"` // claim that contains the groups; empty for none
+	Discovery    string   `json:"discovery"`   // address below which the discovery document is; empty for Issuer
+	JWKS         string   `json:"jwks"`        // address of the issuer's keys; empty to use that in the discovery document
 }
 
 // longest is the longest lifetime of a token.

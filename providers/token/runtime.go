@@ -35,9 +35,9 @@ type Rule struct {
 	*rules.Grouping
 
 	Origin  Origin        `json:"origin"`
-	By      string        `json:"by,omitempty"`      // the caller who added it at run time
-	Added   unixtime.Time `json:"added,omitzero"`    // likewise
-	Ignored string        `json:"ignored,omitempty"` // reason why it has no effect; empty if it has
+	By      string        `json:"by,omitempty"`      // caller who added the rule at run time
+	Added   unixtime.Time `json:"added,omitzero"`    // time at which the rule was added at run time
+	Ignored string        `json:"ignored,omitempty"` // reason why the rule has no effect; empty if it has
 }
 
 // Origin says whether a rule comes from the flake, or was added at run time.

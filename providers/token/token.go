@@ -104,11 +104,11 @@ type Config struct {
 	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
 
-	SVIDKeys  string // file with those of the trust domain; empty for none
-	Listen    string // Unix socket that the forwarder connects to
-	Forwarder string // account that alone may
-	Control   string // Unix socket that kind config connects to
-	Operators string // account that alone may
+	SVIDKeys  string // file with the keys that verify JWT-SVIDs of the trust domain; empty for none
+	Listen    string // Unix socket to which the forwarder connects
+	Forwarder string // account that alone may connect to Listen
+	Control   string // Unix socket to which the process of kind config connects
+	Operators string // account that alone may connect to Control
 	Bootstrap string // Unix socket for root; empty for none
 	Policies  *server.Policies
 	Audit     *server.Audit

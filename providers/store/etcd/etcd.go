@@ -26,9 +26,9 @@ import (
 
 // Config names an etcd cluster, and the tree in it that a Store uses.
 type Config struct {
-	Endpoints []string    // of members, such as "https://[2001:db8::1]:7442"
+	Endpoints []string    // addresses of members, such as "https://[2001:db8::1]:7442"
 	TLS       *tls.Config // nil only for tests
-	Tree      string      // such as "demo.flor/cert"
+	Tree      string      // name of the tree, such as "demo.flor/cert"
 }
 
 const (

@@ -32,10 +32,10 @@ import (
 
 // CA is a running ACME server (pebble).
 type CA struct {
-	Directory string // URL
-	RootsFile string // of its HTTPS, PEM
-	DNS       string // host:port of its resolver, where every name is 127.0.0.1
-	HTTPPort  int    // where it validates HTTP-01
+	Directory string // URL of the ACME directory
+	RootsFile string // root certificates of the HTTPS server, in PEM
+	DNS       string // host:port of the resolver, which resolves every name to 127.0.0.1
+	HTTPPort  int    // port at which HTTP-01 challenges are validated
 
 	t          testing.TB
 	management string // URL, of pebble
@@ -45,8 +45,8 @@ type CA struct {
 
 // Options configures the ACME server that Start starts.
 type Options struct {
-	Validity time.Duration // of certificates; 90 days unless set
-	Rejected string        // percent of good nonces that are; 15 unless set
+	Validity time.Duration // lifetime of certificates; 90 days unless set
+	Rejected string        // percentage of good nonces to reject; 15 unless set
 }
 
 // build builds both programs, once.

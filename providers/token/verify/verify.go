@@ -67,7 +67,7 @@ const skew = 30 * time.Second
 // Verifier verifies tokens of one tenant. It must not be copied after its first use. Several
 // goroutines may call its methods at the same time.
 type Verifier struct {
-	Issuer string // of the tenant, as in its tokens
+	Issuer string // issuer of the tenant, as in its tokens
 
 	// Keys returns the tenant's JWK Set. It is called for the first token, and for tokens signed
 	// with an unknown key, at most once a second.

@@ -61,9 +61,9 @@ func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	return of
 }
 
-// Extend postpones the deadline of a commit so that at least the time given by left remains, and
-// returns the commit. The argument most is the longest time from the beginning of the commit to its
-// deadline. Extend also reports whether the deadline has changed.
+// Extend postpones the deadline of a commit if less time remains than left, and returns the commit.
+// The parameter most limits the time from the beginning of the commit to its deadline. Extend also
+// reports whether the deadline has changed.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {

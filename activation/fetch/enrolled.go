@@ -144,8 +144,8 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 // Gives reports whether an identity file contains an SVID that a need awaits. f may be nil.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file if everything in it has been delivered. The argument of
-// is the modification time of the file that was read; a newer file is kept.
+// ForgetEnrolled removes the identity file if everything in it has been delivered. A file whose
+// modification time differs from the given one is newer, and is kept.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {

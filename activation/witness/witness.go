@@ -54,8 +54,8 @@ func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
-// Patience is how long a process that answers other requests may withhold the checkpoint of an
-// audit log that this host has seen before. After that, the host reports a fault.
+// Patience is the time for which a process that answers other requests may withhold the checkpoint
+// of an audit log that this host has seen before. After that, the host reports a fault.
 const Patience = 6 * time.Hour
 
 // Withhold returns the record of an audit log after its process returned no checkpoint. If the

@@ -19,7 +19,8 @@ func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
 }
 
-// FileIn is like File, but creates the parent directory, durably, if it is missing.
+// FileIn is like File, but first creates the parent directory if it is missing, and flushes it to
+// disk.
 func FileIn(path string, data []byte, mode fs.FileMode) error {
 	err := File(path, data, mode)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -31,7 +32,7 @@ func FileIn(path string, data []byte, mode fs.FileMode) error {
 	return File(path, data, mode)
 }
 
-// MakeDir creates a directory and its missing parents, durably.
+// MakeDir creates a directory and its missing parents, and flushes them to disk.
 func MakeDir(path string) error {
 	err := os.Mkdir(path, 0o755)
 	if err != nil { // usually only the last directory is missing
@@ -43,8 +44,8 @@ func MakeDir(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Via is like File for a path that several programs write. Each caller passes its own temporary
-// path, next, in the same directory.
+// Via is like File for a path that several programs write. Each program passes a temporary path of
+// its own, next, in the same directory.
 func Via(next, path string, data []byte, mode fs.FileMode) error {
 	return by(next, path, mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -52,7 +53,8 @@ func Via(next, path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// With is like File for the content that write produces. If write fails, path is left as it was.
+// With is like File, but calls write to produce the content. If write fails, With leaves the file
+// at path unchanged.
 func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return by(path+".new", path, mode, write)
 }
@@ -83,8 +85,8 @@ func Symlink(target, path string) error {
 	return swap(next, path, os.Symlink(target, next))
 }
 
-// Replaceable returns an error if path exists and is not of type want. A want of 0 stands for a
-// regular file.
+// Replaceable returns an error if a file of another type than want exists at path. If want is 0,
+// the type is a regular file.
 func Replaceable(path string, want fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -145,8 +147,8 @@ func swap(next, path string, err error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Open is like os.OpenFile, for files and directories on disk. It saves five system calls because
-// it does not register the file with the network poller.
+// Open is like os.OpenFile for files and directories on disk. Open does not register the file with
+// the network poller, which saves five system calls.
 func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, uint32(mode.Perm()))

@@ -9,16 +9,15 @@ import (
 	"os"
 )
 
-// Stdout is the path that stands for standard output.
+// Stdout is the path by which a person selects standard output, instead of a file.
 const Stdout = "-"
 
-// Output writes the content that write produces to a path that a person chose. The path "-" stands
-// for standard output, passed as stdout. A regular file is replaced, as With does. A pipe, a
-// terminal or another character device is written to. Output refuses any other type of file: a
-// directory, a socket, a block device, or a symbolic link, which would be lost. If write fails,
-// nothing is written.
+// Output calls write and stores the content at a path that a person chose. If the path is "-",
+// Output writes to stdout. It replaces a regular file atomically, as With does, and writes to a
+// pipe, a terminal or another character device. It refuses a directory, a socket, a block device
+// and a symbolic link. If write fails, Output stores nothing.
 //
-// The result printed reports whether the output went to stdout, so that messages must go elsewhere.
+// The result printed reports whether the output went to stdout. Messages must then go elsewhere.
 func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File) error) (printed bool, err error) {
 	if path == Stdout {
 		return true, spooled(stdout, write)

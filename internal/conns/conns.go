@@ -6,9 +6,9 @@
 //	hs := &http.Server{ConnContext: conns.Context, ConnState: conns.State}
 //	conns.Serve(ctx, hs, tls.NewListener(l, config))
 //
-// Call Begin when a TLS handshake begins, to count the connection apart from silent ones. A handler
-// that has verified its caller calls Vouch. For connections that do not carry HTTP, call Release
-// once the peer is verified.
+// Call Begin when a TLS handshake begins. The Listener then counts the connection apart from silent
+// connections. A handler that has verified its caller calls Vouch. For connections that do not
+// carry HTTP, call Release once the peer is verified.
 package conns
 
 import (
@@ -28,8 +28,8 @@ type Limit struct {
 	Prefix int // connections from one network, as returned by Prefix
 	Known  int // additional connections of verified callers; zero for none
 
-	// Turns bounds the connections that are between the beginning of a handshake and the first
-	// answer. Others wait in order of arrival. Zero means no bound.
+	// Turns bounds the number of connections that are between the beginning of their handshake and
+	// their first answer. Further connections wait in order of arrival. Zero means no bound.
 	Turns int
 
 	// Wait is the longest time that a connection may have to wait for its turn, as estimated by the
@@ -37,10 +37,10 @@ type Limit struct {
 	Wait time.Duration
 }
 
-// Listener is a net.Listener that keeps its connections within a limit. Accept never waits for
-// room. If there is none, it picks the network with the most unverified connections and closes the
-// one that has made no progress for the longest time. If all connections are verified, it closes
-// the new one.
+// Listener is a net.Listener that keeps the number of open connections within a Limit. Accept never
+// waits for room. If the limit is reached, Accept finds the network with the most unverified
+// connections, and closes the connection from there that has made no progress for the longest time.
+// If all connections are verified, Accept closes the new connection.
 type Listener struct {
 	net.Listener
 
@@ -51,7 +51,8 @@ type Listener struct {
 	queue queue
 }
 
-// Listen limits the accepted connections of l, and separately those for which Begin was called.
+// Listen returns a Listener that limits the connections accepted from l. Connections for which
+// Begin was called have a separate limit of the same size.
 func Listen(l net.Listener, limit Limit) *Listener {
 	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), queue: newQueue(limit)}
 	n.Resize(limit)
@@ -135,16 +136,16 @@ func (c *conn) leave() {
 	}
 }
 
-// EndTurn ends the turn of a request's connection before it is answered. Handlers call it when the
-// answer has to wait for something else.
+// EndTurn lets the next waiting connection begin before the current request is answered. A handler
+// calls it when its answer has to wait, for example for a change.
 func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
 	}
 }
 
-// Release removes a connection from the limit of its Listener. Call it once the peer is verified
-// and the connection is counted elsewhere.
+// Release makes a Listener stop counting a connection. Call it once the peer is verified and the
+// connection is counted elsewhere.
 func Release(c net.Conn) {
 	if found := find(c); found != nil {
 		found.leave()
@@ -162,13 +163,14 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context makes the connection known to Vouch and EndTurn. Use it as http.Server.ConnContext.
+// Context stores the connection in ctx, where Vouch and EndTurn find it. Use it as
+// http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }
 
-// State tracks the progress of connections. Use it as http.Server.ConnState: a complete request
-// counts as progress, and an answer ends the turn.
+// State tracks the progress of connections for a Listener. Use it as http.Server.ConnState. A
+// complete request counts as progress, and an answer ends the connection's turn.
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
 		if to == http.StateIdle || to == http.StateClosed {
@@ -180,8 +182,8 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch marks the connection of a request as that of a verified caller. No other connection takes
-// its room from then on.
+// Vouch marks the caller of a request as verified. From then on the Listener does not close the
+// caller's connection to make room for another.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()

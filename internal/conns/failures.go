@@ -15,7 +15,7 @@ import (
 // the same reason.
 type Failures struct {
 	Log     *slog.Logger
-	Message string // of each line; "a listener fails" if empty
+	Message string // message of each line; "a listener fails" if empty
 
 	mu   sync.Mutex
 	last time.Time // time of the last line

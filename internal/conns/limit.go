@@ -2,7 +2,7 @@ package conns
 
 import "sync"
 
-// PerKey limits how many items each key holds.
+// PerKey limits how many items, such as connections, each key holds.
 type PerKey[K comparable] struct {
 	max int
 
@@ -18,7 +18,8 @@ func NewPerKey[K comparable](limit int) *PerKey[K] {
 // Max returns the number of items that each key may hold.
 func (p *PerKey[K]) Max() int { return p.max }
 
-// Acquire adds an item for k, unless k already holds Max. The caller calls release exactly once.
+// Acquire adds an item for k and returns true, or returns false if k already holds Max items. The
+// caller must call release exactly once when the item ends.
 func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

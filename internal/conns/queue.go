@@ -19,18 +19,20 @@ const (
 	longTurn  = 5 * time.Second
 )
 
-// Rest is the time that a peer has for its handshake once its turn has come. It is generous,
-// because a peer on a busy machine may need seconds and an aborted handshake would only be
-// repeated. Room for other connections is made by eviction and not by this limit.
+// Rest is the time that a peer has for its TLS handshake once its turn has come. The limit is
+// generous: a peer on a busy machine may need seconds, and an aborted handshake would only be
+// repeated. The Listener makes room for other connections by eviction, not by this limit.
 const Rest = 30 * time.Second
 
 // longestPlace bounds the Retry-After of a connection that is turned away.
 const longestPlace = time.Minute
 
-// ErrGone is the error of Begin for a connection that was evicted or closed by its peer.
+// ErrGone is the error of Begin for a connection that its peer closed, or that the Listener closed
+// to make room.
 var ErrGone = errors.New("connection is closed")
 
-// FullError is the error of Begin for a connection that was turned away and closed.
+// FullError is the error of Begin for a connection that would have to wait too long. Begin has
+// closed the connection.
 type FullError struct {
 	After time.Duration // time to wait before connecting again
 }
@@ -69,14 +71,14 @@ func newQueue(limit Limit) queue {
 	return queue{turns: make(chan struct{}, limit.Turns), wait: limit.Wait, interval: firstInterval}
 }
 
-// Begin notes that the peer of a connection has started a handshake. From then on silent peers
-// cannot take its room. If the Listener limits turns, Begin waits for the turn of this connection
-// and then sets a deadline of Rest for the handshake.
+// Begin tells the Listener of a connection that the peer has started a TLS handshake. From then on
+// silent peers cannot take the connection's room. If the Listener limits turns, Begin waits for the
+// turn of the connection, and then sets a deadline of Rest for the handshake.
 //
-// If a connection would wait longer than Limit.Wait, Begin answers with a plain HTTP response,
-// status 503 with Retry-After, which a TLS client can tell from a handshake, and closes the
-// connection. The times given in Retry-After are assigned in order of arrival, at the rate of
-// turns. The error is then a *FullError. It is ErrGone if the connection is closed.
+// If a connection would wait longer than Limit.Wait, Begin closes it and returns a *FullError.
+// Before that, Begin answers in plain HTTP with status 503 and Retry-After, which a TLS client can
+// tell from a handshake. The times in Retry-After are assigned in order of arrival, at the rate of
+// turns. If the connection is already closed, the error is ErrGone.
 func Begin(c net.Conn) error {
 	found := find(c)
 	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {

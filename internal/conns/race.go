@@ -10,14 +10,16 @@ import (
 	"time"
 )
 
-// RaceStagger is the delay before the next address is tried in parallel (RFC 8305, section 5).
+// RaceStagger is the delay after which Race tries the next address in parallel (RFC 8305, section
+// 5).
 const RaceStagger = 250 * time.Millisecond
 
-// Race connects to a program that has several addresses, as described in RFC 8305. It tries them in
-// order, starting each attempt RaceStagger after the previous one, or as soon as that one fails.
-// The first connection that succeeds is returned. The other attempts are canceled, and connections
-// that they still return are passed to discard. No attempt is running when Race returns. If all
-// fail, the error contains the errors of all addresses.
+// Race connects to a program that has several addresses, as described in RFC 8305. Race tries the
+// addresses in order. Each attempt starts RaceStagger after the previous one, or as soon as the
+// previous one fails. Race returns the first connection that succeeds and cancels the other
+// attempts. If a canceled attempt still succeeds, its connection is passed to discard. No attempt
+// is running when Race returns. If all attempts fail, the error contains the errors of all
+// addresses.
 func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
 	switch len(addresses) {
 	case 0:

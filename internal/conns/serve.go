@@ -12,9 +12,9 @@ import (
 // grace is the time that open requests have to end.
 const grace = 5 * time.Second
 
-// Serve serves hs on l until ctx ends or l fails. Open requests then have five seconds to end
-// before their connections are closed, and their handlers another five to return. It returns once
-// hs can no longer log anything about its connections.
+// Serve runs the server hs on l until ctx ends or l fails. After that, open requests have five
+// seconds to end before their connections are closed, and their handlers have another five seconds
+// to return. Serve returns once hs can no longer log anything about its connections.
 func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	var open sync.WaitGroup
 	state := hs.ConnState

@@ -9,8 +9,8 @@ import (
 )
 
 // Aliases maps additional names of services to the services that a host reaches. Names are fully
-// qualified, as programs use them. A name that begins with "*." matches any single label in that
-// place (RFC 9525, section 6.3), unless the exact name is another entry:
+// qualified, as programs use them. A name that begins with "*." is a wildcard for any single label
+// (RFC 9525, section 6.3). An exact name takes precedence over a wildcard:
 //
 //	docs.demo.flor.rete    → service/wiki
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
@@ -29,7 +29,8 @@ func (m Manifest) Aliases() Aliases {
 	return a
 }
 
-// Resolve returns the service with this name. An exact name takes precedence over a wildcard.
+// Resolve returns the service that has host as an additional name. An exact name takes precedence
+// over a wildcard.
 func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	first, above, _ := strings.Cut(h, ".")
@@ -46,14 +47,14 @@ func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 // wildcard is the prefix of a name whose first label may be any.
 const wildcard = "*."
 
-// Covers reports whether the wildcard pattern matches name.
+// Covers reports whether a wildcard pattern, such as "*.example.org", matches name.
 func Covers(pattern, name string) bool {
 	parent, wild := strings.CutPrefix(pattern, wildcard)
 	_, above, _ := strings.Cut(name, ".")
 	return wild && above == parent
 }
 
-// IsWildcard reports whether name is a wildcard pattern.
+// IsWildcard reports whether name is a wildcard pattern, which begins with "*.".
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
 // checkAliases checks that each alias is a label, or a wildcard above one, in the trust domain, and

@@ -234,7 +234,7 @@ func (n Need) check() error {
 	return nil
 }
 
-// Perm returns the file's permissions as a number.
+// Perm returns the file's permissions, parsed from its octal mode.
 func (f File) Perm() (uint32, error) {
 	mode, err := strconv.ParseUint(f.Mode, 8, 32)
 	if err != nil || mode > 0o777 {

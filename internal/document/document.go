@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Document is an envelope with its decoded body. Only Open and Read create one, so digest, kind,
-// cluster and host of envelope and body always agree. Documents share the values they hold, so
-// callers must not modify them.
+// Document is an envelope with its decoded body. Only Open and Read create a Document, so its
+// envelope and body always agree in digest, kind, cluster and host. Copies of a Document share its
+// values, so callers must not modify them.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
@@ -24,11 +24,11 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open checks that envelope and body belong together and decodes them. The signature is empty for a
-// document that did not come over the network, and is checked by Verify.
+// Open decodes an envelope and a body, and checks that they belong together. It does not check the
+// signature, see Verify. The signature is empty for a document that did not come over the network.
 //
-// If the document needs a newer release, the error is a *NewerFormatError. The returned Document
-// then has no content, but can be verified and passed on.
+// If only a newer release can read the document, the error is a *NewerFormatError. The returned
+// Document then has no content, but can still be verified and passed on.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := ParseEnvelope(envelope)
 	if err != nil {
@@ -65,14 +65,14 @@ func (d *Document) decode() (cluster, host string, err error) {
 	return d.manifest.Cluster, d.manifest.Host, err
 }
 
-// Verify checks the signature against pinned keys ("name:base64"). Weak keys, for which anybody can
-// sign, are ignored.
+// Verify checks the signature of the document against pinned public keys ("name:base64"). It
+// ignores weak keys, for which anybody can create a signature.
 func (d Document) Verify(keys []string) error {
 	return VerifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
 }
 
-// VerifySignature checks that signed is a signature of text by one of the pinned keys. Errors begin
-// with what, a description of the text.
+// VerifySignature checks that signed is a signature of text by one of the pinned public keys. The
+// argument what describes the text at the beginning of errors.
 func VerifySignature(what, text, signed string, keys []string) error {
 	if signed == "" {
 		return fmt.Errorf("%s: not signed", what)
@@ -120,25 +120,27 @@ func (d Document) Policy() (p Policy) {
 	return p
 }
 
-// Bytes returns the parts of the document as they were read.
+// Bytes returns the envelope, body and signature of the document, unchanged since they were read.
 func (d Document) Bytes() (envelope, body []byte, signature string) {
 	return d.raw, d.body, d.signature
 }
 
-// Extensions of the files of a document. The files are named after its kind.
+// Extensions of the files in which a document is stored. The files are named after the kind of
+// document, such as manifest.json.
 const (
 	extBody      = ".json"
 	extEnvelope  = ".envelope.json"
 	extSignature = ".sig"
 )
 
-// FileNames returns the names of the files of a document of a kind: body, envelope and signature.
+// FileNames returns the names of the three files in which a document is stored: body, envelope and
+// signature. The argument is the kind of document.
 func FileNames(kind string) []string {
 	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
 }
 
-// EnvelopeFile returns the name of the envelope's file. It is the file to follow for changes of a
-// document.
+// EnvelopeFile returns the name of the file that contains a document's envelope. A program that
+// waits for a new version of the document follows this file.
 func EnvelopeFile(kind string) string { return kind + extEnvelope }
 
 // Files returns the content of the document's files by name. An unsigned document has no signature
@@ -152,12 +154,13 @@ func (d Document) Files() map[string][]byte {
 	return files
 }
 
-// Read opens the document of a kind in dir. It returns fs.ErrNotExist if there is none. If dir is a
-// symbolic link, it is resolved once, so that all files are of the same generation.
+// Read opens the document in dir that is of the given kind. It returns fs.ErrNotExist if there is
+// none. If dir is a symbolic link, Read resolves the link once, so that all files are of the same
+// generation.
 func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
 
-// Reread is like Read for a caller that has read the document before. It returns old, without
-// decoding anything, if dir holds the same bytes.
+// Reread is like Read for a caller that has read the document before. If the files in dir still
+// have the same bytes, it returns old without decoding anything.
 func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -188,7 +191,7 @@ func Reread(old Document, dir, kind string) (Document, error) {
 	return d, nil
 }
 
-// ReadEnvelope reads only the envelope of the document of a kind in dir.
+// ReadEnvelope reads only the envelope of the document in dir that is of the given kind.
 func ReadEnvelope(dir, kind string) (Envelope, error) {
 	b, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
 	if err != nil {
@@ -197,8 +200,8 @@ func ReadEnvelope(dir, kind string) (Envelope, error) {
 	return ParseEnvelope(b)
 }
 
-// Write writes the document's files to dir. The directory must not be in use by readers yet, see
-// package delivery.
+// Write writes the document's files to dir. No reader may use the directory yet, see package
+// delivery.
 func (d Document) Write(dir string) error {
 	for name, b := range d.Files() {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {

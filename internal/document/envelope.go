@@ -20,7 +20,8 @@ const (
 	DocPolicy   = "policy"
 )
 
-// Envelope names the body of a document and orders it among its versions.
+// Envelope contains the digest of a document's body, and the serial that orders the versions of the
+// document.
 type Envelope struct {
 	Schema  string `json:"schema"`
 	Format  Format `json:"format"` // format of envelope and body
@@ -31,8 +32,8 @@ type Envelope struct {
 	Serial  int64  `json:"serial"`
 	Rev     string `json:"rev"` // revision of the flake, empty if there is none
 
-	// Closure is the store path of the host's system, added when a manifest is published. It is not
-	// in the body, because the system may contain the body.
+	// Closure is the store path of the host's system. It is added when a manifest is published. It
+	// cannot be in the body, because the system may contain the body.
 	Closure string `json:"closure,omitempty"`
 }
 
@@ -55,7 +56,8 @@ func CheckStorePath(p string) error {
 	return nil
 }
 
-// Newer reports whether e comes after o, by serial and then by digest.
+// Newer reports whether e is a later version than o. It compares serials, and digests if those are
+// equal.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial
@@ -63,12 +65,12 @@ func (e Envelope) Newer(o Envelope) bool {
 	return strings.Compare(e.Digest, o.Digest) > 0
 }
 
-// SignedText returns the text that a document's signature covers.
+// SignedText returns the text that is signed for a document with this envelope.
 func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-// ParseEnvelope decodes an envelope. It accepts any format.
+// ParseEnvelope decodes an envelope. It also accepts formats that only newer releases understand.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := strictjson.Decode(b, &e); err != nil {
@@ -88,7 +90,7 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Reported identifies a version of a document, as hosts report it.
+// Reported identifies a version of a document in the reports that hosts send.
 type Reported struct {
 	Kind   string `json:"kind"`
 	Serial int64  `json:"serial"`

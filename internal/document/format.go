@@ -9,17 +9,17 @@ import (
 	"github.com/florete/florete/internal/release"
 )
 
-// Format is the version of the form of documents and requests, such as "1.3". Each attribute of a
-// document has the format that introduced it ("since" in nix/schema), and a document has the
-// highest format of its attributes. A document that uses no new attributes therefore stays the same
-// byte for byte. The major number changes when attributes are removed.
+// Format is the version of the form of documents and requests, such as "1.3". A new minor number
+// adds attributes; nix/schema records for each attribute the format since which it exists. A
+// document has the highest format of the attributes in it, so a document without new attributes
+// stays the same byte for byte. The major number changes when attributes are removed.
 type Format struct{ Major, Minor int }
 
 // NewestFormat is the newest format that this release understands.
 var NewestFormat = Format{1, 1}
 
 // HeaderFormat is the HTTP header in which hosts and providers announce the newest format that they
-// understand. Without the header it is 1.0.
+// understand. A missing header stands for format 1.0.
 const HeaderFormat = "Florete-Format"
 
 var format = regexp.MustCompile(`^([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`)
@@ -51,8 +51,8 @@ func (f *Format) UnmarshalText(b []byte) (err error) {
 	return err
 }
 
-// NewerFormatError is the error for a document or request that only a newer release understands.
-// The reader keeps the version that is in force.
+// NewerFormatError is the error for a document or request that only a newer release understands. A
+// reader of documents then keeps the version that is in force.
 type NewerFormatError struct {
 	What   string // "manifest of ursula, serial 17"
 	Format Format

@@ -10,19 +10,19 @@ import (
 // KindJWT is the kind of need for JWT-SVIDs and for the keys that verify them.
 const KindJWT = "jwt"
 
-// Files of needs of kind jwt: the public keys (JWK Set, RFC 7517), and a JSON object that maps each
-// audience to its token.
+// Files that a need of kind jwt delivers: the public keys (JWK Set, RFC 7517), and a JSON object
+// that maps each audience to its token.
 const (
 	FileJWTKeys = "jwks.json"
 	FileTokens  = "tokens.json"
 )
 
-// ClaimNode is the claim with the name of the node to which a JWT-SVID was issued. Revoking the
-// node revokes the token.
+// ClaimNode is the JWT claim that names the node to which a JWT-SVID was issued. If the node is
+// revoked, the token is revoked with it.
 const ClaimNode = "florete_node"
 
-// JWTRequest is the request of a need of kind jwt: for the JWT-SVIDs of an identity, one for each
-// audience, or, without an identity, for the keys that verify them.
+// JWTRequest is the request of a need of kind jwt. With an identity, it requests one JWT-SVID for
+// each audience. Without an identity, it requests the public keys that verify JWT-SVIDs.
 type JWTRequest struct {
 	Issuer    string    `json:"issuer"` // claim iss, the base URL of OIDC discovery
 	ID        spiffe.ID `json:"id,omitzero"`

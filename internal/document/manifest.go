@@ -7,21 +7,22 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Manifest contains everything that one host needs to know, and nothing else.
+// Manifest is the document with everything that one host needs to know about its cluster, and
+// nothing else.
 type Manifest struct {
 	Cluster     string   `json:"cluster"`
 	Host        string   `json:"host"`
 	TrustDomain string   `json:"trustDomain"`
 	Trust       Trust    `json:"trust"`
 	Identity    Identity `json:"identity"`
-	Roles       []string `json:"roles"` // of the node, sorted
-	// Providers lists the providers of the host's needs by host name and kind of need.
+	Roles       []string `json:"roles"` // roles of the node, sorted
+	// Providers lists the providers of the host's needs, by host name and then by kind of need.
 	Providers map[string]map[string]Provider `json:"providers"`
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
 	// Units lists the systemd units that should be running, by name without the prefix of the
-	// host's instance. The value is true if the unit must already be installed; documents from the
-	// network do not install units.
+	// host's instance. The value is true if the unit must already be installed, because documents
+	// from the network do not install units.
 	Units map[string]bool `json:"units,omitempty"`
 	// Federation lists the foreign trust domains from which this host accepts named identities.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
@@ -40,12 +41,13 @@ type Identity struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 
-	// Joins means that the node is proved by a device key, which an operator admitted.
+	// Joins means that the node proves itself with a device key that an operator admitted, instead
+	// of an SSH host key.
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Provider gives the addresses of the process that answers a kind of need (TLS 1.3 over TCP), and
-// the SPIFFE ID that it must present.
+// Provider gives the addresses of a provider process that answers one kind of need (TLS 1.3 over
+// TCP), and the SPIFFE ID that the process must present.
 type Provider struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
@@ -61,23 +63,26 @@ type Forwarder struct {
 	Reach   []Reachable `json:"reach"`   // sorted by ID, port and protocol
 	Callers []Caller    `json:"callers"` // the first entry that matches a process gives its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
-	// Limits apply to callers, over all services published here; sorted by ID.
+	// Limits bounds each caller's use of all services together that this host publishes. It is
+	// sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"`
 	// Transport says whether Listen is for UDP, TCP or both.
 	Transport Transport `json:"transport,omitempty"`
-	// Drain is the time in seconds that connections have to end after a restart of the forwarder;
-	// zero for 600.
+	// Drain is the time in seconds for which existing connections may continue after a restart of
+	// the forwarder. Zero stands for 600.
 	Drain int `json:"drain,omitempty"`
-	// Relays lists, by host name, the relays that this host calls: the first ones of its paths, and
-	// its uplinks.
+	// Relays lists the relays to which this host connects, by host name: the first relay of each
+	// path to a service, and the relays in Uplinks.
 	Relays map[string]Relay `json:"relays,omitempty"`
-	// Uplinks names the relays to which this host keeps a connection, through which others reach it.
+	// Uplinks names the relays to which this host keeps a connection. Other hosts reach this host
+	// through them.
 	Uplinks []string `json:"uplinks,omitempty"` // sorted
-	// Relay is set if this host is a relay.
+	// Relay configures this host as a relay; nil if it is none.
 	Relay *Relaying `json:"relay,omitempty"`
 }
 
-// Relay gives the addresses of the forwarder of a relay, and the SPIFFE ID that it must present.
+// Relay gives the addresses of a relay's forwarder, and the SPIFFE ID that the forwarder must
+// present.
 type Relay struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
@@ -86,20 +91,20 @@ type Relay struct {
 // Relaying configures the forwarder of a relay. It names nodes and other relays only: a relay does
 // not learn which users and services talk through it.
 type Relaying struct {
-	ID     spiffe.ID    `json:"id"`     // of this relay, with the name of the host
+	ID     spiffe.ID    `json:"id"`     // ID of this relay, with the name of the host
 	Routes []RelayRoute `json:"routes"` // sorted by label
 }
 
-// RelayRoute leads the connections that ask for a label to a node that has an uplink here, or to
-// another relay.
+// RelayRoute tells a relay where to forward connections that name a label: to a node that has an
+// uplink to this relay, or to another relay.
 type RelayRoute struct {
-	// Label stands for the rest of the path. It is 32 lower-case hex digits, which do not tell where
-	// the path leads.
+	// Label identifies the rest of the path. It consists of 32 lower-case hex digits and does not
+	// reveal where the path leads.
 	Label string    `json:"label"`
 	To    spiffe.ID `json:"to"` // a node, or the vertex of the next relay
-	// Next is the label that the next relay knows. It is empty if To is a node.
+	// Next is the label of this path at the next relay. It is empty if To is a node.
 	Next string `json:"next,omitempty"`
-	// From lists the nodes and relays that may use the label, sorted.
+	// From lists the nodes and relays that may use the label. It is sorted.
 	From []spiffe.ID `json:"from"`
 }
 
@@ -115,26 +120,26 @@ const (
 type Transport string
 
 const (
-	AnyTransport Transport = "" // QUIC, or TCP where UDP does not pass
+	AnyTransport Transport = "" // QUIC, or TLS over TCP where UDP is blocked
 	OverQUIC     Transport = "quic"
 	OverTCP      Transport = "tcp" // TLS 1.3
 )
 
-// Published is a service of this host, or one port of it: who may connect, and where connections
-// are sent.
+// Published configures one service of this host, or one port of the service. It lists the
+// identities that may connect and the upstream to which their connections are sent.
 type Published struct {
 	ID spiffe.ID `json:"id"`
 	// Port is the name of the port if the service has several. Each port has an entry of its own.
 	Port     string   `json:"port,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or for TCP also "unix:" and the path of a socket
-	// User is the account on this host that must own the upstream's socket. If it is empty, any
-	// system account may own it, but no login account.
+	// User is the account on this host that must own the upstream's socket. If User is empty, any
+	// system account may own the socket, but no login account.
 	User string `json:"user,omitempty"`
-	// Identity selects how the upstream learns the identity of its callers.
+	// Identity selects the way in which the upstream learns the identity of its callers.
 	Identity Announcement `json:"identity,omitempty"`
 	Limits   Limits       `json:"limits,omitzero"` // for all callers together
-	// AccessLog selects the connections that are logged.
+	// AccessLog selects which connections to the service are logged.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
 	// OpaqueName is the name of the service in handshakes that pass a relay, 32 lower-case hex
@@ -142,7 +147,8 @@ type Published struct {
 	OpaqueName string `json:"opaqueName,omitempty"`
 }
 
-// Limits bounds the use of a host by one caller or of one service; zero means no limit.
+// Limits bounds the connections and bytes of one caller at a host, or of one service. Zero means no
+// limit.
 type Limits struct {
 	Connections    int   `json:"connections,omitempty"`    // concurrent TCP connections and UDP sessions
 	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // new connections and sessions; also the size of a burst
@@ -156,12 +162,12 @@ type CallerLimits struct {
 }
 
 // AccessLog selects how many of a service's connections are logged. Each logged connection has one
-// line, with the caller.
+// line, which names the caller.
 type AccessLog string
 
 const (
 	AccessOff     AccessLog = ""
-	AccessSampled AccessLog = "sampled" // some of them
+	AccessSampled AccessLog = "sampled" // a sample of the connections
 	AccessFull    AccessLog = "full"
 )
 
@@ -174,8 +180,8 @@ const (
 	HTTPHeaders Announcement = "http"     // headers of each request
 )
 
-// Allow lets one identity connect. Fingerprint, if set, is the lower-case hex SHA-256 of the only
-// leaf certificate that is accepted.
+// Allow permits one identity to connect to a service. If Fingerprint is set, only the leaf
+// certificate with this SHA-256 in lower-case hex is accepted.
 type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
@@ -183,7 +189,7 @@ type Allow struct {
 	Until unixtime.Time `json:"until,omitzero"`
 }
 
-// Reachable is a service that identities of this host may connect to.
+// Reachable is a service, or one of its ports, to which identities of this host may connect.
 type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
 	Port      string         `json:"port,omitempty"` // as in Published
@@ -191,13 +197,14 @@ type Reachable struct {
 	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes it; empty if all are hidden
-	// Aliases are additional names, beside the one that spiffe.Render returns.
+	// Aliases are additional names of the service, besides the name that spiffe.Render returns.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
 	Transport Transport `json:"transport,omitempty"`
 	// TLSName is the public DNS name (RFC 1035) of the service. An ingress uses it for certificates
 	// and server name indication (RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
-	// TLSAliases are additional public names for an ingress; "*." stands for any one label.
+	// TLSAliases are additional public names for an ingress. A name that begins with "*." matches
+	// any one label in that place.
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
 	// GRPC tells an ingress to pass HTTP/2 to the service, as gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
@@ -213,16 +220,18 @@ type Via struct {
 	Label string   `json:"label"` // known to the first relay
 }
 
-// Caller lists the local accounts and system units that act under an identity.
+// Caller lists the local accounts and systemd system units whose processes connect to services
+// under an identity.
 type Caller struct {
 	ID    spiffe.ID `json:"id"`
 	Users []string  `json:"users"` // account names of this host
 	UIDs  []uint32  `json:"uids"`
 	Units []string  `json:"units,omitempty"` // "wiki.service"
-	// Workload lets these processes have the SVID and its private key through the SPIFFE Workload
+	// Workload lets these processes fetch the SVID and its private key through the SPIFFE Workload
 	// API.
 	Workload bool `json:"workload,omitempty"`
-	// Federates lists the foreign trust domains whose bundles they receive with it.
+	// Federates lists the foreign trust domains whose bundles these processes receive with the
+	// SVID.
 	Federates []string `json:"federates,omitempty"` // sorted
 }
 
@@ -232,9 +241,9 @@ type SOCKS struct {
 	Listen netip.AddrPort `json:"listen"`
 }
 
-// Foreign is a foreign trust domain some of whose identities may reach this host.
+// Foreign is a foreign trust domain. Some of its identities may connect to services of this host.
 type Foreign struct {
 	TrustDomain string `json:"trustDomain"`
-	Bundle      string `json:"bundle"` // initial bundle, so that trust never begins with data from the network
+	Bundle      string `json:"bundle"` // initial bundle from the flake, so that trust never begins with data from the network
 	Need        string `json:"need"`   // ID of the need that delivers later bundles
 }

@@ -9,12 +9,13 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Need is something that a host must fetch from a provider. A need is fulfilled if the delivered
-// files result from the same Request, Deliver and Generation, and it is not due for renewal.
+// Need is a set of files that a host must fetch from a provider, such as a certificate or an OIDC
+// client secret. A need is fulfilled while the delivered files result from its current Request,
+// Deliver and Generation, and are not due for renewal.
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
-	For        spiffe.ID       `json:"for"`       // the service, user or node that it is for
+	For        spiffe.ID       `json:"for"`       // the service, user or node that uses the files
 	Providers  []string        `json:"providers"` // host names, in order of preference
 	Request    json.RawMessage `json:"request"`   // a JSON object, defined by the provider's kind
 	Deliver    Deliver         `json:"deliver"`
@@ -24,23 +25,25 @@ type Need struct {
 	Generation int             `json:"generation"` // raised to rotate the secret
 }
 
-// Deliver maps values of the answer to files owned by an account and its group of the same name. If
-// Owner is empty, the files belong to the user that activation runs as.
+// Deliver says into which files a host writes the values of a provider's answer. The files belong
+// to the account Owner and the group of the same name. If Owner is empty, they belong to the
+// account that runs activation.
 type Deliver struct {
 	Files map[string]File `json:"files"` // by file name
 	Owner string          `json:"owner"`
 }
 
-// File is a delivered file: the name of a value in the answer, and the octal mode ("0400").
+// File describes one delivered file: the name of the value in the provider's answer that it
+// contains, and its octal mode ("0400").
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
 }
 
-// Renew says when a fulfilled need is fetched again: after AtPercent of the validity of the issued
-// certificate, or after Interval seconds. After Rotate seconds the secret is replaced. A zero value
-// means never. After StaleAfter seconds without an answer the host raises an alarm, because it may
-// have missed decisions.
+// Renew says when a host fetches a fulfilled need again. It does so after AtPercent of the validity
+// of the issued certificate, or after Interval seconds. After Rotate seconds the host requests a
+// new secret. After StaleAfter seconds without an answer it raises an alarm, because it may have
+// missed new documents. Zero means never.
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
@@ -48,17 +51,18 @@ type Renew struct {
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 
-// Kinds of need that hosts handle specially: SVIDs, whose key the host generates; the host's
-// documents; and certificates for public names.
+// Kinds of need that hosts handle specially. A need of kind cert is an SVID, whose key the host
+// generates. A need of kind config is the host's documents. A need of kind tls is a certificate for
+// public names.
 const (
 	KindCert   = "cert"
 	KindConfig = "config"
 	KindTLS    = "tls"
 )
 
-// PublicNames is the request of a need of kind tls: for a certificate for Names, or, without names,
-// for the responses with which an ingress answers ACME challenges (RFC 8555). The host generates
-// the key unless Shared is set.
+// PublicNames is the request of a need of kind tls. It requests a certificate for Names. Without
+// names, it requests the responses with which an ingress answers ACME challenges (RFC 8555). The
+// host generates the key of the certificate unless Shared is set.
 type PublicNames struct {
 	Names    []string `json:"names"` // sorted; one may be a wildcard
 	Internal bool     `json:"internal"`
@@ -73,7 +77,7 @@ func (n Need) PublicNames() (p PublicNames, err error) {
 	return p, nil
 }
 
-// CertID returns the identity that a need of kind cert requests.
+// CertID returns the identity whose SVID a need of kind cert requests.
 func (n Need) CertID() (spiffe.ID, error) {
 	var request struct {
 		ID spiffe.ID `json:"id"`
@@ -87,15 +91,15 @@ func (n Need) CertID() (spiffe.ID, error) {
 	return request.ID, nil
 }
 
-// KindFederation is the kind of need for the bundle of a foreign trust domain. FileTrustBundle is
-// the file that it delivers.
+// KindFederation is the kind of need for the trust bundle of a foreign trust domain.
+// FileTrustBundle is the name of the delivered file with the bundle.
 const (
 	KindFederation  = "federation"
 	FileTrustBundle = "bundle.json"
 )
 
-// Documents returns the need through which the host receives documents over the network, or nil if
-// it does not.
+// Documents returns the need through which the host receives documents over the network. It returns
+// nil if the host does not receive documents over the network.
 func (m Manifest) Documents() *Need {
 	i := slices.IndexFunc(m.Needs, func(n Need) bool { return n.Kind == KindConfig })
 	if i < 0 {

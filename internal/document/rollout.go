@@ -6,11 +6,12 @@ import (
 )
 
 // Rollout describes how a version of a cluster's documents is rolled out to its hosts, in waves. It
-// is in the policy of the host that serves documents; each version is rolled out by the plan that
-// was published with it.
+// is part of the policy of the host that serves documents. Each version is rolled out as described
+// by the Rollout that was published with it.
 type Rollout struct {
-	// Waves lists hosts, each in at most one wave. A host in no wave, for example one whose
-	// documents come with its closure, is offered a version at once, and no wave waits for it.
+	// Waves lists the hosts of each wave. A host is in at most one wave. A host in no wave, such as
+	// a host whose documents come with its closure, is offered a version at once, and no wave waits
+	// for it.
 	Waves [][]string `json:"waves"`
 
 	Healthy int `json:"healthy"` // seconds for which the hosts of a wave must be healthy before the next wave
@@ -19,16 +20,18 @@ type Rollout struct {
 	Maintenance []Maintenance `json:"maintenance,omitempty"` // sorted by group
 }
 
-// Maintenance limits the times at which the hosts of a group are offered a version.
+// Maintenance limits the times at which the hosts of a group are offered a new version of their
+// documents.
 type Maintenance struct {
 	Group  string            `json:"group"`
 	Window MaintenanceWindow `json:"window"`
 
-	// Hosts are the hosts of the group, except those of a subgroup that has a window of its own.
+	// Hosts lists the hosts of the group, except the hosts of subgroups that have windows of their
+	// own.
 	Hosts []string `json:"hosts"`
 }
 
-// MaintenanceWindow opens on some days of the week at a time of day in UTC.
+// MaintenanceWindow is a period that begins on given days of the week, at a time of day in UTC.
 type MaintenanceWindow struct {
 	Days    []string `json:"days"`  // "mon", "tue", …
 	Start   string   `json:"start"` // "02:30"
@@ -38,7 +41,7 @@ type MaintenanceWindow struct {
 // weekdays contains the names of days in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// Open reports whether t is in the window. A window may extend past midnight.
+// Open reports whether t is within the window. A window may extend past midnight.
 func (w MaintenanceWindow) Open(t time.Time) bool {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {

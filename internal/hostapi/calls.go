@@ -20,10 +20,9 @@ import (
 // is being made, because a provider that is too busy for one connection is too busy for several.
 const leastStall = 500 * time.Millisecond
 
-// Calls makes several calls that begin at about the same time over one connection to the provider,
-// with one handshake and one device proof, one call after the other. If the connection breaks, one
-// call fails and the next one connects again. If the provider cannot be reached, all calls fail at
-// once.
+// Calls makes several calls to a provider over one connection, one call after the other. The calls
+// share one TLS handshake and one device proof. If the connection breaks, the current call fails,
+// and the next call connects again. If the provider cannot be reached, all calls fail at once.
 type Calls struct {
 	client *Client
 	turn   chan turn // holds one element unless a call is under way
@@ -38,7 +37,7 @@ type turn struct {
 	failed  error         // error of connecting
 }
 
-// Calls returns a new set of calls. The caller must close it.
+// Calls returns a Calls through which several calls share one connection. The caller must close it.
 func (c *Client) Calls() *Calls {
 	p := &Calls{client: c, turn: make(chan turn, 1)}
 	p.turn <- turn{}
@@ -52,8 +51,8 @@ func (p *Calls) Close() {
 	}
 }
 
-// Enrol requests the first SVID of the node. It must be the first call. The nonce and the request
-// go over one connection, to which the proof by HostKey is bound. r.Body is a CertBody.
+// Enrol requests the first SVID of the node, and must be the first call. The nonce and the request
+// use one connection, and the proof by HostKey is bound to this connection. r.Body is a CertBody.
 func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -79,9 +78,9 @@ func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// Enrolled makes the calls after Enrol use the SVID that it returned, over the same connection. The
-// provider remembers the certificate that it issued there, and the device proof shows that the same
-// host continues.
+// Enrolled tells the Calls which SVID Enrol returned. The following calls use this SVID over the
+// same connection. The provider remembers the certificate that it issued on the connection, and the
+// device proof shows that the caller is still the same host.
 func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	t := <-p.turn
 	defer p.put(t)
@@ -104,8 +103,8 @@ func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err e
 	return a, err
 }
 
-// Artifact fetches the documents of the node. If the provider's are those with the client's Tag,
-// the result has NotModified set.
+// Artifact fetches the documents of the node. If the provider has the same documents as the node,
+// which the client's Tag identifies, the result has NotModified set and no documents.
 func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
@@ -121,9 +120,9 @@ func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 // watchTimeout exceeds the time after which every provider answers a watch.
 const watchTimeout = 10 * time.Minute
 
-// Watch waits until the node's documents are other than those with the client's Tag. The argument
-// from is the Artifact.Revision of the last answer, or zero. The provider also answers after some
-// minutes without a change.
+// Watch waits until the provider has other documents for the node than the client's Tag identifies.
+// The argument from is the Artifact.Revision of the last answer, or zero. Without a change, the
+// provider answers after some minutes.
 func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -133,7 +132,7 @@ func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends a hostreport.Report of the node.
+// Report sends an encoded hostreport.Report of the node to the provider.
 func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()

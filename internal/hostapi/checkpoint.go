@@ -12,21 +12,21 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// PathCheckpoint returns the path at which a node gets the newest checkpoint of the audit log of a
-// kind's process. The query parameter from is the size of the newest checkpoint that it has seen,
-// or 0.
+// PathCheckpoint returns the path at which a node gets the newest checkpoint of an audit log. The
+// log belongs to the provider process that answers the given kind of need. The query parameter
+// "from" is the size of the newest checkpoint that the node has seen, or 0.
 func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 
-// Checkpoint is the newest checkpoint of an audit log.
+// Checkpoint is a provider's answer to a request for the newest checkpoint of its audit log.
 type Checkpoint struct {
 	Key        string   `json:"key"`             // verifier key of the log, in the form used by signed notes
 	Checkpoint string   `json:"checkpoint"`      // signed note
-	Proof      [][]byte `json:"proof,omitempty"` // proves that it extends the checkpoint of the requested size
-	Fault      string   `json:"fault,omitempty"` // difference that the provider found between its rows and the log, if any
+	Proof      [][]byte `json:"proof,omitempty"` // proof that Checkpoint extends the checkpoint of the requested size
+	Fault      string   `json:"fault,omitempty"` // difference that the provider found between its stored rows and the log, if any
 }
 
-// Checkpoint gets the newest checkpoint of a kind's audit log, with the proof that it extends the
-// one of size from.
+// Checkpoint gets the newest checkpoint of a kind's audit log. The result proves that it extends
+// the checkpoint whose size is given by from.
 func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)
@@ -34,14 +34,14 @@ func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Che
 	return c, err
 }
 
-// VerifiedCheckpoint is a checkpoint of an audit log whose signature is verified: the size and root
-// hash of the log at one time, signed with the log's own key (c2sp.org/tlog-checkpoint). A log is
-// append-only:
+// VerifiedCheckpoint is a checkpoint of an audit log with a verified signature. A checkpoint is the
+// size and root hash of the log at one time, signed with the log's own key
+// (c2sp.org/tlog-checkpoint). Checkpoints prove that rows are only ever appended to the log:
 //
 //	newer.Extends(older, proof) == nil
 //
-// holds for any two of its checkpoints, with the proof that the log returns. It fails if a row was
-// edited, removed or inserted.
+// holds for any two checkpoints of the log, with the proof that the log returns. Extends returns an
+// error if a row was edited, removed or inserted.
 type VerifiedCheckpoint struct {
 	Log  string // name of the log: "<trust domain>/<kind>/<host>"
 	Size uint64 // number of rows
@@ -62,8 +62,8 @@ func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	return VerifiedCheckpoint{c.Origin, c.Size, c.Hash, text}, nil
 }
 
-// Extends verifies that the log of c still contains every row that it had at an older checkpoint.
-// The consistency proof is given as hashes.
+// Extends verifies that the log still contains, at checkpoint c, every row that it contained at an
+// older checkpoint. The argument hashes is the consistency proof.
 func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -75,7 +75,8 @@ func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) e
 	return nil
 }
 
-// Includes verifies that the log contains a row's leaf at an index.
+// Includes verifies that the log contains a row's leaf at an index. The inclusion proof is given as
+// hashes.
 func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)
 	if err != nil {

@@ -21,12 +21,13 @@ const (
 	PathWatch    = "/config/watch"     // followed by ?from=, the revision of the last answer, and &serial=
 )
 
-// Path returns the path at which needs of a kind are requested with POST.
+// Path returns the path at which a host requests needs of a kind with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
-// HTTP headers: the idempotency key of a request; the base64 device proof of a request without a
-// body; the Tag of the documents that a node has, and of those that a provider returns (RFC 9110,
-// section 13.1.2); and the revision from which a watch continues.
+// HTTP headers of the protocol. They contain the idempotency key of a request; the base64 device
+// proof of a request without a body; the Tag of the documents that a node has, and the Tag of the
+// documents that a provider returns (RFC 9110, section 13.1.2); and the revision from which a watch
+// continues.
 const (
 	HeaderKey      = "Idempotency-Key"
 	HeaderDevice   = "Device-Proof"
@@ -34,8 +35,9 @@ const (
 	HeaderTag      = "ETag"
 	HeaderRevision = "Documents-Revision"
 
-	// HeaderRevocations contains the number of the host's revocation list, 0 for none. A host that
-	// does not send the header does not understand revocation lists and is not sent one.
+	// HeaderRevocations contains the number of the host's revocation list, or 0 for none. Providers
+	// send no revocation list to a host that does not send the header, because its release does not
+	// understand revocation lists.
 	HeaderRevocations = "Revocations"
 )
 
@@ -48,23 +50,24 @@ const (
 	MaxReport   = 1 << 20
 )
 
-// Client sends requests to one provider on behalf of one node. Each call has a TLS connection of
-// its own, except that those of a Calls share one: credentials are never older than the connection.
-// Every error is an *Error; failures on the way are transient.
+// Client sends requests to one provider on behalf of one node. Each call opens a TLS connection of
+// its own, so the credentials are never older than the connection. Only the calls of a Calls share
+// a connection. Every error is an *Error; errors of the network are transient.
 type Client struct {
 	Node     spiffe.ID         // the caller
 	Provider document.Provider // provider to call, and the exact identity that it must present
 	Roots    *trust.Roots
 
-	// Serial is the serial of the node's manifest, sent by Artifact. A provider with an older
-	// policy then returns policy-behind. Other requests contain their own serial.
+	// Serial is the serial of the node's manifest. Artifact sends it, and a provider with an older
+	// policy then returns policy-behind. Other requests contain a serial of their own.
 	Serial int64
 
-	// Tag is the entity tag of the documents in force on the node, for Artifact and Watch; empty
-	// for none.
+	// Tag is the entity tag of the documents in force on the node. Artifact and Watch send it. It
+	// is empty if the node has no documents.
 	Tag string
 
-	// Revocations is the number of the revocation list in force on the node, zero for none.
+	// Revocations is the number of the revocation list in force on the node, or zero if there is
+	// none.
 	Revocations int64
 
 	// SVID is the node's certificate; nil before enrolment.
@@ -74,23 +77,25 @@ type Client struct {
 	// connection.
 	HostKey ssh.Signer
 
-	// Admission is the admission of HostKey if that is a device key; nil if the policy contains it.
+	// Admission is the admission of HostKey if HostKey is a device key. It is nil if the policy
+	// contains the key.
 	Admission *trust.SignedAdmission
 
-	// Dial connects to one of the provider's addresses. If it is nil, the address is resolved and
-	// TCP connections are tried to each result.
+	// Dial connects to one of the provider's addresses. If Dial is nil, the client resolves the
+	// address and tries a TCP connection to each result.
 	Dial dialer
 
-	// Others are equivalent providers. They are tried in parallel while Provider is silent.
+	// Others are equivalent providers. The client tries them in parallel while Provider does not
+	// answer.
 	Others []document.Provider
 
-	// Reached is called with the ID of the provider to which each connection was made; may be nil.
+	// Reached is called for each new connection with the ID of the provider. It may be nil.
 	Reached func(spiffe.ID)
 
-	// Patience bounds a TLS handshake; zero for one minute.
+	// Patience is the time limit of a TLS handshake. Zero stands for one minute.
 	Patience time.Duration
 
-	// Timeout bounds one call once there is a connection; zero for 30 seconds.
+	// Timeout is the time limit of one call once it has a connection. Zero stands for 30 seconds.
 	Timeout time.Duration
 }
 
@@ -110,7 +115,7 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 	return p.Artifact(ctx)
 }
 
-// Report sends what the node reports of itself, over a connection of its own.
+// Report sends an encoded hostreport.Report of the node, over a connection of its own.
 func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
 	p := c.Calls()
 	defer p.Close()

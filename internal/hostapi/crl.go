@@ -6,8 +6,9 @@ import (
 	"net/url"
 )
 
-// PathCRL returns the path at which a node gets the CRL of a kind's process. The query parameter
-// has is the number of the CRL that it already has.
+// PathCRL returns the path at which a node gets the certificate revocation list (CRL) of a provider
+// process. The process is selected by its kind. The query parameter "has" is the number of the CRL
+// that the node already has.
 func PathCRL(kind string) string { return "/" + kind + "/crl" }
 
 // CRL is a certificate revocation list (RFC 5280) of an issuing CA.
@@ -18,7 +19,8 @@ type CRL struct {
 	Issuer string `json:"issuer"`        // certificate of the CA that signed the CRL, in PEM
 }
 
-// CRL gets the newest CRL of a kind. The result has no CRL if its number is has.
+// CRL gets the newest CRL of a kind's provider process. The result is without the list if its
+// number equals has.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

@@ -14,13 +14,14 @@ import (
 // DeviceNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of device proofs.
 const DeviceNamespace = "florete-device"
 
-// DeviceStatement is signed by a node with its SSH host key on each connection on which it makes
-// requests. The SVID alone, which the forwarder's account can read, therefore obtains nothing.
+// DeviceStatement is the text that a node signs with its SSH host key on each connection to a
+// provider. The signature is the device proof. The forwarder's account can read the node's SVID,
+// but without the device proof the SVID obtains nothing.
 //
 // The statement has no nonce. The channel binding depends on random values of both sides (RFC 8446,
-// section 7.5), so it is unique to the connection. Node is included because the binding does not
-// depend on the client's certificate, and Provider so that no provider can forward the statement to
-// another.
+// section 7.5), so it is unique to the connection. The statement contains Node because the binding
+// does not depend on the client's certificate. It contains Provider so that no provider can forward
+// it to another provider.
 type DeviceStatement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -34,7 +35,8 @@ func (s DeviceStatement) Bytes() []byte {
 		s.Node.TrustDomain(), s.Node, s.Provider, hex.EncodeToString(s.Binding))
 }
 
-// Sign returns the proof, an armored sshsig made with the node's SSH host key.
+// Sign signs the statement with the node's SSH host key. It returns the device proof, an armored
+// sshsig.
 func (s DeviceStatement) Sign(hostKey ssh.Signer) (string, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, DeviceNamespace)
 	if err != nil {
@@ -43,8 +45,8 @@ func (s DeviceStatement) Sign(hostKey ssh.Signer) (string, error) {
 	return string(sshsig.Armor(sig)), nil
 }
 
-// DeviceProofKey returns the key by which a proof claims to be signed. It does not verify the
-// signature.
+// DeviceProofKey returns the public key that a device proof names as its signer. It does not verify
+// the signature.
 func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {
@@ -53,7 +55,7 @@ func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	return sig.PublicKey, checkHostKey(sig.PublicKey)
 }
 
-// Verify checks the signature of a proof with a host key.
+// Verify checks that proof is a signature of the statement by hostKey.
 func (s DeviceStatement) Verify(proof string, hostKey ssh.PublicKey) error {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {

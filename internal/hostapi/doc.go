@@ -1,6 +1,6 @@
 // Package hostapi is the protocol between hosts and providers: JSON over TLS 1.3.
 //
-// A host requests each need separately. Requests that begin together share one connection, one
+// A host sends one request for each need. Requests that begin together use the same connection, one
 // after the other:
 //
 //	POST /oidc/request
@@ -13,25 +13,25 @@
 //
 //	{"values":{"clientId":"outline.demo.flor.rete","clientSecret":"…","issuer":"…"}}
 //
-// or an error, whose kind (Class) decides what the host does next:
+// or an error. The field kind of an error (Class) decides what the host does next:
 //
 //	{"kind":"denied","code":"not-granted","message":"…","retryAfter":0}
 //
 // Both sides announce the newest format that they understand in the header Florete-Format. A
-// provider that cannot read a request of a newer release returns newer-format, which is transient.
+// provider that cannot read a request of a newer release returns the transient error newer-format.
 //
-// A repeated request has the same answer. A request with the idempotency key of another request is
-// invalid.
+// A provider answers a repeated request with the same answer. It refuses a different request with
+// the same idempotency key as invalid.
 //
-// Documents are fetched conditionally. If the provider's documents have the node's Tag, it answers
-// with status 304.
+// A host fetches its documents with a conditional request. If the provider has the same documents
+// as the host, it answers with status 304.
 //
 //	GET /config/artifact/ursula?serial=1784011430
 //	If-None-Match: "sha256-…"
 //	Device-Proof: LS0tLS1CRUdJTiBTU0gg…
 //
-// A host is authenticated by its node SVID in the TLS handshake and by a signature of the
-// connection with its SSH host key (DeviceStatement). Only /health, POST /cert/nonce, POST
-// /config/join and the enrolment form of POST /cert/request are accepted without an SVID. The last
-// carries a Proof.
+// A host authenticates in two ways: with its node SVID in the TLS handshake, and with a signature
+// by its SSH host key that is bound to the connection (DeviceStatement). A provider accepts only
+// four requests without an SVID: /health, POST /cert/nonce, POST /config/join, and POST
+// /cert/request for enrolment, which contains a Proof.
 package hostapi

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Class is the class of an error. It decides what the host does next. Classes are part of the wire
-// format; new ones may be added.
+// Class is the class of a provider's error. It decides what the host does next. Classes are part of
+// the wire format; new classes may be added.
 type Class string
 
 const (
@@ -21,18 +21,18 @@ const (
 	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Code is the reason of a refusal, with its class. A name that is used in several classes has a
-// Code for each.
+// Code is the reason for which a provider refuses a request, with the class of the error. A name
+// that is used in several classes has one Code for each class.
 type Code struct {
 	Name  string
 	Class Class
 }
 
-// Error codes. Their names are part of the wire format; new ones may be added.
+// Error codes. Their names are part of the wire format; new names may be added.
 var (
 	CodePolicyBehind       = Code{"policy-behind", Transient} // the host was deployed before its provider
-	CodeNewerFormat        = Code{"newer-format", Transient}  // only a newer release understands it
-	CodeClock              = Code{"clock", Transient}         // a certificate fails by time alone
+	CodeNewerFormat        = Code{"newer-format", Transient}  // only a newer release understands the request or the documents
+	CodeClock              = Code{"clock", Transient}         // a certificate fails only because of the time; a clock may be wrong
 	CodeUnavailable        = Code{"unavailable", Transient}   // the provider cannot be reached, or cannot answer now
 	CodeStore              = Code{"store", Transient}         // the shared state store does not answer
 	CodeInternal           = Code{"internal", Transient}      // a failure in the provider; see its log
@@ -40,21 +40,21 @@ var (
 	CodeMissingInvalid     = Code{"missing", Invalid}         // an operator named an item that does not exist
 	CodeMissingDenied      = Code{"missing", Denied}          // the policy contains no such item
 	CodeBusy               = Code{"busy", Transient}          // too many requests
-	CodeFull               = Code{"full", Transient}          // too many hosts connect; RetryAfter gives the time at which to come back
+	CodeFull               = Code{"full", Transient}          // too many hosts connect; RetryAfter says when to connect again
 	CodeBadNonce           = Code{"bad-nonce", Transient}     // the nonce expired or was made by another provider
 	CodeUntrusted          = Code{"untrusted", Denied}        // the peer's certificate or proof does not verify
-	CodeUntrustedTransient = Code{"untrusted", Transient}     // the provider's certificate does not verify, or that of a node that must enrol again
+	CodeUntrustedTransient = Code{"untrusted", Transient}     // the certificate of the provider, or of a node that must enrol again, does not verify
 	CodeReplayed           = Code{"replayed", Denied}         // the nonce was used before
 	CodeNotGranted         = Code{"not-granted", Denied}      // the policy contains no grant
-	CodeMismatch           = Code{"mismatch", Denied}         // granted, but with other parameters
+	CodeMismatch           = Code{"mismatch", Denied}         // the need is granted, but with other parameters
 	CodeMismatchInvalid    = Code{"mismatch", Invalid}        // the content that an operator sent does not match its digest
-	CodeRotated            = Code{"rotated", Denied}          // a newer generation exists
-	CodeRotation           = Code{"rotation", Denied}         // not the next rotation, or the secret cannot be rotated
+	CodeRotated            = Code{"rotated", Denied}          // a newer generation of the need exists
+	CodeRotation           = Code{"rotation", Denied}         // the request is not for the next rotation, or the secret cannot be rotated
 	CodeRotationInvalid    = Code{"rotation", Invalid}        // an operator ordered the rotation of a secret that cannot be rotated
 	CodeDeviceKey          = Code{"device-key", Denied}       // the node's SSH host key did not sign the connection
-	CodeRevoked            = Code{"revoked", Denied}          // revoked by the revocation list
-	CodeRevokedTransient   = Code{"revoked", Transient}       // suspended, or only certificates issued later are accepted
-	CodeListBehind         = Code{"list-behind", Transient}   // the provider's revocation list is older than the host's, or than its own before
+	CodeRevoked            = Code{"revoked", Denied}          // the caller is revoked by the revocation list
+	CodeRevokedTransient   = Code{"revoked", Transient}       // the caller is suspended, or only its certificates issued later are accepted
+	CodeListBehind         = Code{"list-behind", Transient}   // the provider's revocation list is older than the host's, or than the provider had before
 	CodeJoin               = Code{"join", Denied}             // no join request of this device was approved
 	CodeJoinTransient      = Code{"join", Transient}          // no join request of this device was approved yet
 	CodeToken              = Code{"token", Denied}            // the join token is unknown, used up, expired, or for another host
@@ -64,12 +64,12 @@ var (
 	CodeUnknownMethod      = Code{"unknown-method", Invalid}  // no such endpoint here
 )
 
-// Refused returns the code of a refusal by the program that answers one of the topology's own
-// kinds. The program chooses the class.
+// Refused returns the code of a refusal for a kind of need that the topology itself defines. The
+// program that answers this kind chooses the class.
 func Refused(class Class) Code { return Code{"refused", class} }
 
-// Error is a refusal by a provider. Message contains the place, the value found and the remedy, and
-// no secret.
+// Error is a provider's refusal of a request, as hosts receive it. Message contains the place, the
+// value found and the remedy, but no secret.
 type Error struct {
 	Kind       Class  `json:"kind"`
 	Code       string `json:"code"`
@@ -77,8 +77,8 @@ type Error struct {
 	RetryAfter int    `json:"retryAfter"` // seconds; zero leaves the delay to the host
 
 	// Reached reports whether the provider was authenticated before the call failed. If so, the
-	// provider is not down; the failure is its own or that of the connection. It is not on the
-	// wire.
+	// provider is not down: either the provider itself or the connection failed. Reached is not
+	// sent over the network.
 	Reached bool `json:"-"`
 }
 
@@ -89,14 +89,15 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
-// After returns a copy of e with RetryAfter set to d, rounded up to seconds.
+// After returns a copy of e that asks the host to wait for d before it tries again. RetryAfter is
+// d, rounded up to seconds.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = int((d + time.Second - 1) / time.Second)
 	return &c
 }
 
-// Status returns the HTTP status for e (RFC 9110, section 15).
+// Status returns the HTTP status with which a provider sends e (RFC 9110, section 15).
 func (e *Error) Status() int {
 	switch {
 	case e.Code == CodeBusy.Name:
@@ -110,8 +111,8 @@ func (e *Error) Status() int {
 	}
 }
 
-// AsError returns err if it is an *Error. Any other error, such as a failed connection, becomes
-// transient with code unavailable.
+// AsError converts err to an *Error. An error that is not an *Error already, such as a failed
+// connection, becomes transient with the code unavailable.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {

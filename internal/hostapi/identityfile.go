@@ -28,9 +28,9 @@ const IdentityRequestNamespace = "florete-identity-request"
 // MaxIdentityFile is the maximum length of an identity file in bytes, encrypted or not.
 const MaxIdentityFile = 32 << 20
 
-// IdentityFile is a file that an operator gives to a host that cannot fetch its certificates and
-// documents itself. If Node is zero, it is for a machine that is not a host, and contains one SVID.
-// On disk it is encrypted with age.
+// IdentityFile contains the certificates and documents of a host that cannot fetch them itself. An
+// operator creates the file and gives it to the host. If Node is zero, the file is for a machine
+// that is not a host, and contains one SVID. On disk the file is encrypted with age.
 type IdentityFile struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -38,12 +38,13 @@ type IdentityFile struct {
 	Node    spiffe.ID       `json:"node,omitzero"`
 	SVIDs   []IdentitySVID  `json:"svids"` // sorted by ID
 
-	// Roots are the roots of the trust domain in PEM, if the file contains no documents.
+	// Roots lists the roots of the trust domain in PEM. It is set only if the file contains no
+	// documents.
 	Roots []string `json:"roots,omitempty"`
 
-	// DeviceKey is the private key (PEM, OpenSSH) that proves a host without an SSH host key in the
-	// flake, unless the host generated it itself. Admission is the operator's admission of that
-	// key.
+	// DeviceKey is the private device key (PEM, OpenSSH) of a host without an SSH host key in the
+	// flake. It is empty if the host generated the key itself. Admission is the operator's
+	// admission of the key.
 	DeviceKey string                 `json:"deviceKey,omitempty"`
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 
@@ -51,8 +52,8 @@ type IdentityFile struct {
 	Artifact Artifact `json:"artifact,omitzero"`
 }
 
-// MarshalJSON writes an empty list for the documents of a machine that has only a revocation list,
-// because readers refuse null.
+// MarshalJSON encodes the file. It writes missing documents as an empty list, because readers
+// refuse null.
 func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	type plain IdentityFile
 	if f.Artifact.Revocations != nil && f.Artifact.Documents == nil {
@@ -68,17 +69,18 @@ type IdentitySVID struct {
 	Key  string    `json:"key,omitempty"` // PKCS #8; empty if the host generated the key
 }
 
-// SignedIdentityFile is an IdentityFile as exact text, with its signature (Nix format).
+// SignedIdentityFile is the exact text of an encoded IdentityFile, with its signature (Nix format).
 type SignedIdentityFile struct {
 	File      string `json:"file"`
 	Signature string `json:"signature"`
 }
 
-// IdentityFileText returns the text that the signature of an identity file covers.
+// IdentityFileText returns the text that is signed for an identity file. The argument is the
+// encoded IdentityFile.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
-// Verify decodes an identity file and checks that it is for node and signed by one of keys. For a
-// machine that is not a host, node is zero and cluster may be empty.
+// Verify decodes an identity file and checks that it is for node and signed by one of keys. If the
+// machine is not a host, node is zero, and cluster may be empty.
 func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
@@ -122,7 +124,8 @@ func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	return &f.SVIDs[i]
 }
 
-// IdentityRequest is the request for an identity file by a host that has generated its keys itself.
+// IdentityRequest is a host's request for an identity file. It contains the public halves of keys
+// that the host generated itself.
 type IdentityRequest struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -132,13 +135,14 @@ type IdentityRequest struct {
 	SVIDs   []CertBody      `json:"svids"`  // sorted by ID
 }
 
-// SignedIdentityRequest is an IdentityRequest as exact text, signed by the key that it names.
+// SignedIdentityRequest is the exact text of an encoded IdentityRequest, signed with the SSH key
+// that the request names.
 type SignedIdentityRequest struct {
 	Request   string `json:"request"`
 	Signature string `json:"signature"` // armored sshsig
 }
 
-// SignIdentityRequest signs an encoded request.
+// SignIdentityRequest signs an encoded IdentityRequest with an SSH key.
 func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(request), key, sshsig.HashSHA512, IdentityRequestNamespace)
 	if err != nil {
@@ -147,8 +151,8 @@ func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest,
 	return SignedIdentityRequest{string(request), string(sshsig.Armor(sig))}, nil
 }
 
-// Verify decodes a request and checks its signature by the key that the request names. It returns
-// the key; the caller decides whether to trust it.
+// Verify decodes the request and checks that it is signed with the key that it names. It returns
+// this key, and the caller decides whether to trust the key.
 func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, err error) {
 	if err := decodeFormat("identity request", s.Request, &r); err != nil {
 		return r, nil, err

@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// PathJoin is the path at which a device requests admission with POST, at a config provider.
+// PathJoin is the path at which a config provider receives the join requests of devices with POST.
 const PathJoin = "/config/join"
 
 // JoinNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of join requests.
@@ -37,11 +37,12 @@ const (
 	JoinPending  JoinState = "pending"  // waiting for an operator's decision
 	JoinApproved JoinState = "approved" // the answer contains the admission or grant with which the device enrols
 	JoinRejected JoinState = "rejected" // rejected; a new request needs another token
-	JoinRevoked  JoinState = "revoked"  // approved, and then revoked together with the device or its node
+	JoinRevoked  JoinState = "revoked"  // approved, and later revoked together with the device or its node
 )
 
-// Join is a device's request to be admitted as a node. The device repeats it until it is decided.
-// The token counts only in the first request of a device and is not stored.
+// Join is a device's request to be admitted as a node. The device repeats the request until an
+// operator decides it. The join token is used only in the first request of a device, and the
+// provider does not store it.
 type Join struct {
 	Node   spiffe.ID       `json:"node"`
 	Device string          `json:"device"` // public key in authorized_keys form
@@ -53,20 +54,21 @@ type Join struct {
 	Signature string `json:"signature"` // signature of the statement by the device key (armored sshsig)
 }
 
-// Joined is the answer to a Join.
+// Joined is a provider's answer to a Join request.
 type Joined struct {
 	State   JoinState `json:"state"`
-	Message string    `json:"message,omitempty"` // what the device waits for, or the reason of a rejection
+	Message string    `json:"message,omitempty"` // the event that the device waits for, or the reason of a rejection
 
-	// Admission is the operator's admission of the device. Grant lets the holder of the token sign
-	// the admission itself.
+	// Admission is the operator's admission of the device. With Grant instead, the device signs its
+	// admission itself, with the key of the token.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Statement returns the lines that the device and the token sign: the version, trust domain, node,
-// provider, the SHA-256 of device key, token and facts in lower-case hex, and the channel binding.
-// The signatures are valid for one connection, provider, node and device only.
+// Statement returns the text that is signed with the device key and with the token's key. Its lines
+// are the version, the trust domain, the node, the provider, the SHA-256 of the device key, of the
+// token and of the facts in lower-case hex, and the channel binding. The signatures are therefore
+// valid only for one connection, provider, node and device.
 func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -76,14 +78,16 @@ func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 		hash([]byte(j.Device)), hash([]byte(j.Token)), hash(j.Facts), hex.EncodeToString(binding))
 }
 
-// TokenID returns the ID of a join token at a provider: the SHA-256 of its public key in hex.
+// TokenID returns the ID by which a provider stores a join token. It is the SHA-256 of the token's
+// public key in hex.
 func TokenID(public string) string {
 	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify checks both signatures against the channel binding of the connection and returns the
-// device's key. A request without a token has only one signature.
+// Verify checks the signatures by the device and by the token for a connection with the given
+// channel binding. A request without a token has only the signature by the device. Verify returns
+// the device's key.
 func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {
@@ -117,8 +121,8 @@ func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) 
 	return key, nil
 }
 
-// Join requests the admission of HostKey, a device key, as the client's node. token may be nil if
-// the provider already knows the device.
+// Join requests that the client's device key, HostKey, be admitted as the client's node. The token
+// may be nil if the provider already knows the device.
 func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {

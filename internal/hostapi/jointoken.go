@@ -13,26 +13,27 @@ import (
 // tokenPrefix begins each token, so that secret scanners can find it.
 const tokenPrefix = "florete-join-v1"
 
-// JoinToken allows a device to request admission. It names the config provider that has it on
-// record, and contains a signing key. The key never leaves the machines on which the token was
-// typed: the provider sees only the public key, and stores its hash.
+// JoinToken allows a device to request admission to a cluster. It contains a signing key, and the
+// name of the config provider that has the token on record. The signing key never leaves the
+// machines on which the token was typed. The provider receives only the public key, and stores only
+// its hash.
 type JoinToken struct {
 	Provider string // host name
 	Key      ed25519.PrivateKey
 }
 
-// NewJoinToken generates a token for a provider.
+// NewJoinToken generates a join token for the config provider on a host.
 func NewJoinToken(provider string) (JoinToken, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return JoinToken{provider, key}, err
 }
 
-// String returns the token in the form that people copy.
+// String returns the token as text that people can copy.
 func (t JoinToken) String() string {
 	return strings.Join([]string{tokenPrefix, t.Provider, base64.RawURLEncoding.EncodeToString(t.Key.Seed())}, ".")
 }
 
-// ParseJoinToken parses a token. Its errors never contain the token.
+// ParseJoinToken parses the text of a join token. Errors never contain the token.
 func ParseJoinToken(text string) (JoinToken, error) {
 	part := strings.Split(strings.TrimSpace(text), ".")
 	if len(part) != 3 || part[0] != tokenPrefix || part[1] == "" {

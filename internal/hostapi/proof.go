@@ -18,22 +18,24 @@ import (
 // ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of proofs.
 const ProofNamespace = "florete-enrol"
 
-// Proof shows at enrolment that the caller holds the node's SSH host key.
+// Proof is sent by a host at enrolment, to prove that it holds the node's SSH host key.
 type Proof struct {
 	Node      spiffe.ID `json:"node"`
 	Nonce     string    `json:"nonce"`
 	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
 
-	// Admission is the admission of the key, if the policy contains no key for the node.
+	// Admission is the operator's admission of the key. It is needed if the policy contains no key
+	// for the node.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
-// Nonce is the answer of POST /cert/nonce.
+// Nonce is the answer to POST /cert/nonce, which begins an enrolment.
 type Nonce struct {
 	Nonce string `json:"nonce"`
 }
 
-// Statement is signed by a Proof. It binds the key to one provider, one CSR and one TLS connection.
+// Statement is the text that a host signs for a Proof. It binds the proof to one provider, one CSR
+// and one TLS connection.
 type Statement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -42,15 +44,15 @@ type Statement struct {
 	Binding  []byte // from ChannelBinding
 }
 
-// Bytes returns the text to sign, in lines: the version, trust domain, node, provider, nonce, and
-// in lower-case hex the SHA-256 of the CSR and the channel binding.
+// Bytes returns the text to sign. Its lines are the version, the trust domain, the node, the
+// provider, the nonce, and, in lower-case hex, the SHA-256 of the CSR and the channel binding.
 func (s Statement) Bytes() []byte {
 	sum := sha256.Sum256(s.CSR)
 	return fmt.Appendf(nil, "florete-enrol-v1\n%s\n%s\n%s\n%s\n%s\n%s\n",
 		s.Node.TrustDomain(), s.Node, s.Provider, s.Nonce, hex.EncodeToString(sum[:]), hex.EncodeToString(s.Binding))
 }
 
-// Sign returns a proof made with the node's SSH host key.
+// Sign signs the statement with the node's SSH host key and returns the Proof.
 func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, ProofNamespace)
 	if err != nil {
@@ -59,8 +61,8 @@ func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	return &Proof{Node: s.Node, Nonce: s.Nonce, Signature: string(sshsig.Armor(sig))}, nil
 }
 
-// ParseHostKey parses a host key in authorized_keys form. It refuses keys that are too weak to
-// prove anything.
+// ParseHostKey parses an SSH host key in authorized_keys form. It refuses weak keys, because their
+// signatures prove nothing.
 func ParseHostKey(line string) (ssh.PublicKey, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
@@ -77,7 +79,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
-// Verify checks the signature of a proof with a host key.
+// Verify checks that the proof is a signature of the statement by hostKey.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	if err := checkHostKey(hostKey); err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)
@@ -92,7 +94,8 @@ func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	return nil
 }
 
-// ChannelBinding returns the connection's tls-exporter binding (RFC 9266, section 2).
+// ChannelBinding returns the tls-exporter binding of a connection (RFC 9266, section 2), for use in
+// signatures.
 func ChannelBinding(cs *tls.ConnectionState) ([]byte, error) {
 	return cs.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Request is a request for one need. Body is the need's request with additions by the host, such as
-// a CSR. A Rotation above zero requests a new secret: it is the number of the rotation to make, one
-// more than the last. Proof is set on enrolment, Device in every other request; neither is part of
-// the idempotency key.
+// Request is a host's request for one need. Body is the need's request with additions by the host,
+// such as a CSR. A Rotation above zero requests a new secret; it is the number of the last rotation
+// plus one. Proof is set for enrolment, and Device is set in every other request. Neither field is
+// part of the idempotency key.
 type Request struct {
 	Need       string          `json:"need"`
-	Serial     int64           `json:"serial"` // of the host's manifest
+	Serial     int64           `json:"serial"` // serial of the host's manifest
 	Generation int             `json:"generation"`
 	Rotation   int             `json:"rotation,omitempty"`
 	Body       json.RawMessage `json:"body"`
 	Proof      *Proof          `json:"proof,omitempty"`
 	Device     string          `json:"device,omitempty"` // proof of a DeviceStatement
 
-	// IdempotencyKey is the result of Key for the node that sends the request; if empty, Client
-	// computes it.
+	// IdempotencyKey is the result of Key for the node that sends the request. If it is empty,
+	// Client computes it.
 	IdempotencyKey string `json:"-"`
 }
 
@@ -39,33 +39,34 @@ type CertBody struct {
 	CSR string    `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
-// ValueRotation is the name of the value that contains the number of the rotation in force, in
-// decimal. An answer without it has never been rotated.
+// ValueRotation is the name of the value in an answer that contains the number of the secret's last
+// rotation, in decimal. If the value is missing, the secret has never been rotated.
 const ValueRotation = "rotation"
 
-// Answer fulfils a need. Expires is in Unix seconds, zero for never.
+// Answer is a provider's answer that fulfils a need. Expires is in Unix seconds; zero means never.
 type Answer struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires,omitempty"`
 }
 
-// Artifact is the answer of GET /config/artifact/<node> and GET /config/watch. It contains the
-// node's documents.
+// Artifact is a provider's answer to GET /config/artifact/<node> and GET /config/watch. It contains
+// the node's documents.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
-	// Revocations is the cluster's revocation list if it is newer than the node's. If there are no
-	// documents beside it, the node's documents are unchanged.
+	// Revocations is the cluster's revocation list, if it is newer than the node's list. If
+	// Revocations is set without documents, the node's documents are unchanged.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 
-	// NotModified is set by Client, without Documents, if the provider has the same documents as
-	// the node.
+	// NotModified is set by Client if the provider has the same documents as the node. Documents is
+	// then empty.
 	NotModified bool `json:"-"`
 
-	// Has is set by Client beside NotModified to the tag of the documents that the node has.
+	// Has is the tag of the documents that the node has. Client sets it together with NotModified.
 	Has string `json:"-"`
 
-	// Revision is set by Client for the answer to a watch. The next watch continues from it.
+	// Revision is set by Client for the answer to a watch. The next watch continues from this
+	// revision.
 	Revision int64 `json:"-"`
 }
 
@@ -74,7 +75,7 @@ func (a Artifact) Unchanged() bool {
 	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }
 
-// Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents.
+// Tag returns the entity tag of the documents in the answer (RFC 9110, section 8.8.3).
 func (a Artifact) Tag() string {
 	var envelopes [][]byte
 	for _, d := range a.Documents {
@@ -83,34 +84,35 @@ func (a Artifact) Tag() string {
 	return Tag(envelopes...)
 }
 
-// Tag returns the entity tag of documents with these envelopes, in any order: "sha256-…", with the
-// quotes, over the sorted envelopes joined by newlines. An envelope contains the digest of its
-// body.
+// Tag returns the entity tag of the documents with these envelopes, given in any order. The tag is
+// the SHA-256 of the sorted envelopes joined by newlines, in the form "sha256-…" with the quotes.
+// It covers the bodies too, because each envelope contains the digest of its body.
 func Tag(envelopes ...[]byte) string {
 	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
 	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
 }
 
-// Reported is the answer of POST /config/report.
+// Reported is a provider's answer to POST /config/report.
 type Reported struct {
 	Sequence int64 `json:"sequence"` // highest sequence number among the node's reports
 
-	// Rotate contains the rotations that an operator ordered, by need. The host requests a rotation
-	// if its number is the need's next one.
+	// Rotate contains the secret rotations that an operator ordered: for each need, the number of
+	// the rotation. The host requests the rotation if this number is the last rotation plus one.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// SignedDocument is a document as exact text, with its signature.
+// SignedDocument is the exact text of a document, with its signature.
 type SignedDocument struct {
 	Envelope  string `json:"envelope"`
 	Body      string `json:"body"`
 	Signature string `json:"signature"`
 }
 
-// Key returns the request's idempotency key: the lower-case hex SHA-256 over the lines caller, need
-// and the canonical JSON of {"body":…,"generation":…,"rotation":…}. The last field is present only
-// if a rotation is requested. Generation and rotation are included so that a request for a new
-// secret has a key of its own. The body must be valid for strictjson.Decode.
+// Key returns the idempotency key of the request: a SHA-256 in lower-case hex over three lines,
+// which are the caller, the need, and the canonical JSON of {"body":…,"generation":…,"rotation":…}.
+// The field rotation is present only if a rotation is requested. A request for a new secret has
+// another generation or rotation, and therefore another key. The body must be valid for
+// strictjson.Decode.
 func (r Request) Key(caller spiffe.ID) (string, error) {
 	body, err := canonical(r.Body)
 	if err != nil {
@@ -125,8 +127,9 @@ func (r Request) Key(caller spiffe.ID) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Asked returns the canonical JSON of a body without the field "csr", which the host adds to its
-// need's request. It equals Canonical of the request. The body must be valid for strictjson.Decode.
+// Asked returns the canonical JSON of a request's body without the field "csr". A host adds this
+// field to the need's request, so the result equals Canonical of the need's request. The body must
+// be valid for strictjson.Decode.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -140,10 +143,11 @@ func Asked(body []byte) ([]byte, error) {
 	return encode(fields)
 }
 
-// Canonical returns a JSON value in canonical form: keys sorted by their UTF-8 bytes, no white
-// space, integers of at most 64 bits, and in strings the escapes \" \\ \b \f \n \r \t, \u00xx for
-// other control characters, \u2028 and \u2029, and no others. For the values that documents
-// contain, it is RFC 8785. Canonical(Canonical(x)) == Canonical(x).
+// Canonical returns a JSON value in canonical form, so that equal values have equal bytes. Keys are
+// sorted by their UTF-8 bytes. There is no white space. Integers have at most 64 bits. Strings
+// contain only the escapes \" \\ \b \f \n \r \t, \u00xx for other control characters, \u2028 and
+// \u2029. For the values that documents contain, this is the form of RFC 8785.
+// Canonical(Canonical(x)) == Canonical(x).
 func Canonical(b []byte) ([]byte, error) {
 	var raw json.RawMessage
 	if err := strictjson.Decode(b, &raw); err != nil {

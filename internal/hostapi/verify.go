@@ -13,7 +13,8 @@ import (
 // of the suspension.
 const resumed = 30 * time.Second
 
-// Revoked returns the refusal of a revoked identity. It is transient if the identity is suspended.
+// Revoked returns the error with which a revoked identity is refused. The error is transient if the
+// identity is only suspended.
 func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
 		return Errorf(CodeRevokedTransient, "%s%v", place, err).After(resumed)
@@ -21,10 +22,10 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
-// Peer verifies the chain that the other side of a connection presented, for the extended key
-// usages in part, and returns its identity. Errors are of type *Error: transient with code clock if
-// only the time is wrong, denied with code revoked, or denied with code untrusted. A revoked
-// identity is returned together with the error.
+// Peer verifies the certificate chain that the other side of a connection presented, and returns
+// the identity in it. The chain must allow the extended key usages in part. Errors are of type
+// *Error: transient with code clock if only the time is wrong, denied with code revoked, or denied
+// with code untrusted. A revoked identity is returned together with the error.
 func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	id, err := roots.Verify(chain, time.Now(), part...)
 	var late *trust.ValidityError

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 )
 
-// ClosureErrorFile returns the file in which activation records why the closure is not in force.
+// ClosureErrorFile returns the file in which activation records why the documents of the host's
+// closure are not in force.
 func (l Layout) ClosureErrorFile() string { return filepath.Join(string(l), "closure-error.json") }
 
 // ClosureError returns the reason why the documents of the closure are not in force. It returns nil

@@ -12,37 +12,40 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Commit is a change of the documents in force, or of the whole installation, that is undone
-// automatically at its deadline unless an operator or activation confirms it.
+// Commit is a change on a host that must be confirmed. It changes the documents in force or the
+// whole installation. Unless an operator or activation confirms it, it is undone automatically at
+// its deadline.
 type Commit struct {
 	ID        string              `json:"id"`
 	Documents []document.Reported `json:"documents"` // documents that it puts in force
 	Before    []document.Reported `json:"before"`    // documents that are restored when it is undone
 
-	// Generation is the generation of Before, below Layout.Documents; zero without documents.
+	// Generation is the number of the directory below Layout.Documents that contains Before. It is
+	// zero without documents.
 	Generation int `json:"generation"`
 
-	// System is the change of the installation; nil if only documents change.
+	// System is the change of the installation. It is nil if only documents change.
 	System *System `json:"system,omitempty"`
 
-	// Unattended means that activation put the documents in force. It confirms them once a provider
-	// answers over a new connection.
+	// Unattended means that activation put the documents in force without an operator. Activation
+	// confirms the commit once a provider answers over a new connection.
 	Unattended bool `json:"unattended,omitempty"`
 
-	// Answered is the time at which a provider answered under Before, after an unattended commit
-	// was undone. It shows that the commit had cut the host off. It is zero until then.
+	// Answered is the time at which a provider first answered after an unattended commit was
+	// undone. An answer with the documents in Before shows that the commit had cut the host off.
+	// Answered is zero until then.
 	Answered unixtime.Time `json:"answered,omitzero"`
 
 	Begun    unixtime.Time `json:"begun"`
 	Deadline unixtime.Time `json:"deadline"` // by the wall clock
 
-	// Boot is the kernel's boot_id. Ends is the deadline in nanoseconds of CLOCK_BOOTTIME of that
-	// boot. During that boot only Ends counts.
+	// Boot is the kernel's boot_id. Ends is the deadline in nanoseconds of CLOCK_BOOTTIME during
+	// that boot. Until the next boot, Ends applies instead of Deadline.
 	Boot string `json:"boot"`
 	Ends int64  `json:"ends"`
 }
 
-// System is a change of a host's installation, which is a NixOS system or a bundle.
+// System is a change of the software that is installed on a host, as a NixOS system or a bundle.
 type System struct {
 	Link   string `json:"link"`   // symlink to the directory in force
 	To     string `json:"to"`     // directory that the commit puts in force
@@ -56,7 +59,7 @@ type System struct {
 	Closure string   `json:"closure"` // digest of the closure's documents that were accepted last
 }
 
-// InForce returns the directory in force, "" for none.
+// InForce returns the directory to which Link points, or "" if there is none.
 func (s System) InForce() string {
 	path, err := filepath.EvalSymlinks(s.Link)
 	if err != nil {
@@ -65,7 +68,7 @@ func (s System) InForce() string {
 	return path
 }
 
-// String describes a commit and what it puts in force.
+// String describes the commit in words, with the version that it puts in force.
 func (c Commit) String() string {
 	text := "commit " + c.ID
 	for _, d := range c.Documents {
@@ -77,7 +80,7 @@ func (c Commit) String() string {
 	return text
 }
 
-// Missing returns the condition that was not met before the deadline.
+// Missing describes the confirmation that did not arrive before the deadline.
 func (c Commit) Missing() string {
 	if c.Unattended {
 		return "no provider answered under it"
@@ -85,20 +88,23 @@ func (c Commit) Missing() string {
 	return "nobody confirmed it"
 }
 
-// CommitFile returns the file that exists while a commit is pending.
+// CommitFile returns the file that stores the pending commit. It exists while a commit waits for
+// confirmation.
 func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
 
 // UndoneFile returns the file with the last commit that was undone.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
-// HoldFile returns the file that exists while an operator holds back documents from the network.
+// HoldFile returns the file whose existence means that an operator holds back documents from the
+// network.
 func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
 // PendingCommit returns the commit that waits for confirmation, or nil.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 
-// Undone returns the last commit that was undone. It returns nil if there was none, or if something
-// newer is in force. The documents of an undone commit are not put in force again.
+// Undone returns the last commit that was undone. It returns nil if no commit was undone, or if
+// newer documents or another installation are in force. A host does not put the documents of an
+// undone commit in force again.
 func (l Layout) Undone() (*Commit, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {

@@ -15,9 +15,9 @@ import (
 // maxDelivered bounds the bytes that are read from a delivered file.
 const maxDelivered = 1 << 20
 
-// LoadSVID reads the SVID of id from the current generation below dir, the directory of a need, and
-// checks that its private key belongs to it. It does not check whether peers accept it, see
-// trust.SVID.Check. It returns fs.ErrNotExist if nothing has been delivered yet.
+// LoadSVID reads the SVID of id from dir, the directory of a need. It checks that the private key
+// belongs to the SVID, but not whether peers accept the SVID, see trust.SVID.Check. It returns
+// fs.ErrNotExist if nothing has been delivered yet.
 func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {
@@ -48,15 +48,15 @@ func readDelivered(gen *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDelivered))
 }
 
-// Delivered is the public part of a delivered SVID: its chain, leaf first, and the roots of the
-// bundle that was delivered with it, nil for none.
+// Delivered is the public part of a delivered SVID: its certificate chain, leaf first, and the
+// roots of the bundle that was delivered with it. The roots are nil if there is no bundle.
 type Delivered struct {
 	Chain []*x509.Certificate
 	Roots *trust.Roots
 }
 
-// LoadDelivered reads the chain and the bundle from the current generation below dir, the directory
-// of a need. It returns nil if nothing has been delivered yet.
+// LoadDelivered reads the certificate chain and the bundle of an SVID from dir, the directory of a
+// need. It returns nil if nothing has been delivered yet.
 func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	gen, err := OpenCurrent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,7 +87,7 @@ func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	return d, nil
 }
 
-// ReadDelivered reads a file of the current generation below dir, the directory of a need. It
+// ReadDelivered reads the newest delivered version of a file from dir, the directory of a need. It
 // returns fs.ErrNotExist if nothing has been delivered yet.
 func ReadDelivered(dir, name string) ([]byte, error) {
 	gen, err := OpenCurrent(dir)

@@ -9,9 +9,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Foreign returns the bundles of foreign trust domains in force on this host. For each domain it is
-// the delivered bundle, or that of the manifest if none was delivered or the delivered one is
-// older. A bundle that cannot be read is reported in problems and replaced by that of the manifest.
+// Foreign returns the bundles of foreign trust domains in force on this host. For each domain this
+// is the delivered bundle. If no bundle was delivered, or the delivered bundle is older than the
+// manifest's, it is the bundle in the manifest. If a delivered bundle cannot be read, Foreign
+// returns the manifest's bundle and the error in problems.
 func (l Layout) Foreign(m document.Manifest) (all []*trust.Bundle, problems []error) {
 	for _, f := range m.Federation {
 		b, err := trust.ParseBundle(f.TrustDomain, []byte(f.Bundle))

@@ -7,14 +7,16 @@ import (
 	"strings"
 )
 
-// Instance names one of several clusters of which a host is a member, hosts.<name>.instance in its
-// topology. Each instance has its own directories, units and accounts, named florete_<instance>.
-// The zero value is the only instance of a host and is named florete.
+// Instance is a host's membership in one cluster. On a host that is a member of several clusters,
+// the directories, units and accounts of each membership are named florete_<instance>, with the
+// instance from hosts.<name>.instance in the topology. On a host of a single cluster, the instance
+// is "" and the name is florete.
 type Instance string
 
 var instance = regexp.MustCompile("^(" + InstancePattern + ")?$")
 
-// ParseInstance returns the instance with this name; "" is the only instance of a host.
+// ParseInstance returns the instance with this name. The name "" stands for the only instance of a
+// host.
 func ParseInstance(name string) (Instance, error) {
 	if !instance.MatchString(name) {
 		return "", fmt.Errorf("instance %q: want a lower-case letter, then letters, digits and hyphens, 14 characters at most", name)
@@ -22,7 +24,7 @@ func ParseInstance(name string) (Instance, error) {
 	return Instance(name), nil
 }
 
-// String returns the common prefix of the instance's names.
+// String returns the prefix of the instance's names: florete or florete_<instance>.
 func (m Instance) String() string {
 	if m == "" {
 		return Prefix
@@ -30,11 +32,12 @@ func (m Instance) String() string {
 	return Prefix + "_" + string(m)
 }
 
-// Unit returns the name of one of its systemd units or accounts, such as florete-<name>.
+// Unit returns the full name of one of the instance's systemd units or accounts, such as
+// florete-<name>.
 func (m Instance) Unit(name string) string { return m.String() + "-" + name }
 
-// Program returns the name under which operators call one of its programs, such as flor_<instance>.
-// Called by that name, a program acts on this instance.
+// Program returns the command name of a program for this instance, such as flor_<instance>. A
+// program that is called by this name acts on this instance.
 func (m Instance) Program(name string) string {
 	return name + strings.TrimPrefix(m.String(), Prefix)
 }
@@ -45,14 +48,14 @@ func (m Instance) State() Layout { return Layout(filepath.Join("/var/lib", m.Str
 // Run returns the directory of sockets, /run/florete.
 func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 
-// Agent returns the path of the forwarder's status socket.
+// Agent returns the path of the socket at which the forwarder serves its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
 // Workload returns the path of the SPIFFE Workload API's socket, SPIFFE_ENDPOINT_SOCKET.
 func (m Instance) Workload() string { return filepath.Join(m.Run(), "workload.sock") }
 
-// Refetch returns the directory of requests to fetch needs again. A request is a file named after
-// the need.
+// Refetch returns the directory through which activation is told to fetch needs again. A request is
+// a file that is named after the need.
 func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc returns the directory of documents and settings, /etc/florete.

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// NeedStatus is the status of a need.
+// NeedStatus is the status of a need on a host, such as fulfilled or denied.
 type NeedStatus string
 
 const (
@@ -20,27 +20,27 @@ const (
 	NeedWaiting   NeedStatus = "waiting" // will be requested again at Next
 	NeedDenied    NeedStatus = "denied"  // will be requested again at Next, an hour or more later
 	NeedInvalid   NeedStatus = "invalid" // refused by every provider as invalid; not requested until the need or the manifest changes
-	NeedBlocked   NeedStatus = "blocked" // waits for a need that it depends on
+	NeedBlocked   NeedStatus = "blocked" // waits for another need, on which it depends
 )
 
-// Well reports whether the need is fulfilled and its units were restarted with the delivered files.
-// e is the error of the last attempt.
+// Well reports whether the need is fulfilled and the units that use its files were restarted. The
+// argument e is the error of the last attempt, or nil.
 func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
 
-// Lasting reports whether the status lasts until somebody changes the cluster.
+// Lasting reports whether the status will not change until somebody changes the cluster.
 func (s NeedStatus) Lasting() bool { return s == NeedDenied || s == NeedInvalid }
 
 // NeedState is activation's record of a need, stored in Layout.NeedStateFile. Digest, Generation,
-// Fulfilled and Expires describe what is delivered, even while State describes attempts to replace
-// it.
+// Fulfilled and Expires describe the delivered files, even while State describes attempts to
+// replace these files.
 type NeedState struct {
 	State              NeedStatus    `json:"state"`    // empty before the first request
-	Attempts           int           `json:"attempts"` // in the current or last series
-	Total              int           `json:"total"`    // over all series
+	Attempts           int           `json:"attempts"` // attempts in the current or last series
+	Total              int           `json:"total"`    // attempts in all series
 	LastAttempt        unixtime.Time `json:"lastAttempt"`
 	Next               unixtime.Time `json:"next"`                   // time of the next attempt
 	NotBefore          unixtime.Time `json:"notBefore,omitzero"`     // earliest next attempt, as requested by the provider
-	StateSince         unixtime.Time `json:"stateSince"`             // time since which State is what it is
+	StateSince         unixtime.Time `json:"stateSince"`             // time since which State has its value
 	Provider           string        `json:"provider"`               // provider of the last attempt, empty if none was called
 	Error              *NeedError    `json:"error,omitempty"`        // error of the last attempt
 	InvalidInRow       int           `json:"invalidInRow,omitempty"` // number of successive providers that refused the request as invalid
@@ -53,7 +53,7 @@ type NeedState struct {
 	Answers            int           `json:"answers"`            // number of answers received
 	Rotation           int64         `json:"rotation"`           // ID of the refetch request that the last attempt served
 
-	// The following fields describe the delivered secret, if it can be rotated.
+	// The following fields describe the rotation of the delivered secret, if it can be rotated.
 	Rotations     int           `json:"rotations,omitempty"`     // number of rotations
 	Rotated       unixtime.Time `json:"rotated,omitzero"`        // time of the last rotation, or of a new secret by a change of the topology
 	WantRotation  int           `json:"wantRotation,omitempty"`  // rotation to request, zero for none
@@ -61,11 +61,11 @@ type NeedState struct {
 	NotRotated    int           `json:"notRotated,omitempty"`    // newest rotation that a provider refused
 }
 
-// RotateFile returns the name of the file, in Instance.Refetch, that requests the rotation of a
-// need's secret. A request to fetch the need again is named after the need.
+// RotateFile returns the name of the file with which a program requests the rotation of a need's
+// secret. The file is created in the directory Instance.Refetch.
 func RotateFile(need string) string { return need + ".rotate" }
 
-// NeedError describes a failed attempt. Kind is an error class of internal/hostapi.
+// NeedError describes a failed attempt to fetch a need. Kind is an error class of package hostapi.
 type NeedError struct {
 	Kind    string `json:"kind"`
 	Code    string `json:"code"`
@@ -75,8 +75,8 @@ type NeedError struct {
 // maxNeedState is far above the size of any state that activation writes.
 const maxNeedState = 1 << 20
 
-// NeedState reads the state of a need. It returns the zero NeedState if the need was never
-// requested.
+// NeedState reads activation's record of a need. It returns the zero NeedState if the need was
+// never requested.
 func (l Layout) NeedState(id string) (NeedState, error) {
 	path := l.NeedStateFile(id)
 	f, err := os.Open(path)
@@ -98,7 +98,7 @@ func (l Layout) NeedState(id string) (NeedState, error) {
 	return s, nil
 }
 
-// ParseNeedState decodes a state strictly.
+// ParseNeedState decodes a NeedState from JSON. It refuses unknown fields.
 func ParseNeedState(b []byte) (NeedState, error) {
 	var s NeedState
 	if err := strictjson.Decode(b, &s); err != nil {
@@ -115,7 +115,7 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	return s, nil
 }
 
-// Usable reports whether the delivered files belong to the need with this digest and have not
+// Usable reports whether the delivered files are for the need with this digest and have not
 // expired.
 func (s NeedState) Usable(digest string, now time.Time) bool {
 	return s.Digest == digest && (s.Expires.IsZero() || now.Before(s.Expires.Time))

@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Stale returns the time for which the host has received no answer about its documents, if that is
-// longer than the manifest allows, and otherwise zero. An answer that they are unchanged counts,
-// and so do documents from the closure. If the state cannot be read, Stale returns zero.
+// Stale returns the time since the last answer of a provider about the host's documents. It returns
+// zero if this time is within the limit of the manifest. Answers that the documents are unchanged
+// count, and so do new documents from the closure. If the state cannot be read, Stale returns zero.
 func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 	for _, n := range m.Needs {
 		if n.Renew.StaleAfter == 0 {

@@ -11,20 +11,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SVIDSet contains the SVIDs of a host that activation delivered, and the roots of the manifest,
-// which verify peers. It is immutable. The zero SVIDSet has no SVIDs.
+// SVIDSet contains the SVIDs that activation delivered to a host, and the roots of the manifest,
+// with which the host verifies peers. It is immutable. The zero SVIDSet has no SVIDs.
 type SVIDSet struct {
 	Trust   *trust.Roots
 	Bundles []*trust.Bundle // bundles of the foreign trust domains with which Trust is federated
 	svids   map[spiffe.ID]*trust.SVID
 }
 
-// SVID returns the SVID of id, or nil if it has not been delivered.
+// SVID returns the SVID of the identity id, or nil if it has not been delivered.
 func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
-// LoadSVIDs reads the SVIDs of all cert needs and the revocation list. previous may be the zero
-// SVIDSet. An unchanged SVID is the same pointer as in previous. An SVID that cannot be used is
-// reported in problems and kept as it was in previous. A revoked SVID is reported and left out.
+// LoadSVIDs reads the SVIDs of all needs of kind cert, and the revocation list. The argument
+// previous is the last result, or the zero SVIDSet. An unchanged SVID is the same pointer as in
+// previous. If an SVID cannot be used, LoadSVIDs returns the problem and keeps the SVID from
+// previous. It leaves out a revoked SVID and also returns the problem.
 func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
@@ -85,13 +86,13 @@ func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet,
 	return set, problems
 }
 
-// IsForwarderSVID reports whether a need is for an SVID of the forwarder. An SVID that is delivered
-// to another account is not.
+// IsForwarderSVID reports whether a need delivers an SVID to the forwarder, and not to another
+// account.
 func IsForwarderSVID(n document.Need) bool {
 	return n.Kind == document.KindCert && n.Deliver.Owner == ""
 }
 
-// ForwarderReads reports whether LoadSVIDs reads the files of a need.
+// ForwarderReads reports whether the forwarder reads the files of a need, through LoadSVIDs.
 func ForwarderReads(n document.Need) bool {
 	return IsForwarderSVID(n) || n.Kind == document.KindFederation
 }

@@ -11,34 +11,35 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Witnessed is a host's record of the audit log of one provider process.
+// Witnessed is a host's record of the audit log of one provider process. With it the host detects
+// that the log was altered.
 type Witnessed struct {
 	Provider string `json:"provider"` // host name
 	Kind     string `json:"kind"`     // kind of need
 	Key      string `json:"key"`      // verifier key of the log, in the form used by signed notes
 
-	// Checkpoint is the newest checkpoint that extends all earlier ones. Size is its number of
-	// rows, Seen the time at which the host received it.
+	// Checkpoint is the newest checkpoint of the log that extends all earlier checkpoints. Size is
+	// the number of rows in it, and Seen is the time at which the host received it.
 	Checkpoint string        `json:"checkpoint"`
 	Size       int64         `json:"size"`
 	Seen       unixtime.Time `json:"seen"`
 
-	// Fault says why the log does not extend the earlier checkpoint, or how it differs from the
-	// provider's rows; empty if neither is the case.
+	// Fault describes why the log does not extend the earlier checkpoint, or how the log differs
+	// from the provider's rows. It is empty if there is no fault.
 	Fault string        `json:"fault,omitempty"`
 	Since unixtime.Time `json:"since"` // beginning of the fault
 
-	// Refused is the checkpoint that does not extend Checkpoint, and RefusedKey the key that signed
-	// it. The fault stays as long as they are set.
+	// Refused is a newer checkpoint that does not extend Checkpoint, and RefusedKey is the key that
+	// signed it. The fault lasts as long as these fields are set.
 	Refused    string `json:"refused,omitempty"`
 	RefusedKey string `json:"refusedKey,omitempty"`
 
-	// Withheld is the time since which the process answers but returns no checkpoint; zero if it
-	// returned one, or is down.
+	// Withheld is the time since which the process has answered requests without returning a
+	// checkpoint. It is zero if the process returned a checkpoint or is down.
 	Withheld unixtime.Time `json:"withheld,omitzero"`
 }
 
-// ReportedAudit is a fault of a provider's audit log, as seen by a host.
+// ReportedAudit is a fault of a provider's audit log that a host found and reports.
 type ReportedAudit struct {
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind"`
@@ -49,7 +50,7 @@ type ReportedAudit struct {
 // WitnessedFile returns the file in which activation keeps the records of providers' audit logs.
 func (l Layout) WitnessedFile() string { return filepath.Join(string(l), "witnessed.json") }
 
-// Witnessed returns the records of providers' audit logs.
+// Witnessed returns the host's records of all audit logs. It returns none if there is no file yet.
 func (l Layout) Witnessed() (all []Witnessed, err error) {
 	b, err := os.ReadFile(l.WitnessedFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -62,7 +63,7 @@ func (l Layout) Witnessed() (all []Witnessed, err error) {
 	return all, err
 }
 
-// AuditFaults returns the faults of all logs that nobody has acknowledged. It returns none if the
+// AuditFaults returns the faults of audit logs that nobody has acknowledged. It returns none if the
 // records cannot be read.
 func (l Layout) AuditFaults() (found []ReportedAudit) {
 	all, _ := l.Witnessed()
@@ -75,8 +76,8 @@ func (l Layout) AuditFaults() (found []ReportedAudit) {
 	return found
 }
 
-// AcceptedAudit is a person's acknowledgement of a fault of an audit log. The fault is no longer
-// reported, and witnessing continues from the checkpoint that the provider returned.
+// AcceptedAudit is a person's acknowledgement of a fault in an audit log. The host then no longer
+// reports the fault, and checks the log from the checkpoint that the provider returned.
 type AcceptedAudit struct {
 	ReportedAudit
 	At     unixtime.Time `json:"at"`
@@ -84,14 +85,14 @@ type AcceptedAudit struct {
 	Reason string        `json:"reason"` // reason given by that person
 }
 
-// MaxAccepted is the number of acknowledgements that a host keeps.
+// MaxAccepted is the maximum number of acknowledgements of audit faults that a host keeps.
 const MaxAccepted = 16
 
-// WitnessFile is the name of the file, in Instance.Refetch, that requests an immediate check of the
-// providers' audit logs. No need can have this name.
+// WitnessFile is the name of the file with which a program requests an immediate check of the
+// providers' audit logs. The file is created in Instance.Refetch. No need can have this name.
 const WitnessFile = "audit.witness"
 
-// AcceptedFile returns the file with the acknowledgements, newest last.
+// AcceptedFile returns the file with the acknowledged audit faults, newest last.
 func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
 
 // Accepted returns the acknowledged audit faults. If the file cannot be read, it returns none, and
@@ -104,7 +105,7 @@ func (l Layout) Accepted() (all []AcceptedAudit) {
 	return all
 }
 
-// Accepts reports whether the current fault of a log has been acknowledged.
+// Accepts reports whether one of the acknowledgements is for the current fault of the audit log w.
 func Accepts(all []AcceptedAudit, w Witnessed) bool {
 	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
 		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()

@@ -1,2 +1,3 @@
-// Package hostreport defines the report that a host sends to the provider of its documents.
+// Package hostreport defines the report on its own state that a host sends to the provider of its
+// documents.
 package hostreport

@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Silence is the time without a report after which a host counts as silent: hosts report every five
-// minutes, so it has missed three reports. Overdue is the time after which the first report is
-// late.
+// Silence is the time without a report after which a host counts as silent. Hosts report every five
+// minutes, so a silent host has missed three reports. Overdue is the time without a report after
+// which the next report counts as late.
 const (
 	Silence = 15 * time.Minute
 	Overdue = 7 * time.Minute
@@ -24,16 +24,16 @@ const (
 	OfForwarder = "forwarder"
 )
 
-// Problem is a problem of a host. Rollouts, florctl status, flor sync and flor doctor all use
-// Problems, or the methods that it calls, to decide whether a host is well.
+// Problem is a reason for which a host is not well. Rollouts, florctl status, flor sync and flor
+// doctor all decide with Problems, or with the methods that it calls, whether a host is well.
 type Problem struct {
 	Kind    string
 	Name    string // identifies the problem; does not change while it lasts
 	Detail  string // more details, which may change
-	Lasting bool   // lasts until somebody acts
+	Lasting bool   // the problem lasts until somebody acts
 }
 
-// Problems returns the problems in a host's report, none if it is well.
+// Problems returns the problems that a host's report shows. It returns none if the host is well.
 func Problems(r Report) []Problem {
 	var all []Problem
 	add := func(p Problem, well bool) {
@@ -53,8 +53,8 @@ func Problems(r Report) []Problem {
 	return all
 }
 
-// Problem returns the problem of a need, and whether the need is well. A fulfilled need may have a
-// unit that failed to restart with the delivered files.
+// Problem returns the problem of the need. If there is none, well is true. A fulfilled need also
+// has a problem if a unit failed to restart with the delivered files.
 func (n Need) Problem() (p Problem, well bool) {
 	p = Problem{OfNeed, needProblem(n.ID), fmt.Sprintf("need %s is %s", n.ID, n.State), n.State.Lasting()}
 	if n.Error != nil {
@@ -68,10 +68,10 @@ func (n Need) Problem() (p Problem, well bool) {
 
 func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 
-// NoDocuments is the name of the problem of a host that could not fetch documents.
+// NoDocuments is the Problem.Name of a host that could not fetch its documents.
 var NoDocuments = needProblem("config-documents")
 
-// Problem returns the problem of a unit, and whether the unit is well.
+// Problem returns the problem of the unit. If there is none, well is true.
 func (u Unit) Problem() (p Problem, well bool) {
 	p = Problem{OfUnit, "unit " + u.Name + " does not run", fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub)), u.Active == "failed"}
 	if u.Runs() {
@@ -83,12 +83,12 @@ func (u Unit) Problem() (p Problem, well bool) {
 // Runs reports whether systemd has started the unit.
 func (u Unit) Runs() bool { return u.Active == "active" || u.Active == "reloading" }
 
-// Waits reports whether the unit has the status text that it waits for something.
+// Waits reports whether the unit is up or starting and its status text begins with "waiting for".
 func (u Unit) Waits() bool {
 	return (u.Runs() || u.Active == "activating") && strings.HasPrefix(u.Text, "waiting for ")
 }
 
-// Running is the state of a forwarder that forwards connections.
+// Running is the Forwarder.State of a forwarder that forwards connections.
 const Running = "running"
 
 func (f *Forwarder) problems() (all []string) {

@@ -10,20 +10,20 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Report contains facts that a host reports to the provider of its documents. It contains no
+// Report is a host's report on its own state, for the provider of its documents. It contains no
 // secrets. Fields may be added but not removed, and readers ignore unknown fields.
 type Report struct {
 	// Sequence is higher than in all earlier reports of the host. A provider keeps the report with
-	// the highest, regardless of the order of arrival.
+	// the highest Sequence, regardless of the order in which reports arrive.
 	Sequence int64 `json:"sequence"`
 
 	Sent      unixtime.Time       `json:"sent"`    // by the host's clock
 	Release   string              `json:"release"` // release of flor activate
-	Format    document.Format     `json:"format"`  // newest format that it understands
+	Format    document.Format     `json:"format"`  // newest document format that it understands
 	Documents []document.Reported `json:"documents"`
 	Closure   *hostdir.NeedError  `json:"closure,omitempty"` // reason why the closure is not in force
 	Needs     []Need              `json:"needs"`
-	Forwarder *Forwarder          `json:"forwarder,omitempty"` // nil if it does not answer
+	Forwarder *Forwarder          `json:"forwarder,omitempty"` // nil if the forwarder does not answer
 	Units     []Unit              `json:"units"`
 	Facts     Facts               `json:"facts"`
 
@@ -37,8 +37,8 @@ type Report struct {
 	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // acknowledged faults, newest last
 }
 
-// Standing returns the parts of a report whose change is worth a new report, as text to compare.
-// Counters, measurements, attempts and renewals are left out.
+// Standing returns, as text to compare, the parts of a report whose change makes the host send a
+// new report. It leaves out counters, measurements, attempts and renewals.
 func (r Report) Standing() string {
 	r.Sequence, r.Sent = 0, unixtime.Time{}
 	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, Capacity{}, Capacity{}
@@ -59,21 +59,22 @@ func (r Report) Standing() string {
 	return string(b)
 }
 
-// Roots lists roots by their trust.Fingerprint, sorted.
+// Roots lists the roots that a host trusts or uses, by trust.Fingerprint and sorted.
 type Roots struct {
-	// Trusted are the roots in force everywhere on the host: in its documents, its forwarder and
-	// the delivered bundles. Partly are those in force in only some of these places.
+	// Trusted lists the roots that are in force everywhere on the host: in its documents, its
+	// forwarder and the delivered bundles. Partly lists the roots that are in force in only some of
+	// these places.
 	Trusted []string `json:"trusted"`
 	Partly  []string `json:"partly"`
 
-	// Anchors lists the roots to which the host's own SVIDs lead, and those of the peers to which
-	// the host opens streams over existing connections. trust.AnchorUnknown stands for an untrusted
-	// root. Since is the time, by the host's clock, since which they are these.
+	// Anchors lists the roots to which SVIDs in use lead: the host's own SVIDs, and the SVIDs of
+	// peers to which the host opens streams over existing connections. trust.AnchorUnknown stands
+	// for an untrusted root. Since is the time, by the host's clock, of the last change of Anchors.
 	Anchors []string      `json:"anchors"`
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is the status of a need.
+// Need is the status of one of the host's needs.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`
@@ -85,7 +86,7 @@ type Need struct {
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 
-// Forwarder contains counters of the forwarder since its start.
+// Forwarder contains the state of a host's forwarder, and its counters since it started.
 type Forwarder struct {
 	State       string           `json:"state"`
 	Connections int64            `json:"connections"` // open connections
@@ -96,7 +97,7 @@ type Forwarder struct {
 	Fallbacks []Fallback                `json:"fallbacks,omitempty"`
 }
 
-// Fallback is a remote forwarder that can be reached over TCP but not over UDP.
+// Fallback is a remote forwarder that this host can reach over TCP but not over UDP.
 type Fallback struct {
 	Forwarder document.Addresses `json:"forwarder"`
 	Since     unixtime.Time      `json:"since"`
@@ -104,7 +105,7 @@ type Fallback struct {
 	Retry     unixtime.Time      `json:"retry"`  // next attempt over UDP
 }
 
-// Unit is a systemd unit that does not run as it should, or that waits.
+// Unit is a systemd unit of a host that does not run as it should, or that waits for an event.
 type Unit struct {
 	Name   string `json:"name"`
 	Active string `json:"active"`         // ActiveState in systemd
@@ -112,7 +113,7 @@ type Unit struct {
 	Text   string `json:"text,omitempty"` // StatusText in systemd
 }
 
-// Facts describes the machine.
+// Facts describes the machine on which a host runs.
 type Facts struct {
 	System       string        `json:"system"` // os-release(5) PRETTY_NAME
 	Kernel       string        `json:"kernel"`
@@ -123,40 +124,40 @@ type Facts struct {
 	Disk         Capacity      `json:"disk"`         // file system with the host's state
 	Capabilities []string      `json:"capabilities"` // capabilities found on the machine, sorted
 
-	// DeviceKey is hostdir.InTPM if a TPM holds the device key, by the host's own claim.
+	// DeviceKey is hostdir.InTPM if the host claims that a TPM holds its device key.
 	DeviceKey string `json:"deviceKey,omitempty"`
 }
 
-// FoundCapabilities lists the capabilities that a host detects by itself, sorted. Any other
-// capability must be declared by an administrator.
+// FoundCapabilities lists the capabilities that a host detects by itself, sorted. An administrator
+// must declare any other capability.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 
-// Capacity is an amount in bytes.
+// Capacity is the size of a memory or a disk in bytes.
 type Capacity struct {
 	Total uint64 `json:"total"`
 	Free  uint64 `json:"free"` // not counting memory held by caches
 }
 
-// DiskFull is the minimum number of free bytes on a host's disk that is needed to write documents
-// and needs.
+// DiskFull is the number of free bytes that a host's disk must have for writing documents and
+// needs.
 const DiskFull = 16 << 20
 
-// Kept is the last report of a host, as stored by a provider.
+// Kept is the last report of a host, in the form in which a provider stores it.
 type Kept struct {
 	Received unixtime.Time   `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`
 	Report   json.RawMessage `json:"report"` // a Report, possibly of a newer release
 
-	// Rotate contains the rotations of secrets that an operator ordered and the host has not
-	// reported yet, by need.
+	// Rotate contains the rotations of secrets that an operator ordered and the host has not yet
+	// reported as done. It maps each need to the number of its rotation.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// NextRotation stands for an ordered rotation with unknown number: the one after the rotation in
-// the host's next report.
+// NextRotation stands for an ordered rotation whose number is not known yet. It is the number in
+// the host's next report plus one.
 const NextRotation = 0
 
-// Decode decodes the report. Fields of newer releases are ignored.
+// Decode decodes the stored report. It ignores fields of newer releases.
 func (r Kept) Decode() (h Report, err error) {
 	err = json.Unmarshal(r.Report, &h)
 	return h, err

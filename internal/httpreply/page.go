@@ -9,9 +9,9 @@ import (
 )
 
 // OwnPage checks that a request does not come from a foreign web page in a browser. It returns an
-// error and an HTTP status for a request under a name that is not the server's own (DNS rebinding),
-// and for a cross-origin request. own reports whether a name, in lower case and without a port,
-// belongs to the server; want describes that name in errors.
+// HTTP status and an error for a cross-origin request, and for a request whose host name is not the
+// server's own (DNS rebinding). The function own reports whether a name, in lower case and without
+// a port, is the server's. In errors, want describes the server's name.
 func OwnPage(r *http.Request, own func(name string) bool, want string) (status int, err error) {
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)

@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// JSON writes v as the answer. It panics if v cannot be encoded. It sets Cache-Control to no-store
-// unless the header is set already.
+// JSON answers an HTTP request with v in JSON. It panics if v cannot be encoded. It sets
+// Cache-Control to no-store unless the header is set already.
 func JSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -17,7 +17,7 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	Encoded(w, status, b)
 }
 
-// Encoded is like JSON for a value that is encoded already.
+// Encoded is like JSON for a value b that is already encoded.
 func Encoded(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

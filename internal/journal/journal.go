@@ -1,6 +1,6 @@
-// Package journal formats log output. Each event is a line with its message, followed by key=value
-// pairs. If standard error is connected to systemd's journal, a line begins with its priority
-// (sd-daemon(3)) and has no time. Otherwise it begins with time and level:
+// Package journal formats the log output of programs. Each event is one line: a message, followed
+// by key=value pairs. If standard error is connected to systemd's journal, the line begins with a
+// priority (sd-daemon(3)) and has no time. Otherwise the line begins with the time and the level:
 //
 //	<4>no access source=10.77.0.3 service=wiki
 //	2026-11-22T00:36:37Z WARN no access source=10.77.0.3 service=wiki
@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// New returns a logger that writes to w, with one Write call for each line.
+// New returns a logger that writes lines to w. It writes each line with one Write call.
 func New(w io.Writer) *slog.Logger {
 	h := &handler{out: &output{w: w, journal: isJournal(w)}}
 	h.text = slog.NewTextHandler(&h.out.attrs, &slog.HandlerOptions{ReplaceAttr: withoutHead})
 	return slog.New(h)
 }
 
-// Prefix returns the prefix of a line of a level on w: the priority if w is the journal, and
-// otherwise "".
+// Prefix returns the text with which a line for w must begin: the priority of the level if w is
+// systemd's journal, and otherwise "".
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {
 		return ""

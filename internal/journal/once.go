@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Once distinguishes new errors from errors that were logged already. The zero value is ready for
-// use. It must not be used by several goroutines at once.
+// Once tells new errors from errors that were already logged, so that a loop logs each error once.
+// The zero value is ready for use. Only one goroutine may use a Once at a time.
 type Once struct{ last string }
 
-// News reports whether err is not nil and differs from the error of the last call.
+// News reports whether err is an error with another text than in the last call.
 func (o *Once) News(err error) bool {
 	if err == nil {
 		o.last = ""
@@ -21,8 +21,8 @@ func (o *Once) News(err error) bool {
 	return news
 }
 
-// Every calls f until ctx ends, and waits for pause after each call. An error of f is logged with
-// message and attrs, once until it changes.
+// Every calls f repeatedly until ctx ends, and pauses after each call. It logs an error of f with
+// message and attrs. It does not log the same error again until the error changes.
 func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
 	var failed Once
 	for ctx.Err() == nil {

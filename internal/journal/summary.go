@@ -17,16 +17,16 @@ const (
 	maxKnown = 1 << 16
 )
 
-// Source identifies events that are counted together.
+// Source identifies similar events, which a Summary counts together.
 type Source struct {
 	Reason string
-	Who    string // an identity or account named in the documents, or an address
-	Known  bool   // Who is named in the documents
+	Who    string // an identity or account that the documents name, or an address
+	Known  bool   // the documents name Who
 }
 
-// Summary logs many similar events in few lines: the first at once, and the number of further ones
-// at the end of each interval. Unknown sources cannot displace the lines about known ones from a
-// log that is limited by rate. A Summary must be closed.
+// Summary logs many similar events in few lines. It logs the first event at once, and the number of
+// further events at the end of each interval. Lines about unknown sources cannot displace lines
+// about known sources from a log that is limited by rate. A Summary must be closed.
 type Summary struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -49,7 +49,8 @@ func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
 	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
-// Warn logs or counts an event. The line for several events has the attributes of the latest.
+// Warn logs an event, or counts it for the line at the end of the interval. The line for several
+// events has the attributes of the latest event.
 func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,7 +110,7 @@ func from(k Source) string {
 	return k.Who
 }
 
-// Close logs the remaining counts.
+// Close logs the counts that are not logged yet.
 func (l *Summary) Close() {
 	l.mu.Lock()
 	if l.timer != nil {
@@ -124,8 +125,9 @@ func (l *Summary) Close() {
 	}
 }
 
-// Address returns the name under which an unknown address is counted: the address for IPv4, and its
-// /64 network for IPv6, because one host can use any address in it.
+// Address returns the name under which a Summary counts events from an unknown address. It is the
+// address for IPv4, and the /64 network for IPv6, because one host can use any address in that
+// network.
 func Address(a netip.AddrPort) string {
 	ip := a.Addr().Unmap()
 	if ip.Is6() {

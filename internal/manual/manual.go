@@ -1,5 +1,5 @@
-// Package manual renders the help of a program: as one page of the documentation, and as manual
-// pages for man(1).
+// Package manual renders the help of a program's commands, as one page of the documentation and as
+// manual pages for man(1).
 package manual
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Markdown returns the page of a program, whose commands are in the groups of its help. Intro is
-// the text below the title.
+// Markdown returns a program's reference page for the documentation. The page has the program's
+// commands in the groups of its help. The argument intro is the text below the title.
 func Markdown(root *cobra.Command, intro string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n", root.Name(), strings.TrimSpace(intro))
@@ -207,8 +207,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Command returns the hidden command that writes the program's manual pages, as packages and
-// bundles install them.
+// Command returns a hidden command that writes the program's manual pages. Builds of packages and
+// bundles use it.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -219,9 +219,9 @@ func Command() *cobra.Command {
 	}
 }
 
-// Write writes the manual pages of a program into a directory that exists, one for each command.
-// They contain no date and no version, so that bundles contain the same bytes until the help changes.
-// Write changes the commands of root, which must not be run afterwards.
+// Write writes the manual pages of a program into an existing directory, one page for each command.
+// The pages contain no date and no version, so that bundles contain the same bytes until the help
+// changes. Write changes the commands of root, so they must not be run afterwards.
 func Write(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	for _, c := range root.Commands() {

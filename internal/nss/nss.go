@@ -1,6 +1,6 @@
-// Package nss looks up accounts and groups by the sources in nsswitch.conf(5), so that accounts in
-// LDAP, SSSD or Active Directory are found. The programs are statically linked and read only
-// /etc/passwd and /etc/group themselves; anything else is looked up with getent(1).
+// Package nss looks up accounts and groups in all sources that nsswitch.conf(5) names, such as
+// LDAP, SSSD or Active Directory. The statically linked programs themselves read only /etc/passwd
+// and /etc/group. For all other sources, package nss runs getent(1).
 package nss
 
 import (
@@ -27,7 +27,7 @@ const atOnce = 16
 // programs lists the paths of getent on most distributions and on NixOS.
 var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
 
-// Program returns the path of getent, or "" if the host has none.
+// Program returns the path of the program getent, or "" if the host does not have it.
 func Program() string {
 	for _, path := range programs {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -37,22 +37,22 @@ func Program() string {
 	return ""
 }
 
-// Lookup returns an account. The error is a user.UnknownUserError if no source contains it. Any
-// other error means that the lookup failed.
+// Lookup returns the account with a name. The error is a user.UnknownUserError if no source
+// contains the account. Any other error means that the lookup failed.
 func Lookup(name string) (*user.User, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return lookup(ctx, name)
 }
 
-// Found is the result of Lookup for a name.
+// Found is the result of Lookup for one name, as LookupAll returns it.
 type Found struct {
 	User *user.User
 	Err  error
 }
 
-// LookupAll looks up several accounts concurrently, within the time limit of one Lookup. In
-// sequence, each name would cost that time while a directory is down.
+// LookupAll looks up several accounts concurrently, within the time limit of one Lookup. Sequential
+// lookups would each take that long while a directory server is down.
 func LookupAll(names []string) map[string]Found {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -90,7 +90,7 @@ func lookup(ctx context.Context, name string) (*user.User, error) {
 }
 
 // LookupID returns the account with a uid. The error is a user.UnknownUserIdError if no source
-// contains it.
+// contains the account.
 func LookupID(uid int) (*user.User, error) {
 	text := strconv.Itoa(uid)
 	u, err := user.LookupId(text)
@@ -109,7 +109,7 @@ func LookupID(uid int) (*user.User, error) {
 	return account(fields), nil
 }
 
-// Current returns the account of this process.
+// Current returns the account under which this process runs.
 func Current() (*user.User, error) {
 	u, err := LookupID(os.Getuid())
 	if err != nil {
@@ -118,7 +118,8 @@ func Current() (*user.User, error) {
 	return u, nil
 }
 
-// LookupGroup returns a group. The error is a user.UnknownGroupError if no source contains it.
+// LookupGroup returns the group with a name. The error is a user.UnknownGroupError if no source
+// contains the group.
 func LookupGroup(name string) (*user.Group, error) {
 	g, err := user.LookupGroup(name)
 	if err == nil || !plain(name) {

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// PrivateKey returns an error if other accounts can read or write an SSH host key, because they
-// could impersonate this host. The owner's own group may have access, and so may the group
-// ssh_keys, which Fedora uses.
+// PrivateKey checks the permissions of an SSH host key's file. It returns an error if other
+// accounts can read or write the file, because they could impersonate this host. The owner's own
+// group may have access, and so may the group ssh_keys, which Fedora uses.
 func PrivateKey(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {

@@ -12,7 +12,8 @@ import (
 	"fmt"
 )
 
-// Check returns an error for public keys of certificates that are weak, or expensive to verify.
+// Check returns an error if a certificate's public key is weak, or if verifying its signatures is
+// expensive.
 func Check(key crypto.PublicKey) error {
 	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
 	switch k := key.(type) {
@@ -32,7 +33,8 @@ func Check(key crypto.PublicKey) error {
 	return nil
 }
 
-// CheckHost returns an error for SSH host keys for which somebody else may be able to sign.
+// CheckHost returns an error if an SSH host key is so weak that somebody other than its owner may
+// be able to sign with it.
 func CheckHost(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case ed25519.PublicKey:
@@ -55,9 +57,9 @@ var smallOrder = [][]byte{
 	unhex("c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a"),
 }
 
-// CheckEd25519 returns an error for keys of small order, for which anybody can sign, and for keys
-// that are not encoded canonically (RFC 8032, section 5.1.3), because one key must not have two
-// encodings.
+// CheckEd25519 returns an error for a key of small order, because anybody can create signatures for
+// it. It also returns an error for a key that is not encoded canonically (RFC 8032, section 5.1.3),
+// because a key must not have two encodings.
 func CheckEd25519(key ed25519.PublicKey) error {
 	y := bytes.Clone(key)
 	if len(y) != ed25519.PublicKeySize {

@@ -1,2 +1,2 @@
-// Package release contains the version of this release.
+// Package release contains the version number of this release of Florete.
 package release

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ReadFile reads a secret file after Check.
+// ReadFile reads a file with a secret, unless Check refuses it.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,9 +25,9 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// RefuseTree returns an error if path is inside a git work tree or a flake: the next commit would
-// publish a private key there, and Nix would copy it to the world-readable store. The path need not
-// exist.
+// RefuseTree returns an error if path is inside a git work tree or a flake, where no private key
+// may be stored. The next commit would publish the key, and Nix would copy it to the world-readable
+// store. The path need not exist.
 func RefuseTree(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -59,9 +59,9 @@ func refuseBelow(path, dir string) error {
 	}
 }
 
-// Check returns an error for a secret file that group or others can use, and for a file in the Nix
-// store, which everybody can read. A credential of this unit is always accepted, because systemd
-// may grant access to it by an ACL that shows in its mode.
+// Check returns an error if a secret file is accessible to its group or to others, or is in the Nix
+// store, which everybody can read. It always accepts a systemd credential of this unit, because
+// systemd may grant access to the credential by an ACL, which changes the file's mode.
 func Check(f *os.File) error {
 	// The kernel returns the path of the open file, without symbolic links.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

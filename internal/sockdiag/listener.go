@@ -17,15 +17,15 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// Listener is a listening socket of this host. Equal values are the same socket: as long as it
-// exists, no other process receives connections to its address.
+// Listener identifies a listening socket of this host. Equal values identify the same socket. While
+// the socket exists, no other process receives connections to its address.
 type Listener struct {
 	UID    uint32 // owner of the socket
 	cookie cookie
 }
 
 // FindListener finds the TCP socket that accepts connections to an address of this host. It returns
-// ErrNone if there is none in this network namespace.
+// ErrNone if this network namespace has no such socket.
 func FindListener(addr netip.AddrPort) (Listener, error) {
 	anyone := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	if !addr.Addr().Unmap().Is4() {
@@ -41,13 +41,15 @@ func FindListener(addr netip.AddrPort) (Listener, error) {
 	return Listener{m.UID, m.id.cookie}, nil
 }
 
-// ErrReplaced means that the listener before connecting was not the listener after it.
+// ErrReplaced is the error of Dial if another process may have been listening while the connection
+// was made.
 var ErrReplaced = errors.New("nobody listened there all the time, in this network namespace")
 
-// Dial connects over TCP. If the other end is on this host, Dial calls check with the uid of the
-// listener before anything is sent. The listener is looked up before and after connecting. If both
-// are the same socket, no other process can have owned the address in between. control, which may
-// be nil, is called before connecting to each address.
+// Dial connects to a server over TCP. If the server is on this host, Dial calls check with the uid
+// that owns the listening socket, before anything is sent. Dial looks up the listening socket
+// before and after connecting. If both are the same socket, no other process can have owned the
+// address in between. The function control is called before each attempt to connect to an address,
+// and may be nil.
 func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) error, check func(uid uint32) error) (net.Conn, error) {
 	var mu sync.Mutex
 	before := map[netip.AddrPort]Listener{}
@@ -89,24 +91,24 @@ func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) erro
 	return conn, nil
 }
 
-// Here reports whether the other end of a connection is on this host. The kernel gives such a
-// connection its own destination as source address.
+// Here reports whether the other end of a connection is on this host. On such a connection, the
+// kernel uses the destination address as the source address.
 func Here(c net.Conn) bool {
 	local, errLocal := netip.ParseAddrPort(c.LocalAddr().String())
 	remote, errRemote := netip.ParseAddrPort(c.RemoteAddr().String())
 	return errLocal != nil || errRemote != nil || remote.Addr().IsLoopback() || remote.Addr() == local.Addr()
 }
 
-// Range is a range of uids, both ends included.
+// Range is a range of uids. It includes First and Last.
 type Range struct{ First, Last uint32 }
 
 // SystemAccounts contains the uids of accounts that do not log in: static system accounts, as in
 // systemd and login.defs(5), and those of DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 
-// System returns an error unless uid is a system account or that of this process. An ordinary
-// account could take a port while its server is down and receive the connections meant for that
-// server.
+// System returns an error unless uid is a system account or the account of this process. An
+// ordinary account could listen on a server's port while the server is down, and would receive the
+// connections that are meant for the server.
 func System(uid uint32) error {
 	if int64(uid) == int64(os.Geteuid()) || slices.ContainsFunc(SystemAccounts, func(r Range) bool { return r.First <= uid && uid <= r.Last }) {
 		return nil

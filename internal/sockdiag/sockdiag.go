@@ -1,5 +1,5 @@
-// Package sockdiag looks up the owners of sockets of this host in the kernel (sock_diag(7)), and
-// connects to local servers whose owner is allowed.
+// Package sockdiag asks the kernel for the owners of sockets on this host (sock_diag(7)). It also
+// connects to local servers, and checks first that an allowed account owns the server's socket.
 package sockdiag
 
 import (
@@ -35,7 +35,7 @@ type (
 		expires, rqueue, wqueue       uint32
 		UID, Inode                    uint32
 	}
-	// Found is the result of a lookup.
+	// Found is the result of Lookup.
 	Found struct {
 		Message
 		Cgroup uint64 // ID of the control group, zero if not known
@@ -55,11 +55,12 @@ var diag = struct {
 	fd int // -1: not open
 }{fd: -1}
 
-// ErrNone means that no such socket exists in the network namespace of the first lookup.
+// ErrNone is the error of a lookup for a socket that does not exist. Only sockets in the network
+// namespace of the process's first lookup are found.
 var ErrNone = unix.ENOENT
 
-// Lookup finds a socket of a protocol by its addresses. For TCP they are those of the socket
-// itself: its own address and that of its peer.
+// Lookup finds the socket of a protocol with the given addresses. For TCP, source is the socket's
+// own address and destination is the address of its peer.
 func Lookup(protocol uint8, source, destination netip.AddrPort) (Found, error) {
 	req := newRequest(protocol, source, destination)
 	var answer [512]byte // small, because it is on the stacks of goroutines that forward bytes

@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// Dialable is an ID that can be connected to: a service or a vertex. Only Dial and Resolve create
-// one.
+// Dialable is the ID of a service or a vertex, to which programs can connect. Only Dial and Resolve
+// create a Dialable.
 type Dialable struct{ id ID }
 
-// Dial returns id as a Dialable, or an error if it cannot be connected to.
+// Dial returns id as a Dialable. It returns an error if id is neither a service nor a vertex.
 func Dial(id ID) (Dialable, error) {
 	if id.kind != KindService && id.kind != KindVertex {
 		return Dialable{}, fmt.Errorf("%s: a %s cannot be dialled, only a service or a vertex", id, id.kind)
@@ -17,11 +17,11 @@ func Dial(id ID) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// ID returns the identity that the other side must present.
+// ID returns the identity that the other side of a connection must present.
 func (d Dialable) ID() ID { return d.id }
 
-// Render returns the user-facing name, <name>[.<node>].<trust-domain>.rete. For services,
-// Resolve(Render(d), trustDomain) == d.
+// Render returns the host name by which people and programs call a service:
+// <name>[.<node>].<trust-domain>.rete. For services, Resolve(Render(d), trustDomain) == d.
 func Render(d Dialable) string {
 	if d.id.node == "" {
 		return d.id.name + "." + d.id.domain + Suffix
@@ -29,9 +29,9 @@ func Render(d Dialable) string {
 	return d.id.name + "." + d.id.node + "." + d.id.domain + Suffix
 }
 
-// Resolve returns the service with a user-facing name in a trust domain. After the trust domain is
-// removed, one label is a cluster-wide service, and two labels are <name>.<node>. It returns an
-// error for any other name.
+// Resolve returns the service with a host name in a trust domain, such as wiki.demo.flor.rete. It
+// removes the trust domain from the name. One remaining label is the name of a cluster-wide
+// service, and two remaining labels are <name>.<node>. Resolve returns an error for any other name.
 func Resolve(host, trustDomain string) (Dialable, error) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	local, ok := strings.CutSuffix(h, Suffix)
@@ -53,9 +53,9 @@ func Resolve(host, trustDomain string) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// SNI returns the server name (RFC 6066, section 3) that is sent as a routing hint. The receiver
-// looks it up and never parses it. Distinct Dialables of a trust domain have distinct SNIs, because
-// a name never begins with an underscore.
+// SNI returns the server name (RFC 6066, section 3) that a forwarder sends to say which service it
+// connects to. The receiver looks the server name up and never parses it. Distinct Dialables of a
+// trust domain have distinct server names, because names in IDs never begin with an underscore.
 func SNI(d Dialable) string {
 	if d.id.kind == KindVertex {
 		return "_vertex." + Render(d)

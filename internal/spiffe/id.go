@@ -18,13 +18,14 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
-// ProxyCaller is the type of the PROXY protocol TLV that contains the caller's SPIFFE ID. Istio's
-// ztunnel uses the same type.
+// ProxyCaller is the type of the field (TLV) with the caller's SPIFFE ID in a PROXY protocol
+// header. Istio's ztunnel uses the same type.
 const ProxyCaller = 0xD0
 
-// ProviderService returns the reserved name of the process that answers a kind of need on a
-// provider host: spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process
-// of kind "cert" holds the issuing key.
+// ProviderService returns the reserved service name of the provider process for a kind of need,
+// florete-provider-<kind>. The ID of this process is
+// spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process of kind "cert"
+// holds the issuing key.
 func ProviderService(kind string) string { return ProviderPrefix + kind }
 
 // IsLabel reports whether text is a DNS label (RFC 1123, section 2.1) in lower case.
@@ -33,16 +34,16 @@ func IsLabel(text string) bool { return label.MatchString(text) }
 var label = regexp.MustCompile("^" + LabelPattern + "$")
 
 // ID is a SPIFFE ID of a cluster: spiffe://<trust-domain>/<kind>/<name>, or, for services and
-// vertices on a node, spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID is no ID; every
-// other value is valid. IDs are comparable.
+// vertices on a node, spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID stands for no ID.
+// Every other value is valid. IDs can be compared with ==.
 type ID struct {
 	domain     string
 	kind       Kind
 	node, name string
 }
 
-// NewID returns the ID with a kind and name in a trust domain. node is empty unless the ID is
-// node-scoped, which only services and vertices can be.
+// NewID returns the ID with a kind and name in a trust domain. The node is empty unless the ID is
+// scoped to a node. Only services and vertices can be scoped to a node.
 func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || strings.Contains(trustDomain, "/") {
@@ -94,19 +95,19 @@ func (id ID) TrustDomain() string { return id.domain }
 // Kind returns the type of the ID.
 func (id ID) Kind() Kind { return id.kind }
 
-// Node returns the node of a node-scoped ID, and otherwise "".
+// Node returns the name of the node to which the ID is scoped, or "" if it is not scoped to a node.
 func (id ID) Node() string { return id.node }
 
-// Name returns the last part of the ID.
+// Name returns the last part of the ID, such as "outline".
 func (id ID) Name() string { return id.name }
 
 // IsZero reports whether id is the zero ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// SPIFFE returns the ID as go-spiffe's type. It panics on the zero ID.
+// SPIFFE converts the ID to go-spiffe's type. It panics if the ID is zero.
 func (id ID) SPIFFE() spiffeid.ID { return spiffeid.RequireFromString(id.String()) }
 
-// String returns the URI form, "" for the zero ID.
+// String returns the ID as a URI, or "" for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -114,7 +115,7 @@ func (id ID) String() string {
 	return "spiffe://" + id.domain + "/" + id.Short()
 }
 
-// Short returns the ID without its trust domain, as people read it: "service/outline".
+// Short returns the ID without its trust domain, for messages to people: "service/outline".
 func (id ID) Short() string {
 	if id.node == "" {
 		return string(id.kind) + "/" + id.name
@@ -122,7 +123,8 @@ func (id ID) Short() string {
 	return string(id.kind) + "/" + id.node + "/" + id.name
 }
 
-// ShortIn returns Short if the ID is in trustDomain, and otherwise the whole ID.
+// ShortIn returns the ID for messages to people: as Short does if the ID is in trustDomain, and
+// otherwise as a URI.
 func (id ID) ShortIn(trustDomain string) string {
 	if id.domain == trustDomain {
 		return id.Short()

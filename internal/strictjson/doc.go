@@ -1,3 +1,3 @@
-// Package strictjson decodes JSON that was written by programs of this project. It refuses
-// everything that two readers could interpret differently.
+// Package strictjson decodes JSON that programs of this project wrote. It refuses all JSON that two
+// readers could interpret differently, such as an object with duplicate keys.
 package strictjson

@@ -17,10 +17,10 @@ import (
 // callers, so the cost of decoding must not grow faster than the length.
 const maxDepth = 64
 
-// Decode decodes exactly one JSON value into v, a pointer. It refuses everything that
-// builtins.toJSON does not write for our documents: unknown fields, field names in another case
-// (which encoding/json accepts), duplicate fields, null, fractions, nesting deeper than 64, and
-// data after the value.
+// Decode decodes exactly one JSON value into v, a pointer. It refuses JSON that Nix's
+// builtins.toJSON never writes for our documents: unknown fields, field names in another case
+// (which encoding/json accepts), duplicate fields, null, fractions, nesting deeper than 64 levels,
+// and data after the value.
 func Decode(b []byte, v any) error {
 	decoded := json.Unmarshal(b, v)
 	var invalid *json.SyntaxError

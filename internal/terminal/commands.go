@@ -9,15 +9,16 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CommandGroup is a heading in a program's help, with its commands.
+// CommandGroup is a heading in a program's help, with the commands below the heading.
 type CommandGroup struct {
 	Title    string
 	Commands []*cobra.Command
 }
 
-// AddCommands adds groups of commands to a program, whose help shows them in this order. The keys of
-// examples are the words of a command after the program's name. It panics if a command does not exist
-// or already has an example.
+// AddCommands adds groups of commands to a program. The program's help shows the groups in this
+// order. The map examples contains an example for each command; its keys are the words of a command
+// after the program's name. AddCommands panics if a key names no command or a command that already
+// has an example.
 func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
 	cobra.EnableCommandSorting = false
 	for _, g := range groups {
@@ -36,8 +37,9 @@ func AddCommands(root *cobra.Command, examples map[string]string, groups ...Comm
 	}
 }
 
-// LackingHelp lists what the commands of a program lack: a group; a short help that begins with a verb;
-// and for those that run, a long help, an example, or a flag that the example uses.
+// LackingHelp checks the help of a program's commands for tests. It returns one line for each
+// missing part: a group, a short help that begins with a verb, and, for commands that run, a long
+// help, an example, or a flag that the example uses.
 func LackingHelp(root *cobra.Command) (all []string) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -72,8 +74,9 @@ func LackingHelp(root *cobra.Command) (all []string) {
 // isHelp matches short help: a capital letter, no verb in the third person, no full stop.
 var isHelp = regexp.MustCompile(`^[A-Z][a-z]*[a-rt-z] [^.]*[^.]$`)
 
-// RefuseUnknown returns an error for an unknown sub-command of a command that only groups others.
-// cobra would print help and succeed. All other errors are left to Execute.
+// RefuseUnknown returns an error if words name an unknown sub-command of a command that only groups
+// others. By itself, cobra would print help and succeed. RefuseUnknown leaves all other errors to
+// Execute.
 func RefuseUnknown(root *cobra.Command, words []string) error {
 	c, rest, err := root.Find(words)
 	if err != nil || c.Runnable() || !c.HasSubCommands() || !c.HasParent() || c.ParseFlags(rest) != nil || len(c.Flags().Args()) == 0 {

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Console is used to tell a person what a program does, and to ask questions.
+// Console is the terminal on which a program shows messages to a person and asks questions.
 type Console struct {
 	In       io.Reader
 	Out, Err io.Writer
 }
 
-// Confirm asks a question. It returns an error with the text otherwise unless the answer is yes, or
-// if there is no terminal.
+// Confirm asks a question and returns nil if the answer is yes. If the answer is not yes, or if
+// there is no terminal, it returns an error whose text is given by otherwise.
 func (c Console) Confirm(question, otherwise string) error {
 	if in, ok := c.In.(*os.File); ok {
 		if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {

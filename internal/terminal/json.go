@@ -9,13 +9,14 @@ import (
 	"unicode"
 )
 
-// PrintJSON prints the --json output of a command, indented. A list is an array of objects, empty
-// rather than null; anything else is one object. Times are Unix seconds, as in files and in the
-// operators' API. Characters that could control a terminal are escaped.
+// PrintJSON prints the --json output of a command, indented. A list is printed as an array of
+// objects, and an empty list as an empty array rather than null. Any other value is one object.
+// Times are Unix seconds, as in files and in the control API. Characters that could control a
+// terminal are escaped.
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
-// PrintJSONLine prints one object of a stream, such as an audit log or activation's events, on a
-// line of its own, so that readers need not wait for the end.
+// PrintJSONLine prints one object of a stream, such as an audit log, on a line of its own. Readers
+// can then process each object without waiting for the end of the stream.
 func PrintJSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
 
 func printJSON(w io.Writer, v any, indent string) error {
@@ -30,7 +31,8 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// JSON returns b with all characters escaped that could control a terminal.
+// JSON returns the encoded JSON b, with escapes in place of all characters that could control a
+// terminal.
 func JSON(b []byte) []byte {
 	var out strings.Builder
 	for _, r := range string(b) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Progress shows on a terminal the name of an operation that takes longer than a second. The
-// function that it returns erases the line.
+// Progress shows the name of an operation on a terminal if the operation takes longer than a
+// second. The caller ends the operation by calling done, which erases the line.
 func Progress(what string) (done func()) {
 	if !Colours(os.Stderr) {
 		return func() {}
@@ -31,7 +31,8 @@ func Progress(what string) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-// Colours reports whether f is a terminal whose user wants colours (no-color.org).
+// Colours reports whether output to f should have colours: f is a terminal, and its user has not
+// disabled colours (no-color.org).
 func Colours(f *os.File) bool {
 	fi, err := f.Stat()
 	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Suggest returns the element of known that was probably meant by name, ignoring case, or "" if
-// none is similar.
+// Suggest returns the element of known that a person probably meant by a misspelled name. It
+// ignores case. It returns "" if no element is similar.
 func Suggest(name string, known []string) string {
 	best, nearest := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {

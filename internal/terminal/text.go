@@ -1,6 +1,6 @@
-// Package terminal contains the parts of command-line programs that people see: safe printing of
-// untrusted text, tables, JSON, questions, groups of commands, and suggestions for misspelled
-// names.
+// Package terminal contains functions with which command-line programs talk to people: safe
+// printing of untrusted text, tables, JSON, questions, groups of commands, and suggestions for
+// misspelled names.
 package terminal
 
 import (
@@ -10,7 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s on one line, with a dot in place of each character that could control a terminal.
+// Text makes untrusted text safe to print. It returns s on one line, with a dot in place of each
+// character that could control a terminal.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -23,8 +24,9 @@ func Text(s string) string {
 // colours lists the only escape sequences that a Writer passes through. None of them hides text.
 var colours = []string{"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;33m", "\x1b[0m"}
 
-// Writer returns a writer that replaces each character that could control a terminal by a dot. It
-// keeps newlines, tabs and colours.
+// Writer returns a writer through which untrusted text is safe to print. It writes to w and
+// replaces each character that could control a terminal with a dot. It keeps newlines, tabs and
+// colours.
 func Writer(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {

@@ -17,7 +17,7 @@ const (
 )
 
 // Admission is a signed statement that a device key belongs to a node. It is signed by an operator
-// or, with a JoinGrant, by the holder of a join token. It does not name the token.
+// or, with a JoinGrant, by the holder of a join token. The statement does not name the token.
 type Admission struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -38,31 +38,32 @@ type JoinGrant struct {
 	Until   unixtime.Time   `json:"until"` // time by which the device must have enrolled first
 }
 
-// SignedGrant is a JoinGrant as exact text, with its signature (Nix format).
+// SignedGrant is the exact text of an encoded JoinGrant, with its signature (Nix format).
 type SignedGrant struct {
 	Grant     string `json:"grant"`
 	Signature string `json:"signature"`
 }
 
-// SignedAdmission is an Admission as exact text, with its signature (Nix format). It is signed by a
-// key of the cluster, or, if there is a grant, by the token's key.
+// SignedAdmission is the exact text of an encoded Admission, with its signature (Nix format). The
+// signature is by a key of the cluster or, if there is a grant, by the join token's key.
 type SignedAdmission struct {
 	Admission string       `json:"admission"`
 	Signature string       `json:"signature"`
 	Grant     *SignedGrant `json:"grant,omitempty"`
 }
 
-// AdmissionText and JoinGrantText return the texts that signatures cover.
+// AdmissionText and JoinGrantText return the texts that are signed for an encoded Admission and an
+// encoded JoinGrant.
 func AdmissionText(admission string) string { return "florete-admission-v1\n" + admission }
 func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" + grant }
 
-// NewAdmission returns the admission of a device, in the newest format.
+// NewAdmission returns the statement that the device key belongs to node, in the newest format.
 func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Admission {
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify checks that the grant is for a node of a cluster and signed by one of keys, and returns
-// it.
+// Verify decodes the grant, and checks that it is for node in the cluster and signed by one of
+// keys.
 func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
 	if err := document.VerifySignature(what, JoinGrantText(s.Grant), s.Signature, keys); err != nil {
@@ -77,9 +78,9 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g Jo
 	return g, nil
 }
 
-// Verify checks that the admission is for a node of a cluster and signed by one of keys, directly
-// or through a grant, and returns it. until is the end of the grant, zero without one; the caller
-// checks it.
+// Verify decodes the admission, and checks that it is for node in the cluster and signed by one of
+// keys, directly or through a grant. The result until is the end of the grant, which the caller
+// must check. It is zero without a grant.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, keys []string) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

@@ -14,19 +14,20 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// MaxBundle is the maximum size of a bundle in bytes. State stores keep a bundle as one value.
+// MaxBundle is the maximum size of a trust bundle in bytes. It is limited because state stores keep
+// a bundle as one value.
 const MaxBundle = 128 << 10
 
-// Bundle contains the keys that verify the identities of one trust domain, in the format of the
-// SPIFFE Trust Domain and Bundle specification. It is immutable.
+// Bundle contains the public keys that verify the identities of one trust domain. Its format is
+// that of the SPIFFE Trust Domain and Bundle specification. It is immutable.
 type Bundle struct {
 	parsed *spiffebundle.Bundle
 	roots  *Roots
 }
 
 // ParseBundle parses the bundle of a trust domain. It returns an error if the bundle has no
-// certificate for X.509-SVIDs, a certificate that is not a CA's or names another trust domain, or a
-// key that pubkey.Check refuses.
+// certificate for X.509-SVIDs, or if a certificate is not a CA's, names another trust domain, or
+// has a key that pubkey.Check refuses.
 func ParseBundle(trustDomain string, text []byte) (*Bundle, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -70,14 +71,14 @@ func checkForeignRoot(c *x509.Certificate, trustDomain string) error {
 // TrustDomain returns the trust domain of the bundle.
 func (b *Bundle) TrustDomain() string { return b.roots.domain }
 
-// Roots returns the roots that verify X.509-SVIDs of this trust domain only.
+// Roots returns the roots of the bundle. They verify only X.509-SVIDs of the bundle's trust domain.
 func (b *Bundle) Roots() *Roots { return b.roots }
 
-// SPIFFE returns a copy of the bundle as go-spiffe's type.
+// SPIFFE returns a copy of the bundle in go-spiffe's type.
 func (b *Bundle) SPIFFE() *spiffebundle.Bundle { return b.parsed.Clone() }
 
-// Marshal returns the bundle in canonical form, with sorted keys. Unknown fields of the original
-// text are lost.
+// Marshal encodes the bundle in canonical JSON, with sorted keys. Unknown fields of the text from
+// which the bundle was parsed are lost.
 func (b *Bundle) Marshal() ([]byte, error) {
 	text, err := b.parsed.Marshal()
 	if err != nil {
@@ -98,24 +99,24 @@ func (b *Bundle) Marshal() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Sequence returns the sequence number of the bundle, zero if it has none.
+// Sequence returns the sequence number of the bundle, or zero if it has none.
 func (b *Bundle) Sequence() uint64 {
 	n, _ := b.parsed.SequenceNumber()
 	return n
 }
 
-// RefreshHint returns the time after which a newer bundle may be available, zero if the bundle does
-// not say.
+// RefreshHint returns the time after which a newer bundle may be available. It is zero if the
+// bundle does not contain this time.
 func (b *Bundle) RefreshHint() time.Duration {
 	d, _ := b.parsed.RefreshHint()
 	return d
 }
 
-// Equal reports whether both bundles have the same meaning.
+// Equal reports whether both bundles have the same content, whatever the form of their texts.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
-// CheckAfter returns an error if b cannot be a successor of old: its sequence number is lower, or
-// it has the same number and other contents.
+// CheckAfter returns an error if b cannot be a successor of old. This is the case if the sequence
+// number of b is lower, or if the numbers are equal and the contents differ.
 func (b *Bundle) CheckAfter(old *Bundle) error {
 	switch n, last := b.Sequence(), old.Sequence(); {
 	case n < last:

@@ -1,4 +1,4 @@
-// Package trust verifies the identity of peers: certificate chains up to the roots of a trust
-// domain or of a federated one, the revocation of SVIDs, keys and identities, and operators' signed
-// admissions of devices.
+// Package trust verifies the identity of peers. It verifies certificate chains up to the roots of a
+// trust domain or of a federated trust domain, checks whether SVIDs, keys and identities are
+// revoked, and verifies operators' signed admissions of devices.
 package trust

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Issued is a record of an issued SVID. The provider that issued it keeps it while the SVID is
-// valid.
+// Issued is a provider's record of an SVID that it issued. The provider keeps the record while the
+// SVID is valid.
 type Issued struct {
 	Serial string        `json:"serial"`
 	ID     spiffe.ID     `json:"id"`
@@ -20,7 +20,7 @@ type Issued struct {
 	Issuer string        `json:"issuer"` // key identifier of the issuing CA in hex
 }
 
-// IssuedOf returns the record of an SVID.
+// IssuedOf returns the record of the SVID with this leaf certificate.
 func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	return Issued{
 		Serial: SerialNumber(leaf), ID: id, Node: GivenTo(leaf), Device: GivenToDevice(leaf),
@@ -28,8 +28,8 @@ func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	}
 }
 
-// CheckLeaf returns a *RevokedError if an SVID is revoked. It does not check the issuers of the
-// SVID.
+// CheckLeaf returns a *RevokedError if the list revokes an issued SVID. It does not check the
+// certificates of the SVID's issuers.
 func (r *Revocations) CheckLeaf(c Issued) error {
 	if r == nil {
 		return nil

@@ -21,19 +21,19 @@ import (
 // RevocationsSchema is the schema of Revocations.
 const RevocationsSchema = "florete.revocations/v1"
 
-// MaxRevocations is the maximum length of a list in bytes.
+// MaxRevocations is the maximum length of a revocation list in bytes.
 const MaxRevocations = 128 << 10
 
-// Backdated is the time by which the beginning of a certificate's validity precedes its issue, for
-// hosts whose clocks are slow.
+// Backdated is the time by which a certificate's validity begins before the certificate is issued.
+// It lets hosts whose clocks are slow accept a new certificate.
 const Backdated = 5 * time.Minute
 
 // MaxLifetime is the maximum lifetime of an SVID.
 const MaxLifetime = 90 * 24 * time.Hour
 
 // Revocations is the revocation list of a cluster. It names the identities, certificates and SSH
-// host keys that are no longer accepted, whatever documents say. Its number only grows. A nil list
-// revokes nothing.
+// host keys that hosts and providers no longer accept, even if documents still contain them. Each
+// new list has a higher number. A nil list revokes nothing.
 type Revocations struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -41,8 +41,8 @@ type Revocations struct {
 	Number  int64           `json:"number"`
 	Signed  unixtime.Time   `json:"signed"`
 
-	// NextUpdate is the time at which a newer list is due. After that the list stays in force, and
-	// hosts raise an alarm.
+	// NextUpdate is the time at which a newer list is due. After this time the list stays in force,
+	// and hosts raise an alarm.
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
@@ -51,8 +51,8 @@ type Revocations struct {
 	// Reinstated lists entries of earlier lists that an operator has cleared.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
-	// Former is the digest of the preceding list, whose number is one less. It is empty in the
-	// first list, and in a list that continues two others.
+	// Former is the digest of the preceding list, which has the preceding number. It is empty in
+	// the first list, and in a list that continues two other lists.
 	Former string `json:"former,omitempty"`
 
 	file   []byte
@@ -62,20 +62,21 @@ type Revocations struct {
 	certs  map[string]bool
 }
 
-// Revocation is a revoked identity. The revocation of a node includes the identities scoped to it
-// and all certificates that it requested.
+// Revocation is an entry of a revocation list for one identity. The revocation of a node includes
+// the identities that are scoped to the node, and all certificates that the node requested.
 type Revocation struct {
 	ID spiffe.ID `json:"id,omitzero"` // zero if only keys are revoked
 
-	// ValidAfter is the time after which newly issued certificates are accepted; zero if none are.
+	// ValidAfter is the time after which a certificate must be issued to be accepted. If it is
+	// zero, no certificate is accepted.
 	ValidAfter unixtime.Time `json:"validAfter"`
 
 	// EnrolKeyFingerprints are the fingerprints ("SHA256:…") of SSH host keys that no longer prove
 	// a node.
 	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
 
-	// Suspended means that no certificate of the identity is accepted, whatever ValidAfter says,
-	// until an operator ends the suspension. After that, ValidAfter applies again.
+	// Suspended means that no certificate of the identity is accepted refused only until an
+	// operator ends the suspension. ValidAfter is ignored until then.
 	Suspended bool `json:"suspended,omitempty"`
 }
 
@@ -85,17 +86,17 @@ type RevokedCertificate struct {
 	Until  unixtime.Time `json:"until"`  // latest time at which the certificate expires
 }
 
-// SignedRevocations is a list as exact text, with its signature (Nix format).
+// SignedRevocations is the exact text of a revocation list, with its signature (Nix format).
 type SignedRevocations struct {
 	List      string `json:"list"`
 	Signature string `json:"signature"`
 }
 
-// RevokedError is the error for an identity, certificate or key that a list revokes.
+// RevokedError is the error for an identity, certificate or key that a revocation list revokes.
 type RevokedError struct {
-	What       string        // such as "node/elm", or a certificate, or a key
+	What       string        // revoked item, such as "node/elm", a certificate or a key
 	Number     int64         // number of the list
-	ValidAfter unixtime.Time // certificates issued later are accepted; zero if none are
+	ValidAfter unixtime.Time // certificates issued after this time are accepted; zero if none are
 	Suspended  bool          // until an operator ends the suspension
 }
 
@@ -109,10 +110,11 @@ func (e *RevokedError) Error() string {
 	return fmt.Sprintf("%s is revoked, by revocation list %d, where it was issued before %s: request another", e.What, e.Number, e.ValidAfter.UTC().Format(time.RFC3339))
 }
 
-// RevocationsText returns the text that a list's signature covers.
+// RevocationsText returns the text that is signed for a revocation list. The argument is the
+// encoded list.
 func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
 
-// Open decodes a list. It does not check the signature, see Verify.
+// Open decodes the revocation list. It does not check the signature, see Verify.
 func (s SignedRevocations) Open() (*Revocations, error) {
 	b := []byte(s.List)
 	if len(b) > MaxRevocations {
@@ -149,8 +151,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify checks that r, the decoded list, is of the cluster and signed by one of the pinned keys
-// ("name:base64").
+// Verify checks that a revocation list is for the cluster and signed by one of the pinned public
+// keys ("name:base64"). The argument r is the result of Open.
 func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
@@ -158,8 +160,9 @@ func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string)
 	return document.VerifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
 }
 
-// ReadRevocations reads a list and its signature from a file. It returns nil if the file does not
-// exist, and old, without decoding, if the file has not changed.
+// ReadRevocations reads a revocation list and its signature from a file. It returns nil if the file
+// does not exist. If the file still contains the list old, it returns old without decoding the
+// file.
 func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,10 +186,10 @@ func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	return r, nil
 }
 
-// Newer reports whether r has a higher number than o. Either may be nil.
+// Newer reports whether the list r has a higher number than the list o. Either list may be nil.
 func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
 
-// InForce returns the number of the list, zero for a nil list.
+// InForce returns the number of the list, or zero for a nil list.
 func (r *Revocations) InForce() int64 {
 	if r == nil {
 		return 0
@@ -194,7 +197,7 @@ func (r *Revocations) InForce() int64 {
 	return r.Number
 }
 
-// Overdue returns the time for which a newer list has been due, zero if none is due.
+// Overdue returns the time since a newer list became due, or zero if no newer list is due.
 func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	if r == nil || r.NextUpdate.IsZero() || !now.After(r.NextUpdate.Time) {
 		return 0
@@ -202,11 +205,11 @@ func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	return now.Sub(r.NextUpdate.Time).Round(time.Second)
 }
 
-// AsSigned returns the list as it was read.
+// AsSigned returns the exact text of the list, with its signature.
 func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
 
-// CheckKey returns a *RevokedError if the SSH host key with this fingerprint ("SHA256:…") is
-// revoked.
+// CheckKey returns a *RevokedError if the list revokes the SSH host key with this fingerprint
+// ("SHA256:…").
 func (r *Revocations) CheckKey(fingerprint string) error {
 	if r == nil || !r.keys[fingerprint] {
 		return nil
@@ -214,7 +217,8 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
-// CheckID returns a *RevokedError if no certificate of an identity is accepted.
+// CheckID returns a *RevokedError if, according to the list, no certificate of an identity is
+// accepted.
 func (r *Revocations) CheckID(id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -225,8 +229,8 @@ func (r *Revocations) CheckID(id spiffe.ID) error {
 	return nil
 }
 
-// CheckChain returns a *RevokedError if a certificate of the chain, leaf first, is revoked. id is
-// the verified identity of the leaf.
+// CheckChain returns a *RevokedError if the list revokes a certificate of the chain, which begins
+// with the leaf. The argument id is the verified identity of the leaf.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -239,8 +243,9 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error 
 	return r.CheckLeaf(IssuedOf(chain[0], id))
 }
 
-// CheckIssued returns a *RevokedError if a credential of id, issued at a time to a node, is
-// revoked. node is empty if it is not known.
+// CheckIssued returns a *RevokedError if the list revokes a credential of the identity id. The
+// credential was issued at the time issued, to the given node. The node is empty if it is not
+// known.
 func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) error {
 	if r == nil {
 		return nil
@@ -270,7 +275,8 @@ func covering(id spiffe.ID, node string) []spiffe.ID {
 	return all
 }
 
-// SerialNumber returns a certificate's serial number in lower-case hex, as in lists and audit rows.
+// SerialNumber returns a certificate's serial number in lower-case hex, the form that revocation
+// lists and audit rows contain.
 func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }
 
 // givenTo is the prefix of the organizational unit in an SVID's subject that names the node to
@@ -282,8 +288,9 @@ const givenTo = "node/"
 // admitted device.
 const givenToDevice = "device/"
 
-// Subject returns the organizational units with which an SVID names its node and the fingerprint of
-// the node's device key. device is empty if the flake declares the key.
+// Subject returns the organizational units for the subject of an SVID. They name the node to which
+// the SVID is issued, and the fingerprint of the node's device key. The argument device is empty if
+// the flake declares the node's key.
 func Subject(node, device string) (units []string) {
 	if node != "" {
 		units = append(units, givenTo+node)
@@ -294,11 +301,11 @@ func Subject(node, device string) (units []string) {
 	return units
 }
 
-// GivenTo returns the node to which an SVID was issued, or "" if the SVID does not name one.
+// GivenTo returns the node to which an SVID was issued, or "" if the SVID does not name a node.
 func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
 
 // GivenToDevice returns the fingerprint of the device key to which an SVID was issued, or "" if the
-// SVID does not name one.
+// SVID does not name a device key.
 func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
 
 func unit(leaf *x509.Certificate, prefix string) string {
@@ -310,13 +317,13 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	return ""
 }
 
-// ReportedRevocations describes the revocation list in force, as hosts report it.
+// ReportedRevocations describes the revocation list in force on a host, in the host's report.
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 }
 
-// Reported returns the description of a list, nil for a nil list.
+// Reported returns the description of the list for a host's report. It returns nil for a nil list.
 func (r *Revocations) Reported() *ReportedRevocations {
 	if r == nil {
 		return nil

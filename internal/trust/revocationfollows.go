@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Reinstated is an item that an operator removed from the list without leaving an entry: a
-// suspension, an SSH host key, or a certificate. A reinstated identity keeps an entry instead,
-// whose ValidAfter is the time of the reinstatement.
+// Reinstated is an item that an operator removed from a revocation list: a suspension, an SSH host
+// key, or a certificate. A revoked identity that is reinstated is not listed here. It keeps its
+// entry, whose ValidAfter is then the time of the reinstatement.
 type Reinstated struct {
 	ID          spiffe.ID `json:"id,omitzero"`
 	Key         string    `json:"key,omitempty"`         // fingerprint of an SSH host key
@@ -38,9 +38,9 @@ func (r Reinstated) String() string {
 // expire.
 const outlived = MaxLifetime + Backdated
 
-// Lacking returns the items of list, an older list, that r neither revokes nor names as reinstated
-// since. A reader that holds the older list must refuse r if there are any, because r does not
-// continue it. The result is empty if list is nil, or if r is so much newer that it need not name
+// Lacking returns the items of an older list that r neither revokes nor names as reinstated. If
+// there are any, r does not continue the older list, and a reader that holds the older list must
+// refuse r. The result is empty if list is nil, or if r is so much newer that it need not name
 // reinstated items any more.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
@@ -92,12 +92,12 @@ func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	})
 }
 
-// Digest returns the digest of the list's text. The next list names it as Former.
+// Digest returns the digest of the list's text. The next list contains this digest in Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error if r and list cannot be part of the same sequence: they have the same
-// number and different text, or r directly follows list but names another predecessor. It returns
-// nil if their numbers are further apart, because nothing is known then.
+// Forked returns an error if the lists r and list cannot be part of the same sequence. This is the
+// case if they have the same number and different texts, or if r directly follows list but names
+// another predecessor. If their numbers are further apart, Forked cannot tell and returns nil.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false
 	switch {
@@ -114,8 +114,8 @@ func (r *Revocations) Forked(list *Revocations) error {
 		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
 }
 
-// Follows returns an error if r does not continue list, or drops items that it revokes. list may be
-// nil.
+// Follows returns an error if r does not continue list, or drops items that list revokes. The
+// argument list may be nil.
 func (r *Revocations) Follows(list *Revocations) error {
 	if dropped := r.drops(list); dropped != nil {
 		return dropped
@@ -144,7 +144,7 @@ func (r *Revocations) drops(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated records in r an item that r is the first list to omit.
+// NameReinstated records an item as reinstated in r, which is the first list without the item.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
@@ -153,8 +153,8 @@ func (r *Revocations) NameReinstated(what Reinstated) {
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// KeepReinstated copies the reinstated items of the preceding list to r, for as long as a host may
-// not have seen them.
+// KeepReinstated copies the reinstated items of the preceding list to r, except old items that no
+// host needs any more.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Roots verifies the X.509-SVIDs of one trust domain and of those that it federates with, except
-// revoked ones. It is immutable.
+// Roots verifies X.509-SVIDs of one trust domain and of the trust domains with which it federates.
+// It refuses revoked SVIDs. It is immutable.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
@@ -52,7 +52,7 @@ func (r *Roots) of(id spiffe.ID) *Roots {
 	return r
 }
 
-// With returns a copy of r with another revocation list, nil for none.
+// With returns a copy of r with another revocation list. The list is nil to revoke nothing.
 func (r *Roots) With(list *Revocations) *Roots {
 	if r.revoked == list {
 		return r
@@ -62,10 +62,11 @@ func (r *Roots) With(list *Revocations) *Roots {
 	return &c
 }
 
-// Revocations returns the revocation list of r, nil for none.
+// Revocations returns the revocation list of r, or nil if r has none.
 func (r *Roots) Revocations() *Revocations { return r.revoked }
 
-// NewRoots parses root certificates: PEM, one or more in each text.
+// NewRoots parses the root certificates of a trust domain. Each text contains one or more
+// certificates in PEM.
 func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -91,8 +92,8 @@ func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	return r, nil
 }
 
-// ParseCertificates parses the PEM blocks CERTIFICATE in text, of which there must be at least one.
-// Text around the blocks is ignored.
+// ParseCertificates parses the certificates in PEM text. It returns an error if there is none. Text
+// around the PEM blocks is ignored.
 func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -113,7 +114,7 @@ func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 // TrustDomain returns the trust domain of the roots.
 func (r *Roots) TrustDomain() string { return r.domain }
 
-// Certificates returns the roots in the order in which they were read.
+// Certificates returns the root certificates in the order in which they were parsed.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
 
 // Fingerprint returns the SHA-256 of a certificate's DER form in lower-case hex.
@@ -132,8 +133,8 @@ func (r *Roots) Fingerprints() []string {
 	return slices.Compact(all)
 }
 
-// Anchor returns the fingerprint of the root that signed the last certificate of a chain, or
-// AnchorUnknown if none did. It does not verify the chain.
+// Anchor returns the fingerprint of the root that signed the last certificate of a chain. It
+// returns AnchorUnknown if no root in r did. It does not verify the chain.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	if c := r.root(chain); c != nil {
 		return Fingerprint(c)
@@ -152,8 +153,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root that is being replaced, because a root with a
-// later beginning is trusted as well.
+// Superseded reports whether a chain leads to a root that is being replaced. This is the case if r
+// also contains a root whose validity begins later.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -162,7 +163,7 @@ func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
 }
 
-// Precedes reports whether a chain leads to an older root than another chain.
+// Precedes reports whether chain leads to an older root than other does.
 func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -177,8 +178,8 @@ func (r *Roots) Equal(o *Roots) bool {
 		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
 }
 
-// CheckIssuing returns an error if no verifier would accept an issuing certificate at the given
-// time.
+// CheckIssuing returns an error if verifiers that trust r would refuse an issuing certificate at
+// the given time.
 func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	if err := r.checkIssuer(c); err != nil {
 		return err
@@ -207,5 +208,5 @@ func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	return pubkey.Check(c.PublicKey)
 }
 
-// AnchorUnknown stands for an untrusted root.
+// AnchorUnknown stands for an untrusted root, as a result of Anchor.
 const AnchorUnknown = "unknown"

@@ -19,7 +19,8 @@ const (
 	maxChainBytes = 16 << 10
 )
 
-// ValidityError is the error for a chain of which only the time is wrong.
+// ValidityError is the error for a certificate chain that has expired or is not valid yet, and has
+// no other fault.
 type ValidityError struct {
 	ID            spiffe.ID
 	At            time.Time
@@ -31,8 +32,9 @@ func (e *ValidityError) Error() string {
 		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
 }
 
-// CheckChain bounds the cost of verifying a chain: the number of certificates, their size, and
-// their keys. A TLS endpoint calls it before it verifies any signature of the peer.
+// CheckChain returns an error if verifying a certificate chain would be expensive, because of the
+// number of certificates, their size, or their keys. A TLS endpoint calls it before it verifies any
+// signature of the peer.
 func CheckChain(chain []*x509.Certificate) error {
 	if len(chain) > maxChain {
 		return fmt.Errorf("chain of %d certificates, want at most %d", len(chain), maxChain)
@@ -51,10 +53,10 @@ func CheckChain(chain []*x509.Certificate) error {
 }
 
 // Verify checks a certificate chain, leaf first, at time at, and returns its SPIFFE ID. The chain
-// must lead to a root of the ID's own trust domain, which is that of r or a federated one, and
-// allow all usages. On error, the returned ID is the unverified one from the leaf. The error is a
-// *ValidityError if the chain would be accepted at another time, and a *RevokedError if it would be
-// accepted without the revocation list.
+// must allow all usages and lead to a root of the ID's own trust domain, which is the trust domain
+// of r or a federated one. The error is a *ValidityError if the chain would be accepted at another
+// time, and a *RevokedError if the chain would be accepted without the revocation list. On error,
+// Verify returns the unverified ID from the leaf.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	if len(chain) == 0 {
 		return spiffe.ID{}, errors.New("no certificate")
@@ -162,7 +164,7 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
 // LeafID returns the identity in a certificate's only URI SAN. The SAN must be written exactly as
-// the ID, because parsing a URL would drop an empty fragment and change its case.
+// ID.String writes the ID, because parsing a URL would drop an empty fragment and change the case.
 func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
 	var uris []string
@@ -190,7 +192,7 @@ func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	return id, err
 }
 
-// SVID is an X.509-SVID of this host with its private key, as delivered.
+// SVID is an X.509-SVID that was delivered to this host, with its private key.
 type SVID struct {
 	ID    spiffe.ID
 	Cert  tls.Certificate     // Leaf is set
@@ -221,14 +223,14 @@ func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	return s, nil
 }
 
-// Check returns the error of Roots.Verify with which peers would refuse the SVID at the given time,
-// as a server or as a client.
+// Check verifies the SVID as peers that trust r would at the given time, for use as a server and as
+// a client. It returns the error of Roots.Verify.
 func (s *SVID) Check(r *Roots, at time.Time) error {
 	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 
-// Valid reports whether the leaf is valid at the given time.
+// Valid reports whether the given time is in the validity period of the leaf certificate.
 func (s *SVID) Valid(at time.Time) bool {
 	leaf := s.Cert.Leaf
 	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)

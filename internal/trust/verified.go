@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Verified caches chains that roots have verified, so that their signatures need not be verified
-// again by the same roots while all certificates are valid. Revocation and usages are checked each
-// time. A nil Verified caches nothing.
+// Verified is a cache of certificate chains that a Roots has verified. While the certificates of a
+// chain are valid, the same Roots need not verify their signatures again. Revocation and usages are
+// still checked each time. A nil Verified caches nothing.
 type Verified struct {
 	mu           sync.Mutex
 	most         int // size of newer at which older is dropped
@@ -19,12 +19,14 @@ type Verified struct {
 // validity is the period in which all certificates of a chain, including the root, are valid.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified returns a cache that holds at least most chains and at most twice as many.
+// NewVerified returns a cache for certificate chains. It holds at least the number of chains given
+// by most, and at most twice that number.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }
 
-// Remembering returns a copy of r that uses v as its cache. Several Roots may share a cache.
+// Remembering returns a copy of r that caches verified chains in v. Several Roots may share a
+// cache.
 func (r *Roots) Remembering(v *Verified) *Roots {
 	if r.verified == v {
 		return r

@@ -25,8 +25,9 @@ const (
 	few          = 16
 )
 
-// Limits bounds the connections of the host's accounts to a Unix socket. Each named account can
-// have Each connections, and all of them together Total. Root is always named.
+// Limits bounds the number of connections that the host's accounts have to a Unix socket. Each
+// account that the policy names can have Each connections. All accounts together can have Total
+// connections. Root always counts as named.
 type Limits struct {
 	Each, Total int
 
@@ -34,8 +35,8 @@ type Limits struct {
 	Named func(c *net.UnixConn, uid uint32) bool
 }
 
-// Listen returns a listener that closes connections of ln beyond the limits. Its connections
-// implement syscall.Conn.
+// Listen returns a listener that accepts the connections of ln and closes those beyond the limits.
+// Its connections implement syscall.Conn.
 func (l Limits) Listen(ln net.Listener) net.Listener {
 	return &listener{Listener: ln, limits: l, held: map[uint32]int{}}
 }
@@ -117,12 +118,12 @@ func (c *client) Close() error {
 
 type uidKey struct{}
 
-// UID returns the account that made a request, in a handler of Serve.
+// UID returns the uid of the account that made a request. It is for handlers that Serve calls.
 func UID(r *http.Request) uint32 { return r.Context().Value(uidKey{}).(uint32) }
 
-// Serve serves HTTP to every account of the host on ln, a listener of Listen, until ctx ends. Then
-// it removes the socket. The timeout is for a request and for its answer. named reports whether the
-// policy names an account.
+// Serve serves HTTP on ln, a listener of Listen, to every account of the host. When ctx ends, it
+// removes the socket and returns. The timeout applies to each request and to each answer. The
+// function named reports whether the policy names an account.
 func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named func(uid uint32) bool, h http.Handler) {
 	server := &http.Server{
 		Handler: h, ReadTimeout: timeout, WriteTimeout: timeout,
@@ -134,7 +135,8 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 	_ = conns.Serve(ctx, server, conns.Patient(limits.Listen(ln), nil)) // Patient passes its errors over
 }
 
-// Client returns a transport for HTTP on a Unix socket. The caller must close its idle connections.
+// Client returns a transport for HTTP requests over a Unix socket. The caller must close the
+// transport's idle connections.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return Dial(ctx, socket)

@@ -1,5 +1,6 @@
-// Package unixsock listens on Unix sockets, connects to them, and returns the process at the other
-// end. It also bounds the connections of each account of the host, and serves HTTP to accounts.
+// Package unixsock listens on Unix sockets, connects to them, and looks up the process at the other
+// end of a connection. It also serves HTTP to the accounts of the host, and limits the number of
+// connections of each account.
 package unixsock
 
 import (
@@ -37,8 +38,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", path)
 }
 
-// Listen listens on a Unix socket with this mode. It replaces a socket that another process left
-// behind. The network is unix or unixpacket.
+// Listen listens on a Unix socket with the given file mode. It replaces a socket that an earlier
+// process left behind. The network is "unix" or "unixpacket".
 func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 	err := Check(path)
 	if err == nil {
@@ -61,8 +62,8 @@ func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 	return ln, nil
 }
 
-// Peer returns the process at the other end, as it was when it connected or began to listen
-// (unix(7), SO_PEERCRED).
+// Peer returns the process ID, uid and gid of the process at the other end of a Unix socket. They
+// are those with which the process connected or began to listen (unix(7), SO_PEERCRED).
 func Peer(conn syscall.Conn) (*unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

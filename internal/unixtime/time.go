@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Time is a wall clock time. In JSON it is Unix seconds, rounded up, and zero for the zero time.
+// Time is a wall clock time that is encoded in JSON as Unix seconds, rounded up. The zero Time is
+// encoded as zero.
 type Time struct{ time.Time }
 
-// Of returns t without its monotonic reading, because times that are kept across restarts can only
-// be compared by the wall clock.
+// Of converts t to a Time, without its monotonic reading. Times that are stored across restarts can
+// only be compared by the wall clock.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -21,7 +22,7 @@ func Of(t time.Time) Time {
 // lastSecond is the last second of the year 9999, the last that RFC 3339 can represent.
 const lastSecond = 253402300799
 
-// Unix returns the time of Unix seconds, and the zero Time for zero.
+// Unix converts Unix seconds to a Time. Zero seconds become the zero Time.
 func Unix(s int64) Time {
 	if s == 0 {
 		return Time{}
@@ -32,7 +33,7 @@ func Unix(s int64) Time {
 // Add returns t plus d.
 func (t Time) Add(d time.Duration) Time { return Time{t.Time.Add(d)} }
 
-// Seconds returns Unix seconds, rounded up, zero for the zero Time.
+// Seconds returns t in Unix seconds, rounded up, or zero for the zero Time.
 func (t Time) Seconds() int64 {
 	if t.IsZero() {
 		return 0

@@ -1,4 +1,4 @@
-// Package authority manages the certificate authorities whose keys an operator keeps offline: the
-// root of the trust domain, which it creates, replaces step by step and loads for signing, and the
-// CA of the state store that provider hosts share.
+// Package authority manages the two certificate authorities whose keys an operator keeps offline.
+// One is the root of the trust domain: the package creates the root, signs with it, and replaces it
+// step by step. The other is the CA of the state store that provider hosts share.
 package authority

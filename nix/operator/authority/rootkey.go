@@ -20,21 +20,23 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// RootKey is the form in which the private key of a root is stored: a plain file, a file encrypted
-// with age, or a PKCS #11 token.
+// RootKey selects how the private key of a root is stored: in a plain file, in a file encrypted
+// with age, or on a PKCS #11 token.
 type RootKey struct {
 	*agefile.To
 	token string // URI of the key
 }
 
-// RootKeyFlags adds the flags that select how the private key of a root is stored.
+// RootKeyFlags adds flags to cmd with which an operator selects how the private key of a root is
+// stored.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which generates it if it has none: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
 	return how
 }
 
-// Make creates the files of a root in a directory. kept describes how its private key is stored.
+// Make creates a new root for a trust domain and stores its files in dir. The result kept describes
+// in words where the private key is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
@@ -124,7 +126,8 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Opening returns the identities that decrypt a file, as selected by the flags of agefile.Opening.
+// Opening is a function that returns the age identities with which a file is decrypted. The flags
+// of agefile.Opening select them.
 type Opening func(file string) ([]age.Identity, error)
 
 // load returns a root with its private key, which can sign until done is called.

@@ -22,8 +22,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// Rotation is the state of the rotation of a cluster's root. It is derived from the files in the
-// root's directory, the flake, and the reports of hosts; it is not stored anywhere else.
+// Rotation is the state of the replacement of a cluster's root by a new root. It is derived from
+// the files in the root's directory, the flake, and the reports of hosts. It is not stored anywhere
+// else.
 type Rotation struct {
 	ca.Rotation
 	dir  ca.Dir
@@ -37,8 +38,8 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root. Hosts in without, which are gone
-// for good, are ignored.
+// Examine returns the state of the rotation of a cluster's root. It ignores the hosts in without,
+// which are those that will not come back.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error
@@ -116,8 +117,8 @@ func (r *Rotation) sign(w io.Writer) {
 	}
 }
 
-// Print prints the state. It returns fleet.ErrAttention if something has to be done before the next
-// step.
+// Print prints the state of the rotation. It returns fleet.ErrAttention if the next step is not
+// ready yet.
 func (r *Rotation) Print() error {
 	w := r.in.Out
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
@@ -150,7 +151,7 @@ func (r *Rotation) Print() error {
 // waitsFor returns the hosts that delay the next step, sorted.
 func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
-// Ready reports whether the next step can be taken.
+// Ready reports whether the next step of the rotation can be taken now.
 func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
 // root is a root in the flake or in the directory.
@@ -191,7 +192,7 @@ func (r *Rotation) role(c *x509.Certificate) string {
 	return "of no file in " + string(r.dir)
 }
 
-// JSON returns the state for output as JSON.
+// JSON returns the state of the rotation as a value for output as JSON.
 func (r *Rotation) JSON() any {
 	waiting := r.waiting
 	if waiting == nil {
@@ -206,7 +207,8 @@ func (r *Rotation) JSON() any {
 	}{r.Stage, r.roots(), r.edit, waiting, r.next}
 }
 
-// Take takes the next step, which must be ready, and prints the one after it.
+// Take takes the next step of the rotation, which must be ready. It then prints the step that
+// follows.
 func (r *Rotation) Take(how *RootKey) error {
 	err := r.step(how)
 	switch {

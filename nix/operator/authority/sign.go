@@ -21,8 +21,8 @@ func checkLifetime(d time.Duration) error {
 	return nil
 }
 
-// SignIssuing signs a provider's request for an issuing certificate. It also returns the trust
-// domain.
+// SignIssuing signs a provider's request for an issuing certificate with the key of the root. It
+// also returns the trust domain of the root.
 func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err
@@ -48,8 +48,8 @@ func SignIssuing(certificate, key string, open Opening, from string, request io.
 	return root.TrustDomain(), issuing, nil
 }
 
-// SignEnrolment signs the certificate with which identity files are issued. It also returns the
-// trust domain.
+// SignEnrolment signs the enrolment certificate, with which identity files are issued, with the key
+// of the root. It also returns the trust domain of the root.
 func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Duration) (trustDomain string, c *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err

@@ -15,7 +15,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// MakeStore creates the CA for the members and clients of the shared store in a directory.
+// MakeStore creates the CA for the members and clients of the shared state store. It stores the
+// certificate and the key in dir.
 func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -29,14 +30,16 @@ func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	return a.Certificate, pair(dir, "store-ca", a.Certificate, a.Key)
 }
 
-// StoreHost is a host that is a client of the shared store and, if it has addresses, runs a member.
+// StoreHost is a host that uses the shared state store. If it has addresses, the host also runs a
+// member of the store.
 type StoreHost struct {
 	Host      string
 	Addresses []string
 	Lifetime  time.Duration // maximum lifetime of its certificates
 }
 
-// Issue creates the keys and certificates of a host in a directory.
+// Issue creates the keys and certificates with which the host uses the shared state store. It
+// stores them in dir.
 func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	if err := checkLifetime(h.Lifetime); err != nil {
 		return err

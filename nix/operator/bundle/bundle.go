@@ -1,5 +1,6 @@
-// Package bundle packs everything that a host needs to run into one file, for Linux with systemd: a
-// tar.gz with an install.sh, or a Debian package. The same host results in the same bytes.
+// Package bundle packs everything that a host needs to run into one file, for Linux hosts with
+// systemd. The file is a tar.gz with an install.sh, or a Debian package. The same input always
+// results in the same bytes.
 //
 //	install.sh            installs, upgrades, rolls back and removes
 //	bin/flor              static; with flor-provider on provider hosts
@@ -10,7 +11,8 @@
 //	florete.sysctl        kernel settings, for systemd-sysctl
 //	version               <serial>-<digest of the rest>
 //
-// On a host that is a member of several clusters, the prefix florete is florete_<instance>.
+// On a host that is a member of several clusters, names begin with florete_<instance> instead of
+// florete.
 package bundle
 
 import (
@@ -34,8 +36,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// BinTar returns the directory of the commands on a host that was installed from a tar.gz, for
-// compile.ReadUnits.
+// BinTar returns the directory in which a tar.gz installs the commands on a host. It is an argument
+// for compile.ReadUnits.
 func BinTar(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
@@ -43,7 +45,7 @@ func BinTar(m hostdir.Instance) string {
 	return path.Join("/usr/local/lib", m.String(), "current/bin")
 }
 
-// BinDeb is like BinTar for a host that was installed from a Debian package.
+// BinDeb is like BinTar, but for installation from a Debian package.
 func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
@@ -58,9 +60,9 @@ type Bundle struct {
 	Programs  Programs
 }
 
-// Read returns the bundle of a host of a compiled cluster. Its programs are read from dir, by
-// default the directory of this program. installed returns the directory in which they will be
-// installed.
+// Read returns the bundle for a host of a compiled cluster. It reads the programs of the bundle
+// from dir, by default the directory of the running program. The function installed is BinTar or
+// BinDeb.
 func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
 	if dir == "" {
 		self, err := os.Executable()
@@ -76,7 +78,7 @@ func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir 
 	return b, err
 }
 
-// Programs contains the commands of a host by name, all for one architecture.
+// Programs contains the executable files of a bundle by name, all for one architecture.
 type Programs struct {
 	Machine elf.Machine
 	files   map[string][]byte
@@ -168,7 +170,8 @@ func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 // time returns the modification time of all files.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
 
-// Version identifies the bundle: the serial of the manifest and a digest of all files.
+// Version returns a text that identifies the bundle. It consists of the serial of the manifest and
+// a digest of all files.
 func (b Bundle) Version() string {
 	sum := sha256.New()
 	for _, f := range b.files() {

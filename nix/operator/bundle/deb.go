@@ -29,7 +29,7 @@ var (
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
 // WriteDeb writes the bundle as a Debian package (deb(5)) named florete or florete-<instance>. The
-// commands of its units must be in BinDeb.
+// units of the bundle must use commands in BinDeb.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {

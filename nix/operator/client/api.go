@@ -16,20 +16,20 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Importing contains the options for publishing documents.
+// Importing contains options for publishing documents with Provider.Import.
 type Importing struct {
-	Back   int64 // serial of the version with these documents, if this is a rollback; zero otherwise
+	Back   int64 // for a rollback, serial of the earlier version with these documents; otherwise zero
 	AtOnce bool  // offer the documents to all hosts at once, without waves
 }
 
-// Versions returns the versions that the provider stores, newest first.
+// Versions returns the published versions of the documents that the provider stores, newest first.
 func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
 	var v control.Versions
 	err := p.Get(ctx, "/v1/versions", &v)
 	return v.Versions, err
 }
 
-// Reports returns the last report of each host, by name.
+// Reports returns the last report of each host, by the host's name.
 func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
@@ -46,7 +46,8 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 	}
 }
 
-// Export writes the documents of a version in the form that publish.Reader reads.
+// Export writes the documents of a published version to w, in the form that publish.Reader reads.
+// The version is given by its serial.
 func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error {
 	body, err := p.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
 	if err != nil {
@@ -57,7 +58,8 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import publishes documents in the form of publish.Encode and returns the provider's message.
+// Import publishes signed documents, which r returns in the form of publish.Encode. It returns the
+// provider's message.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path := "/v1/publish"
 	switch {
@@ -82,8 +84,8 @@ func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (stri
 	return report, nil
 }
 
-// Rollout performs an action, unless act is empty, and returns the status of the current or last
-// rollout.
+// Rollout returns the status of the current or last rollout. If act is not empty, Rollout first
+// performs this action, such as pausing the rollout.
 func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
 	if act != "" {
 		body, err := p.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
@@ -102,13 +104,13 @@ func (p *Provider) Revocations(ctx context.Context) (r archive.Revocations, err 
 	return r, err
 }
 
-// SetRevocations makes the provider offer another list to hosts.
+// SetRevocations makes the provider offer a new revocation list to hosts.
 func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	var set archive.Revocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
 }
 
-// Rotate orders the rotation of the secret of a host's need and returns the provider's message.
+// Rotate orders a host to request a new secret for a need. It returns the provider's message.
 func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error) {
 	var ordered control.Ordered
 	if err := p.Post(ctx, "/v1/rotate", control.Rotate{Host: host, Need: need}, &ordered); err != nil {
@@ -117,26 +119,26 @@ func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error
 	return fmt.Sprintf("%s: rotation %d of need %s is ordered, with the answer to its next report", host, ordered.Rotation, need), nil
 }
 
-// Tokens returns the join tokens on record.
+// Tokens returns the join tokens that the provider has on record.
 func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
 	var t control.Tokens
 	err := p.Get(ctx, "/v1/tokens", &t)
 	return t.Tokens, err
 }
 
-// CreateToken records a join token.
+// CreateToken records a new join token at the provider.
 func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
 	err = p.Post(ctx, "/v1/tokens", t, &made)
 	return made, err
 }
 
-// RevokeToken revokes a join token.
+// RevokeToken revokes the join token with this ID.
 func (p *Provider) RevokeToken(ctx context.Context, id string) (t join.Token, err error) {
 	err = p.Post(ctx, "/v1/tokens/"+url.PathEscape(id)+"/revoke", nil, &t)
 	return t, err
 }
 
-// Joins returns the last join requests of hosts.
+// Joins returns the last join request of each host.
 func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
 	var j control.Joins
 	err := p.Get(ctx, "/v1/joins", &j)
@@ -149,7 +151,7 @@ func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decisi
 	return r, err
 }
 
-// Issued records certificates of an identity file in the provider's audit log.
+// Issued records the certificates of an identity file in the provider's audit log.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
 }

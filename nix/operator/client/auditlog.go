@@ -20,14 +20,15 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// AuditLog is the audit log of one kind of need on a provider host. It implements tlog.Source.
+// AuditLog reads the audit log of one kind of need on a provider host. It implements tlog.Source.
 type AuditLog struct {
 	*Provider
 	kind string
 }
 
-// AuditLogs returns the audit logs that can be read through the provider: through the forwarder
-// that of kind config, and over SSH those of all kinds on its host.
+// AuditLogs returns the audit logs that can be read through the provider. Over SSH, these are the
+// logs of all kinds of need on the provider's host. Through the forwarder, it is only the log of
+// kind config.
 func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	var found control.AuditLogs
 	err = p.Get(ctx, "/v1/audit/logs", &found)
@@ -37,8 +38,8 @@ func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	return all, err
 }
 
-// Audit yields the rows after a time of all audit logs that can be read through the provider,
-// oldest first.
+// Audit yields the rows of all audit logs that can be read through the provider. It begins at the
+// time since, and yields the oldest row first.
 func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return func(yield func(auditview.Row, error) bool) {
 		logs, err := p.AuditLogs(ctx)
@@ -71,14 +72,15 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of rows from an index on, of the log at a size.
+// Rows returns a page of rows that begins at index from. The log is read as it was with size rows.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged
 	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
 	return page.Rows, err
 }
 
-// Proof returns the proof that the log contains a row, or tlog.ErrNoRow if it does not.
+// Proof returns the proof that the log contains a row. The error is tlog.ErrNoRow if the log does
+// not contain the row.
 func (l AuditLog) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
 	err = l.get(ctx, "/log/proof", url.Values{"row": {row}}, &proof)
 	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
@@ -92,8 +94,9 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
 }
 
-// RunMode performs the selected mode of florctl audit on the audit logs of all providers. Providers
-// that do not answer are part of the error; the logs of the others are read nevertheless.
+// RunMode runs florctl audit in the selected mode on the audit logs of all providers. If providers
+// do not answer, RunMode still reads the logs of the others, and names the failed providers in the
+// error.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error
@@ -116,8 +119,8 @@ func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.F
 	return errors.Join(append(failed, err)...)
 }
 
-// Unread returns the kinds of need whose audit logs are not read. Each kind has a log of its own,
-// and through the forwarder only that of the config providers can be read.
+// Unread returns the kinds of need whose audit logs cannot be read through the providers. Each kind
+// has a log of its own, and through the forwarder only the log of kind config can be read.
 func (p Providers) Unread(t compile.Topology) []string {
 	if p[0].OverSSH() {
 		return nil

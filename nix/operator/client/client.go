@@ -1,6 +1,6 @@
-// Package client calls the control API of a cluster's config providers, either through the
-// forwarder of this host, where the caller's certificate identifies the operator, or over SSH as
-// root of a provider host.
+// Package client calls the control API of a cluster's config providers for operators. It connects
+// either through the forwarder of this host, where the certificate of the caller identifies the
+// operator, or over SSH as root of a provider host.
 package client
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/providers/distribution"
 )
 
-// Provider is a client of one config provider.
+// Provider calls the control API of one config provider.
 type Provider struct {
 	Host string // name of the provider's host
 
@@ -36,18 +36,18 @@ type Provider struct {
 	root *Root // set if the provider is called over SSH
 }
 
-// New returns a client of the provider on host, with a base URL.
+// New returns a client of the config provider on a host, whose control API has the URL base.
 func New(host, base string, c *http.Client) *Provider {
 	p := &Provider{Host: host, base: base, http: c}
 	p.explain = p.unreachable
 	return p
 }
 
-// OverSSH reports whether the provider is called as root of its host.
+// OverSSH reports whether the provider is called over SSH, as root of its host.
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
-// Reach returns clients of all config providers of a cluster, at least one. how is "forwarder" or
-// "ssh".
+// Reach returns clients of all config providers of a cluster, at least one. The argument how
+// selects the connection: "forwarder" or "ssh".
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
@@ -106,7 +106,8 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends about, unless it is nil, and decodes the answer into v.
+// Post sends the value about, unless it is nil, to a path of the control API. It decodes the answer
+// into v.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {
@@ -127,7 +128,7 @@ func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	return nil
 }
 
-// Get decodes the answer of a path into v.
+// Get requests a path of the control API and decodes the answer into v.
 func (p *Provider) Get(ctx context.Context, path string, v any) error {
 	body, err := p.request(ctx, http.MethodGet, path, nil)
 	if err != nil {

@@ -16,12 +16,12 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Providers contains clients of all config providers of a cluster. Operations go to all of them, or
-// to the first that answers. Providers that do not answer are named in a warning on standard error;
-// an operation fails if none answers.
+// Providers contains clients of all config providers of a cluster. An operation is sent to all
+// providers, or to the first that answers. A warning on standard error names the providers that do
+// not answer. An operation fails only if no provider answers.
 type Providers []*Provider
 
-// All calls do with each provider.
+// All calls do with each provider, and fails only if all fail.
 func (p Providers) All(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -32,7 +32,7 @@ func (p Providers) All(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// First calls do with one provider after the other until one succeeds.
+// First calls the function do with one provider after the other, until do succeeds.
 func (p Providers) First(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -45,8 +45,8 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each returns the items of all providers without duplicates, because providers that share a store
-// have the same ones.
+// Each calls of with each provider and returns the items of all providers. Items with the same key
+// are returned once, because providers that share a state store return the same items.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {
@@ -62,15 +62,15 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 	return found, err
 }
 
-// Reports returns the newest report of each host that any provider has.
+// Reports returns the newest report of each host, from whichever provider has it.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
 	err := p.All(func(at *Provider) error { return at.addReports(ctx, newest) })
 	return newest, err
 }
 
-// Hosts returns the newest report of each host that any provider has, and the join requests that
-// wait for approval.
+// Hosts returns the newest report of each host, from whichever provider has it, and the join
+// requests that wait for approval.
 func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept, waiting map[string]join.Request, err error) {
 	newest, waiting = map[string]hostreport.Kept{}, map[string]join.Request{}
 	err = p.All(func(at *Provider) error {
@@ -99,8 +99,9 @@ func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.
 	return err
 }
 
-// Stopped returns the problem of the unit of each config provider that does not serve hosts. Its
-// state can be read over SSH all the same. Providers that are called through the forwarder serve.
+// Stopped returns the config providers whose systemd unit does not serve hosts, with the problem of
+// the unit. It checks only providers that are called over SSH, where a stopped provider can still
+// be called. A provider that answers through the forwarder is running.
 func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	found := map[string]hostreport.Problem{}
 	var lock sync.Mutex
@@ -125,8 +126,9 @@ func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	return found
 }
 
-// Audit returns the rows of all audit logs that can be read. After the rows, end prints a warning
-// for providers that did not answer, and returns an error if none did.
+// Audit returns the rows of all audit logs that can be read through the providers. After reading
+// the rows, the caller must call end. It prints a warning for each provider that did not answer,
+// and returns an error if none did.
 func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
 	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
@@ -146,7 +148,8 @@ func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.
 	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
-// Failed prints a warning for providers that did not answer, and returns an error if none did.
+// Failed handles the errors of providers that did not answer. It prints them as warnings. If all
+// providers failed, it returns them as an error instead.
 func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)

@@ -22,18 +22,18 @@ import (
 	"github.com/florete/florete/providers/backup"
 )
 
-// Root runs commands as root of a provider host over SSH.
+// Root runs commands over SSH as root of a host.
 type Root struct {
 	Host     string
 	instance hostdir.Instance
 }
 
-// RootOf returns a Root for a host of a cluster.
+// RootOf returns a Root that runs commands on a host of the cluster.
 func RootOf(t compile.Topology, host string) Root {
 	return Root{host, t.Hosts[host].Instance}
 }
 
-// RootOfProvider returns a Root for a host of a cluster that is a provider host.
+// RootOfProvider is like RootOf, but returns an error if the host is not a provider host.
 func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	for _, p := range t.Providers {
 		if slices.Contains(p.Hosts, host) {
@@ -43,8 +43,8 @@ func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	return Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, host)
 }
 
-// Backup writes a backup of the host's provider state to a file, or to out, and returns its
-// content.
+// Backup writes a backup of the host's provider state to the file at path, or to out if path is
+// "-". It also returns the content of the backup.
 func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup.Backup, printed bool, err error) {
 	printed, err = atomicfile.Output(path, 0o600, out, func(f *os.File) (err error) {
 		if err = r.Run(ctx, nil, f, "state", "backup"); err == nil {
@@ -55,7 +55,7 @@ func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup
 	return b, printed, err
 }
 
-// OpenBackup opens the file of a backup and checks that it can be read.
+// OpenBackup opens a backup file for reading and checks that it contains a valid backup.
 func OpenBackup(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func OpenBackup(path string) (*os.File, error) {
 	return f, err
 }
 
-// Run runs the host's provider program.
+// Run runs the host's flor-provider with the given arguments.
 func (r Root) Run(ctx context.Context, in io.Reader, out io.Writer, args ...string) error {
 	return AsRoot(ctx, r.Host, in, out, append([]string{r.program()}, args...)...)
 }
@@ -209,7 +209,7 @@ func (c *sshConn) ended(err error) error {
 	return err
 }
 
-// Close ends the program.
+// Close ends the ssh program of the connection.
 func (c *sshConn) Close() error {
 	c.in.Close()
 	_ = c.cmd.Process.Kill() // it may have ended already

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckBundles checks what Nix cannot check about the bundles of foreign trust domains: whether
-// hosts can read them, and whether they verify anything now.
+// CheckBundles returns the faults of the trust bundles of foreign trust domains, which Nix cannot
+// find. A bundle is faulty if hosts cannot read it, or if it verifies no certificate at present.
 func CheckBundles(federated map[string]Federated, now time.Time) []Fault {
 	var faults []Fault
 	for name, f := range federated {

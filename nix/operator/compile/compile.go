@@ -1,5 +1,5 @@
-// Package compile runs Nix on a flake and returns the output of the compiler in nix/: the documents
-// of the cluster's hosts, or the faults that it found.
+// Package compile runs the compiler in nix/ on a flake. It returns the documents of the cluster's
+// hosts, or the faults that the compiler found.
 package compile
 
 import (
@@ -14,37 +14,40 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Source identifies a cluster.
+// Source identifies a cluster by its flake and its name.
 type Source struct {
-	// Flake is a flake reference or a directory, "." if empty. Its output florete.<cluster> is the
-	// result of mkCluster.
+	// Flake is a flake reference or a directory. If it is empty, it is ".". The flake's output
+	// florete.<cluster> is the result of mkCluster.
 	Flake string
-	// Cluster is a name below that output. It may be empty if there is only one cluster.
+	// Cluster is the name of a cluster in the flake's output florete. It may be empty if the flake
+	// has only one cluster.
 	Cluster string
-	// Args contains additional arguments for nix, such as --override-input NAME FLAKE.
+	// Args contains additional arguments for the nix command, such as --override-input NAME FLAKE.
 	Args []string
 }
 
 // Cluster is a compiled cluster without faults.
 type Cluster struct {
 	Name string
-	// Documents contains the documents of each host: the manifest, and the policy if it is a
-	// provider host.
+	// Documents contains the documents of each host: its manifest and, for a provider host, its
+	// policy.
 	Documents map[string][]document.Document
-	// Systems contains the Nix systems of the selected hosts, such as "x86_64-linux", empty if not
-	// declared.
+	// Systems contains the Nix system of each selected host, such as "x86_64-linux". It is "" if
+	// the flake does not declare it.
 	Systems map[string]string
-	// Instances contains the instances of the selected hosts, "" for hosts of a single cluster.
+	// Instances contains the instance of each selected host. It is "" for a host that is a member
+	// of one cluster only.
 	Instances map[string]hostdir.Instance
 }
 
-// Fault is a fault of a topology. nix/check/rules.nix lists the IDs.
+// Fault is a fault that the compiler found in a topology. nix/check/rules.nix lists all IDs of
+// faults.
 type Fault struct {
 	ID       string `json:"id"`       // stable, such as "FL010"
 	Severity string `json:"severity"` // "error" or "warning"
 	Place    string `json:"place"`    // "services.outline.host"
 	Problem  string `json:"problem"`  // "unknown host"
-	Value    string `json:"value"`    // what was found, "\"ursla\""
+	Value    string `json:"value"`    // value that was found, "\"ursla\""
 	Remedy   string `json:"remedy"`   // "did you mean \"ursula\"?"
 }
 
@@ -63,13 +66,13 @@ func errorsOf(faults []Fault) []Fault {
 	return slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool { return !f.IsError() })
 }
 
-// FaultsError is the error of a cluster with faults.
+// FaultsError is the error of Compile for a cluster with faults.
 type FaultsError struct {
 	Cluster string
 	Faults  []Fault // errors, sorted by place; never empty
 }
 
-// Error returns the same text that Nix throws for the faults.
+// Error returns the faults as text, as Nix prints them.
 func (e *FaultsError) Error() string {
 	var b strings.Builder
 	noun := "faults"
@@ -86,8 +89,8 @@ func (e *FaultsError) Error() string {
 // maxPlaces bounds the places named in a line of Lines.
 const maxPlaces = 20
 
-// Lines returns faults as text, in the same form as nix/lib/fault.nix: three or more faults that
-// differ only in their places are one line, and duplicates are dropped.
+// Lines returns faults as lines of text, in the same form as nix/lib/fault.nix. It drops
+// duplicates, and combines three or more faults that differ only in their places into one line.
 func Lines(faults []Fault) (lines []string) {
 	seen := map[string]bool{}
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
@@ -117,13 +120,13 @@ func Lines(faults []Fault) (lines []string) {
 	return lines
 }
 
-// NoClusterError is the error of a flake that has no cluster with the requested name.
+// NoClusterError is the error for a flake that has no cluster with the requested name.
 type NoClusterError struct {
 	Flake, Cluster string
 	Has            []string // names of its clusters, sorted; may be empty
 }
 
-// Error lists the clusters of the flake.
+// Error returns a text that lists the clusters of the flake.
 func (e *NoClusterError) Error() string {
 	has := "none"
 	if len(e.Has) > 0 {
@@ -160,8 +163,8 @@ type answer struct {
 	Runs      map[string]Runs
 }
 
-// Compile returns the documents of the named hosts, or of all hosts if none is named. The error of
-// a cluster with faults is a *FaultsError.
+// Compile compiles a cluster and returns the documents of the named hosts, or of all hosts if none
+// is named. If the cluster has faults, the error is a *FaultsError.
 func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quoted(hosts)+" ];")
 	if err != nil {

@@ -22,10 +22,10 @@ func name(variable string) string {
 	return before
 }
 
-// Environ returns the environment of this process for Nix. It sets the initial heap of Nix to 768
-// MiB, or a quarter of the machine's memory: when thousands of hosts are compiled, most data
-// remains in use, and garbage collection took a third of the time. Small clusters never touch the
-// memory. It also removes the variables that lead git to another repository.
+// Environ returns the environment with which this process runs Nix. It sets the initial heap of Nix
+// to 768 MiB, or a quarter of the machine's memory, because with thousands of hosts most data stays
+// in use and garbage collection took a third of the time. For small clusters Nix does not touch
+// this memory. Environ also removes the variables that make git use another repository.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return elsewhere[name(v)] })
 	var si syscall.Sysinfo_t

@@ -22,9 +22,9 @@ type lockNode struct {
 	Locked map[string]any
 }
 
-// ReadInputs returns the locked references of a flake's inputs, with the hashes of their content,
-// by path ("florete", "florete/nixpkgs"). Inputs that the source's arguments override have the
-// overridden references.
+// ReadInputs returns the locked references of a flake's inputs, which contain the hashes of their
+// content. The keys are the paths of the inputs ("florete", "florete/nixpkgs"). If Source.Args
+// overrides an input, its reference is the override.
 func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	if err := src.exists(); err != nil {
 		return nil, err

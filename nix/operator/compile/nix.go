@@ -82,7 +82,7 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// Exists reports whether the flake is a directory or looks like a flake reference.
+// Exists reports whether Source.Flake is an existing directory or looks like a flake reference.
 func (s Source) Exists() bool { return s.exists() == nil }
 
 // ref returns the flake reference in Nix's form, in which a directory must look like one.

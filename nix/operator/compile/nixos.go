@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// NixOSHosts returns the names of the systems in the flake's output nixosConfigurations.
+// NixOSHosts returns the names of the NixOS hosts in the flake, from its output
+// nixosConfigurations.
 func NixOSHosts(ctx context.Context, src Source) (names []string, err error) {
 	err = run(ctx, []string{"eval", src.ref() + "#nixosConfigurations"}, append([]string{"--apply", "builtins.attrNames"}, src.Args...), &names)
 	if err != nil && strings.Contains(err.Error(), "the flake has no such output") {
@@ -14,5 +15,5 @@ func NixOSHosts(ctx context.Context, src Source) (names []string, err error) {
 	return names, err
 }
 
-// Ref returns the flake reference in Nix's form.
+// Ref returns the flake reference in the form that Nix accepts.
 func (s Source) Ref() string { return s.ref() }

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// At returns the flake at a git revision such as "HEAD" or "main~2", regardless of the working
-// tree. A revision with a colon is a complete flake reference, for flakes without a local
-// repository.
+// At returns the source at a git revision of the flake, such as "HEAD" or "main~2". Uncommitted
+// changes are ignored. For a flake without a local repository, rev is a complete flake reference,
+// which contains a colon.
 func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	if strings.Contains(rev, ":") {
 		s.Flake = rev
@@ -48,7 +48,8 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless a revision of the flake contains all commits of another one.
+// Descends returns an error unless the git revision rev of the flake contains all commits of the
+// revision from.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil
@@ -69,13 +70,12 @@ func (s Source) Descends(ctx context.Context, rev, from string) error {
 	return nil
 }
 
-// LockCommand is the command that pins the inputs of a flake. florctl itself does not write the
-// lock file.
+// LockCommand is the command that error messages suggest for pinning the inputs of a flake. florctl
+// itself does not write the lock file.
 const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
 
-// Unlocked reports whether a committed cluster has inputs that its flake.lock does not pin; Nix
-// then provides no revision. It returns false if inputs are overridden, because it is then not
-// known.
+// Unlocked reports whether a committed flake has inputs that its flake.lock does not pin. Nix then
+// provides no revision. If inputs are overridden, this is not known, and Unlocked returns false.
 func (c Cluster) Unlocked(src Source) bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -85,8 +85,8 @@ func (c Cluster) Unlocked(src Source) bool {
 	return false
 }
 
-// Unversioned reports whether the documents have neither a serial nor a revision, which is the case
-// if mkCluster was not given the flake.
+// Unversioned reports whether the documents of the cluster have neither a serial nor a revision.
+// This is the case if the flake did not pass self to mkCluster.
 func (c Cluster) Unversioned() bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -96,7 +96,8 @@ func (c Cluster) Unversioned() bool {
 	return false
 }
 
-// NoteLock returns a warning if the flake has inputs but no flake.lock, and "" otherwise.
+// NoteLock returns a warning for the operator if the flake has inputs but no flake.lock, and
+// otherwise "".
 func (s Source) NoteLock(ctx context.Context) string {
 	dir := s.dir()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || len(s.Args) > 0 {
@@ -114,7 +115,7 @@ func (s Source) NoteLock(ctx context.Context) string {
 	return "there is no flake.lock, so Florete is whatever its repository has today: " + LockCommand
 }
 
-// Lock writes the flake's flake.lock.
+// Lock writes the file flake.lock of the flake.
 func (s Source) Lock(ctx context.Context) error {
 	cmd := exec.CommandContext(ctx, "nix", append([]string{"--extra-experimental-features", "nix-command flakes", "flake", "lock", s.ref()}, s.Args...)...)
 	cmd.Env = Environ()

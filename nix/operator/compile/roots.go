@@ -14,14 +14,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if a cluster has none of the earlier roots, which hosts trust:
-// the hosts would reject all providers and could never fetch other documents. It returns nil if
-// there were no earlier roots.
+// CheckRootsKept returns an error if the roots in is include none of the earlier roots in was.
+// Hosts that trust only the earlier roots would reject all providers, and could never fetch other
+// documents. CheckRootsKept returns nil if there were no earlier roots.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }
 
-// Fingerprints returns the fingerprints of all certificates in PEM texts.
+// Fingerprints returns the fingerprints of all certificates in texts, which are in PEM.
 func Fingerprints(texts []string) (all []string) {
 	for _, text := range texts {
 		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
@@ -32,7 +32,7 @@ func Fingerprints(texts []string) (all []string) {
 	return all
 }
 
-// CheckFingerprintsKept is like CheckRootsKept for fingerprints of roots.
+// CheckFingerprintsKept is like CheckRootsKept, but its arguments are fingerprints of roots.
 func CheckFingerprintsKept(was, is []string) error {
 	if len(was) == 0 || slices.ContainsFunc(was, func(f string) bool { return slices.Contains(is, f) }) {
 		return nil
@@ -44,7 +44,8 @@ func CheckFingerprintsKept(was, is []string) error {
 	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: want the present one there beside the next until it is retired: florctl ca rotate", strings.Join(short, ", "))
 }
 
-// CheckRoots checks the root certificates of a trust domain: PEM, one or more in each text.
+// CheckRoots returns the faults of a trust domain's root certificates. Each text in roots contains
+// one or more certificates in PEM.
 func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 	var faults []Fault
 	for i, text := range roots {

@@ -13,8 +13,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is a topology with all references resolved, see nix/resolve/export.nix. Lists are
-// sorted, except for the hosts of a provider, which are in order of preference.
+// Topology is the declaration of a cluster with all references resolved, see
+// nix/resolve/export.nix. All lists are sorted, except the hosts of a provider, which are in order
+// of preference.
 type Topology struct {
 	Name          string
 	TrustDomain   string
@@ -35,15 +36,15 @@ type Topology struct {
 // Host is a host of the cluster.
 type Host struct {
 	ID spiffe.ID
-	// These fields determine whether two clusters mean the same machine, and whether both can be on
-	// it.
+	// The following fields show whether hosts of two clusters are the same machine, and whether
+	// both clusters can be on it.
 	Address                     []string
 	Networks                    map[string][]string // addresses within each of its networks
 	SSHHostKey                  string
 	ForwarderPort, ProviderPort int
 	ProviderPorts               []int // ports of the kinds that it provides
 	StorePorts                  []int // ports of its member of the shared store
-	// Instance names its directories, units and accounts of this cluster.
+	// Instance determines the names of the host's directories, units and accounts for this cluster.
 	Instance hostdir.Instance
 	Kind     string                   // "server" or "device"
 	Group    string                   // host group, such as "eu/fra"
@@ -54,15 +55,16 @@ type Host struct {
 	Kinds    []string                 // kinds of need that it provides
 	Tags     []string
 	Facts    map[string]any // values that configurations of other hosts may read
-	// Capabilities lists its capabilities. A host with "ingress" serves public names.
+	// Capabilities lists the capabilities of the host. A host with the capability "ingress" serves
+	// public names.
 	Capabilities []string
-	// Hidden is set if the other hosts have no address of it.
+	// Hidden is set if other hosts know no address of the host.
 	Hidden bool
 	Relay  bool     // carries connections between other hosts
 	Relays []string // hosts through which others reach it, beside its addresses
 }
 
-// OnlyRelayed reports whether other hosts reach the host through relays alone.
+// OnlyRelayed reports whether other hosts reach the host only through relays.
 func (h Host) OnlyRelayed() bool {
 	if h.Hidden {
 		return true
@@ -75,7 +77,8 @@ func (h Host) OnlyRelayed() bool {
 	return len(h.Address) == 0 && len(h.Relays) > 0
 }
 
-// Service is a service. An unpublished service can only be used on its own host.
+// Service is a service of the cluster. A service that is not published can only be used on its own
+// host.
 type Service struct {
 	IDs        []spiffe.ID // one; with scope "node" one for each host; with "both" all of them
 	Hosts      []string
@@ -89,7 +92,7 @@ type Service struct {
 	TLSName    string                          // public name, if it is public
 	TLSAliases []string                        // additional public names, with "*." for one label
 	Aliases    []string                        // additional names below the trust domain, with "*." for one label
-	Outside    string                          // host:port outside of the cluster to which it leads; usually empty
+	Outside    string                          // host:port outside of the cluster to which the service leads; usually empty
 	Roles      []string                        // roles of the service itself
 	Until      map[string]unixtime.Time        // ends of some of the roles
 	Replicas   any                             // number of hosts on which it runs, or "all"; nil if the hosts are named
@@ -100,7 +103,7 @@ type Service struct {
 // Scoped reports whether the service has a separate identity on each host.
 func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
-// User is a person. A user without hosts cannot act anywhere.
+// User is a person in the cluster. A user without hosts cannot act on any host.
 type User struct {
 	ID    spiffe.ID
 	Roles []string                 // including those of teams
@@ -123,22 +126,23 @@ type Port struct {
 	Outside    string // as in Service
 }
 
-// Entrance is the name of the port to which an ingress connects, for a service with several ports.
+// Entrance is the name of the port to which an ingress connects if a service has several ports.
 const Entrance = "http"
 
-// Face is a target of access: a service under one of its identities, and one of its ports if it has
-// several.
+// Face is the smallest target to which access is granted. It is one identity of a service and, if
+// the service has several ports, one of these ports.
 type Face struct {
 	ID   spiffe.ID
 	Port string
 }
 
-// MarshalText returns the ID, followed by ":" and the name of the port if there is one.
+// MarshalText returns the ID of the face. If the face has a port, the ID is followed by ":" and the
+// name of the port.
 func (f Face) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
 }
 
-// Faces returns all faces of a service.
+// Faces returns all faces of the service: each identity, with each port.
 func (s Service) Faces() (faces []Face) {
 	for _, id := range s.IDs {
 		if s.Ports == nil {
@@ -159,16 +163,16 @@ type Part struct {
 	Port    string
 }
 
-// Role contains the services that its holders reach and the capabilities that their hosts need,
-// including those of the roles in it.
+// Role lists the services that holders of the role reach, and the capabilities that their hosts
+// need. It includes the services and capabilities of all roles that the role contains.
 type Role struct {
 	Services, ServiceGroups, Requires []string
-	Except                            []string               // services and parts to which it does not lead
-	Reach                             []spiffe.ID            // identities that remain after exceptions, if not all of each service; otherwise nil
+	Except                            []string               // services and parts that the role excludes
+	Reach                             []spiffe.ID            // identities that remain after exceptions; nil if no identity is excluded
 	Ports                             map[spiffe.ID][]string // ports at these identities, for services with several
-	Roles                             []string               // roles in it, directly and indirectly
-	// Own contains the services and groups that the role names itself, if it contains other roles;
-	// nil for all.
+	Roles                             []string               // roles that the role contains, directly and indirectly
+	// Own contains the services and groups that the role names itself, without those of the roles
+	// in it. It is nil if the role contains no other roles.
 	Own *struct{ Services, ServiceGroups []string }
 }
 
@@ -180,7 +184,8 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads returns the published services to which a role leads, with their faces.
+// Leads returns the published services that holders of a role reach, with the faces that they
+// reach.
 func (t Topology) Leads(role string) map[string][]Face {
 	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
@@ -206,7 +211,7 @@ func (t Topology) Leads(role string) map[string][]Face {
 	return leads
 }
 
-// Named returns the service and faces that a name in a role or group stands for.
+// Named returns the service and the faces that a role or group names, as in "shell" or "shell@eu".
 func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
@@ -224,7 +229,7 @@ func (t Topology) Named(name string) (service string, faces []Face) {
 	return part.Service, faces
 }
 
-// Secret is a secret that a provider generates.
+// Secret is a secret that a provider generates for its readers.
 type Secret struct {
 	Generate   string
 	Generation int
@@ -232,20 +237,20 @@ type Secret struct {
 	Public     bool     // the public half is recorded in the flake
 }
 
-// Federated is a foreign trust domain with identities that have roles here.
+// Federated is a foreign trust domain. Some of its identities have roles in this cluster.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
 	Elsewhere
 }
 
-// Elsewhere contains the identities and services of another cluster that are related to this one.
+// Elsewhere contains the identities and services of another cluster that are used in this cluster.
 type Elsewhere struct {
 	Identities map[spiffe.ID][]string // roles of these identities
 	Services   map[spiffe.ID][]string // roles that reach these services
 }
 
-// Others returns the other clusters, of foreign trust domains and of this one, by the place of
-// their declaration.
+// Others returns the other clusters that the topology declares, in foreign trust domains and in its
+// own. The keys are the places of the declarations, such as "clusters.blue".
 func (t Topology) Others() map[string]Elsewhere {
 	all := map[string]Elsewhere{}
 	for name, f := range t.Federated {
@@ -257,8 +262,8 @@ func (t Topology) Others() map[string]Elsewhere {
 	return all
 }
 
-// Origin describes the cluster that is declared at a place: its trust domain, or its name if it has
-// the same trust domain.
+// Origin describes the other cluster that is declared at a place. It returns the trust domain of a
+// foreign cluster, and the name of a cluster with the same trust domain.
 func (t Topology) Origin(place string) string {
 	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
 		return t.Federated[name].TrustDomain
@@ -266,16 +271,16 @@ func (t Topology) Origin(place string) string {
 	return "cluster " + strings.TrimPrefix(place, "clusters.")
 }
 
-// Provider contains the hosts that answer needs of one kind.
+// Provider lists the hosts that answer needs of one kind, and the capabilities they require.
 type Provider struct{ Hosts, Requires []string }
 
-// ReadTopology returns the topology of a cluster without faults.
+// ReadTopology returns the topology of a cluster. It returns an error if the cluster has faults.
 func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 	a, err := ask(ctx, src, "topology = true;")
 	return a.Topology, err
 }
 
-// Snapshot is a complete cluster from one evaluation.
+// Snapshot is a cluster's topology with all documents, from one evaluation.
 type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then document kind
@@ -283,10 +288,10 @@ type Snapshot struct {
 	Inputs    map[string]string // inputs of the flake from ReadInputs; nil if they were not read
 }
 
-// Raw is a document that has not been decoded.
+// Raw is a document whose envelope and body have not been decoded.
 type Raw struct{ Body, Envelope string }
 
-// Head returns the envelope of the document.
+// Head decodes and returns the envelope of the document.
 func (r Raw) Head() (document.Envelope, error) { return document.ParseEnvelope([]byte(r.Envelope)) }
 
 // Open decodes and checks the document.
@@ -298,7 +303,8 @@ func (r Raw) Open() (document.Document, error) {
 	return d, nil
 }
 
-// Read returns the topology and all documents of a cluster without faults.
+// Read returns the topology and all documents of a cluster. It returns an error if the cluster has
+// faults.
 func Read(ctx context.Context, src Source) (Snapshot, error) {
 	a, err := ask(ctx, src, "topology = true; documents = true;")
 	return Snapshot{Topology: a.Topology, Documents: a.Documents, Warnings: a.Faults}, err

@@ -17,8 +17,9 @@ import (
 
 // Tree is the part of a flake that Nix copies to its store, where everybody can read it.
 type Tree struct {
-	// Revision is the commit of the flake, empty if its tree has uncommitted changes or is not in a
-	// repository. Envelopes do not show it, because Nix hides self.rev if inputs are overridden.
+	// Revision is the git commit of the flake. It is empty if the tree has uncommitted changes or
+	// is not in a repository. It cannot be read from envelopes, because Nix hides self.rev if
+	// inputs are overridden.
 	Revision string
 	Path     string // path of the whole repository in the store
 	Locked   struct {
@@ -26,7 +27,7 @@ type Tree struct {
 	}
 }
 
-// ReadTree fetches the flake as Nix does.
+// ReadTree fetches the flake into the store, as Nix does.
 func ReadTree(ctx context.Context, src Source) (Tree, error) {
 	var t Tree
 	if err := src.exists(); err != nil {
@@ -42,10 +43,10 @@ const (
 	maxKeyTree = 64 << 20
 )
 
-// Faults returns the faults of the files in the flake: files that contain a private key, and
-// duplicate names in JSON files of the cluster. Files larger than 1 MiB, and those after the first
-// 64 MiB, are not searched. The files are read through Nix, because the store may be at another
-// location than its paths.
+// Faults searches the files of the flake. It returns a fault for each file that contains a private
+// key, and for duplicate names in JSON files of the cluster. It does not search files larger than 1
+// MiB, or files after the first 64 MiB. It reads the files through Nix, because the store may be at
+// another location than its paths say.
 func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Units contains the systemd configuration of a host as a member of a cluster.
+// Units contains the systemd configuration that a host needs as a member of a cluster.
 type Units struct {
 	Instance hostdir.Instance
 	Files    map[string]string // unit files by name, such as "florete-agent.service"
@@ -26,12 +26,12 @@ type Units struct {
 	Runs     map[string]Runs   // services of the host by name
 }
 
-// Runs is a service of a host, with the parts that the topology expects on the host.
+// Runs is a service of a host, with the address, account and units that the topology expects there.
 type Runs struct {
 	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
 	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
 	User     string `json:"user"`     // account; empty if any is accepted
-	// Ports contains the ports of a service with several, by name.
+	// Ports contains the ports by name, if the service has several.
 	Ports map[string]RunsAt `json:"ports,omitempty"`
 	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
@@ -42,7 +42,7 @@ type RunsAt struct {
 	Protocols []string `json:"protocols"`
 }
 
-// ReadUnits returns the units of a host whose commands are in the directory bin.
+// ReadUnits returns the units of a host. The commands in the units are in the directory bin.
 func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quote(host)+" ]; bin = "+quote(bin)+";")
 	if err != nil {
@@ -83,9 +83,9 @@ func (u Units) Enabled() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+u.Files[name], "\n[Install]\n") })
 }
 
-// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir, and removes units of an
-// earlier call that are obsolete. It only removes files named <instance>-*, so dir may contain
-// others.
+// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir. It removes obsolete
+// units that an earlier call wrote. It only removes files named <instance>-*, so dir may contain
+// other files.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -113,7 +113,7 @@ func (u Units) Write(dir string) error {
 	return nil
 }
 
-// Text prints the services of the host, and the units to enable.
+// Text prints the services of the host, and the units that the administrator must enable.
 func (u Units) Text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(u.Runs) > 0 {

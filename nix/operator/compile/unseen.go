@@ -29,9 +29,9 @@ func isPart(file string) bool {
 	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
 }
 
-// Unseen returns files of the flake that git does not track and that Nix therefore does not read. A
-// forgotten file is a change without effect. Ignored files are included only if they are in the
-// folders of the cluster.
+// Unseen returns the files of the flake that git does not track. Nix does not read these files, so
+// a change in them would have no effect. Files that git ignores are included only if they are in
+// the folders of the cluster.
 func (s Source) Unseen(ctx context.Context) []string {
 	unseen := slices.DeleteFunc(s.listFiles(ctx, "--others", "--exclude-standard"), func(f string) bool {
 		return !belongs.MatchString(f) && !isPart(f)
@@ -47,7 +47,7 @@ func (s Source) Unseen(ctx context.Context) []string {
 	})
 }
 
-// Submodules returns the folders of the flake that are git submodules, which Nix leaves out by
+// Submodules returns the folders of the flake that are git submodules. Nix leaves them out by
 // default.
 func (s Source) Submodules(ctx context.Context) (folders []string) {
 	if strings.Contains(s.ref(), "submodules=1") {

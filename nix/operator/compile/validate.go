@@ -18,8 +18,8 @@ type Report struct {
 	together members
 }
 
-// Err returns a *FaultsError if there are faults of severity error or, if strict is set, any
-// faults.
+// Err returns a *FaultsError if the report contains a fault of severity error. If strict is set, a
+// warning is enough.
 func (r Report) Err(strict bool) error {
 	found := errorsOf(r.Faults)
 	if strict {
@@ -32,9 +32,9 @@ func (r Report) Err(strict bool) error {
 }
 
 // Validate returns all faults of a cluster without compiling it. If the flake has several clusters
-// and none is named, it validates each of them, and compares what they say about the same hosts. It
-// also performs the checks for which Nix lacks a clock or a parser: the validity of roots and of
-// foreign bundles, and private keys in the flake's files.
+// and none is named, it validates each of them, and compares their declarations of the same
+// machines. It also performs the checks for which Nix lacks a clock or a parser: the validity of
+// roots and of foreign bundles, and private keys in the flake's files.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	var found *FaultsError

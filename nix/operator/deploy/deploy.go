@@ -1,11 +1,11 @@
-// Package deploy puts the flake's version of a host in force over SSH, and keeps it only if the
-// host reports that it runs it.
+// Package deploy installs the flake's version of a host on the host over SSH. The version stays in
+// force only if the host reports that it runs this version.
 //
-// Before anything changes, the host arms a rollback: without a confirmation in time it restores the
-// old version, whatever happens to its network or to this process (package commit of activation).
-// Then the bundle is installed, or nixos-rebuild switches to the system. The proof of success is a
-// report that names the documents and the commit, which the host sends through the cluster's
-// providers. The confirmation uses an SSH connection of its own.
+// Before any change, the host arms a rollback: without a confirmation in time it restores the old
+// version, whatever happens to its network or to this process (package commit of activation). Then
+// deploy installs the bundle, or runs nixos-rebuild. The proof of success is a report from the
+// host, through the cluster's providers, that names the documents and the commit. Deploy then
+// confirms the new version over a new SSH connection.
 package deploy
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Host is a host to deploy.
+// Host is a host to deploy, with its new version.
 type Host struct {
 	Name      string
 	Topology  compile.Host
@@ -36,8 +36,8 @@ type Host struct {
 	Issues    bool           // whether it is the only one that issues certificates
 }
 
-// Read reads what hosts are to run. Programs of bundles are read from bin, by default the directory
-// of this program.
+// Read returns the hosts to deploy, as the flake declares them. It reads the programs of bundles
+// from bin, by default the directory of the running program.
 func Read(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []Host, err error) {
 	if t, err = compile.ReadTopology(ctx, src); err != nil {
 		return t, nil, err
@@ -65,16 +65,16 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	return t, hosts, nil
 }
 
-// Deployment deploys hosts of a cluster.
+// Deployment contains the settings for deploying hosts.
 type Deployment struct {
 	Flake   string        // flake reference for nixos-rebuild
 	Timeout time.Duration // time until a host rolls back
-	Jobs    int           // number of hosts at a time
+	Jobs    int           // number of hosts that are deployed at a time
 
 	// Reports returns the last report of each host, by name.
 	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
-	// Log prints the progress on a host.
+	// Log prints a message about the progress on a host.
 	Log func(host, text string)
 }
 
@@ -84,7 +84,7 @@ const poll = 2 * time.Second
 // grace is the time that a host has for its rollback after the deadline.
 const grace = 2 * time.Minute
 
-// Run deploys hosts and returns the errors of those that failed.
+// Run deploys the hosts. The error contains the errors of all hosts that failed.
 func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, d.Jobs)

@@ -17,8 +17,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine creates the directory that nixos-anywhere copies to a machine, with a new SSH host key
-// for its enrolment, and prints the next steps.
+// NewMachine prepares the installation of a new machine with nixos-anywhere. It creates the
+// directory that nixos-anywhere copies to the machine, with a new SSH host key for the machine's
+// enrolment, and prints the next steps.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one: it holds the key of one machine", dir, len(names))

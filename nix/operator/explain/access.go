@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Access is an index of the access in one topology.
+// Access is an index of a topology that answers which principal reaches which service.
 type Access struct {
 	t          compile.Topology
 	principals map[spiffe.ID]Principal
@@ -23,11 +23,11 @@ type Access struct {
 	excepted   map[string][]Chain     // chains to a service that are removed by exceptions of their roles
 }
 
-// Principal is a principal with its roles.
+// Principal is a node, a service or a user, with its roles.
 type Principal struct {
 	ID    spiffe.ID
 	Roles []string                 // sorted
-	Hosts []string                 // hosts that act as it, sorted; only a user may have none; for a foreign principal its trust domain or cluster
+	Hosts []string                 // hosts that act as the principal, sorted; only a user may have none; for a foreign principal its trust domain or cluster
 	place string                   // place of its roles in the topology
 	teams map[string]string        // team through which it has a role
 	until map[string]unixtime.Time // end of a role
@@ -36,11 +36,12 @@ type Principal struct {
 	ended   []string // roles that have ended, sorted
 }
 
-// New indexes a topology as if no role in it had ended.
+// New returns the Access of a topology. It treats roles that have ended as still valid.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At indexes a topology as of a time. Hosts end roles by their clocks, while Nix only leaves out
-// roles that ended before the compiled commit.
+// At returns the Access of a topology at a time, without the roles that have ended by then. Nix
+// only leaves out roles that ended before the compiled commit; hosts end later roles by their own
+// clocks.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
@@ -151,7 +152,7 @@ func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.foreign
 }
 
-// Reach returns the services that p reaches, sorted, on any of the hosts that act as p.
+// Reach returns the services that the principal p reaches from any of its hosts, sorted.
 func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }
@@ -176,7 +177,7 @@ func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
 	return reach
 }
 
-// Principals returns all principals, sorted by ID.
+// Principals returns all principals in the topology, sorted by ID.
 func (a *Access) Principals() []Principal {
 	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
 }

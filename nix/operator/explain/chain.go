@@ -9,25 +9,27 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Chain is a way to a service: a role, and the group through which it reaches the service unless it
-// names the service itself.
+// Chain is one reason for which a principal reaches a service: a role, and the group through which
+// the role reaches the service. The group is empty if the role names the service itself.
 type Chain struct {
 	Team  string `json:"team,omitempty"` // team through which a user has the role
 	Role  string `json:"role"`
-	In    string `json:"in,omitempty"` // role in it that leads to the service
+	In    string `json:"in,omitempty"` // role within Role that leads to the service
 	Group string `json:"group,omitempty"`
-	// Part is the named part of the service, if it is not the whole: "shell@eu".
+	// Part is the part of the service that the role names, such as "shell@eu". It is empty for the
+	// whole service.
 	Part string `json:"part,omitempty"`
-	// Except contains the exceptions of roles in the chain that remove parts of it, sorted by name.
+	// Except lists the exceptions in the chain's roles that exclude parts of the service, sorted by
+	// name.
 	Except []Exception `json:"except,omitempty"`
 
-	// Until is the end of a principal's role; zero for never.
+	// Until is the time at which the principal's role ends; zero for never.
 	Until unixtime.Time `json:"until,omitzero"`
 
 	faces []compile.Face // faces to which it leads
 }
 
-// Exception is a service or part that a role excludes.
+// Exception is a service, or a part of a service, that a role excludes.
 type Exception struct {
 	Role string `json:"role"`
 	Name string `json:"name"` // "shell" or "shell@eu"

@@ -1,5 +1,5 @@
-// Package explain explains why a principal reaches a service, or what is missing, and lists all
-// principals that reach a service.
+// Package explain answers two questions about access in a cluster: why a principal reaches a
+// service or does not, and which principals reach a service.
 //
 // A principal is a node, a service or a user. It reaches the services named by its roles, directly
 // or through a group, and nothing else. A principal of another cluster is named by its SPIFFE ID,
@@ -16,28 +16,31 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Explanation is the explanation of a principal's access to a service. The access is allowed if
+// Explanation explains whether and why a principal reaches a service. The access is allowed if
 // there is a chain and no obstacle.
 type Explanation struct {
 	Principal spiffe.ID `json:"principal"`
 	Service   string    `json:"service"`
 	Allowed   bool      `json:"allowed"`
-	// Chains are the chains that begin with the principal's roles.
+	// Chains lists the chains that lead from the principal's roles to the service.
 	Chains []Chain `json:"chains"`
-	// Reached contains the faces of the service to which they lead, sorted; empty for all.
+	// Reached lists the faces of the service to which the chains lead, sorted. It is empty for all
+	// faces.
 	Reached []compile.Face `json:"reached,omitempty"`
-	// Hosts contains the hosts that act as the principal.
+	// Hosts lists the hosts that act as the principal.
 	Hosts []string `json:"hosts"`
-	// Obstacles prevent access regardless of the principal's roles. All of them must be removed.
+	// Obstacles lists obstacles that prevent access whatever roles the principal has. For access,
+	// all of them must be removed.
 	Obstacles []Obstacle `json:"obstacles"`
-	// Ways contains the ways of other principals, if the principal has no chain.
+	// Ways lists the ways by which other principals reach the service. It is set only if the
+	// principal has no chain.
 	Ways []Way `json:"ways"`
-	// Excepted contains the chains that are removed by exceptions of roles.
+	// Excepted lists the chains that do not count because a role excludes the service.
 	Excepted []Chain `json:"excepted,omitempty"`
-	// Ended contains the chains of roles that have ended.
+	// Ended lists the chains that do not count because the role has ended.
 	Ended []Chain `json:"ended,omitempty"`
-	// Remedies contains changes that each give the principal a chain if it has none, beginning with
-	// the one that opens the least additional access.
+	// Remedies lists changes that each give the principal a chain, if it has none. The first remedy
+	// opens the least additional access.
 	Remedies []Remedy `json:"remedies"`
 	Edge
 	nodes   int
@@ -45,21 +48,21 @@ type Explanation struct {
 	foreign bool   // the principal belongs to another cluster
 }
 
-// Way is a way to a service, with the principals that have it.
+// Way is a chain to a service, with the principals that reach the service through it.
 type Way struct {
 	Chain
 	Holders []spiffe.ID `json:"holders"` // sorted
-	// Ends contains the ends of those holders' roles that end.
+	// Ends contains the time at which a holder's role ends, for holders whose role ends.
 	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
-// Obstacle prevents access to a service regardless of roles.
+// Obstacle is a setting that prevents access to a service whatever roles a principal has.
 type Obstacle struct {
 	Problem string `json:"problem"`
 	Remedy  Remedy `json:"remedy"`
 }
 
-// Explain explains why p reaches the service, or what is missing.
+// Explain explains why the principal p reaches a service, or what is missing.
 func (a *Access) Explain(p Principal, service string) Explanation {
 	of, _ := a.target(service)
 	e := Explanation{
@@ -90,8 +93,8 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	return e
 }
 
-// Ways returns the ways to a service with all their holders, even if an obstacle prevents their
-// access.
+// Ways returns all ways to a service, with the principals that hold the roles. It includes ways on
+// which an obstacle prevents access.
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {

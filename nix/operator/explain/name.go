@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Principal finds a principal by its SPIFFE ID, by "user/alice" or "user:alice", or by its bare
-// name if that is unambiguous.
+// Principal finds a principal by a name that a person typed. The name is a SPIFFE ID, has the form
+// "user/alice" or "user:alice", or is a bare name such as "alice" if this is unambiguous.
 func (a *Access) Principal(name string) (Principal, error) {
 	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
 	if err != nil {
@@ -57,12 +57,13 @@ func (a *Access) others(name string) (all []string) {
 	return all
 }
 
-// Service finds a service. The name may be written like a principal, as programs call it
-// ("wiki.demo.flor.rete" or a URL), or be an alias. If each host has a service of its own,
-// "service/forge/wiki" is "wiki@forge". A service of another cluster is named by its SPIFFE ID or
-// as "tickets@blue".
+// Service finds a service by a name that a person typed. The name is written like that of a
+// principal, as programs call the service ("wiki.demo.flor.rete" or a URL), or is an alias. If each
+// host has a service of its own, "wiki@forge" and "service/forge/wiki" name the service of one
+// host. A service of another cluster is named by its SPIFFE ID or as "tickets@blue".
 //
-// A port is written as "wiki:metrics", or as a URL with the number that callers use.
+// One port of a service is named as "wiki:metrics", or by a URL with the port number that callers
+// use.
 func (a *Access) Service(name string) (string, error) {
 	at := strings.LastIndexByte(name, ':')
 	if at < 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Edge describes a service's relations to the outside of the cluster.
+// Edge describes the names of a service, and its relations to the outside of the cluster.
 type Edge struct {
-	// Ingress contains the hosts through which a public service can be reached by anyone, sorted.
+	// Ingress lists the hosts through which anyone can reach a public service, sorted.
 	Ingress []string `json:"ingress,omitempty"`
 	// TLSName is the public name of the service.
 	TLSName string `json:"tlsName,omitempty"`
-	// TLSAliases contains its additional public names.
+	// TLSAliases lists additional public names of the service.
 	TLSAliases []string `json:"tlsAliases,omitempty"`
-	// Aliases contains its additional names in the cluster, fully qualified.
+	// Aliases lists additional names of the service in the cluster, fully qualified.
 	Aliases []string `json:"aliases,omitempty"`
 	// Outside is the host:port to which the service leads if it does not run in the cluster.
 	Outside string `json:"outside,omitempty"`
@@ -26,7 +26,7 @@ type Edge struct {
 	// trust domain.
 	TrustDomain string `json:"trustDomain,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
-	// Each contains the hosts that have a service of their own.
+	// Each lists the hosts that each have their own service of this name.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // hosts that lead there
 	what  string   // subject of sentences: "it", or the port
@@ -88,7 +88,7 @@ func (a *Access) reachedFrom(host, service string) bool {
 	return false
 }
 
-// String returns one line for each relation; most services have none.
+// String returns the relations as text, one line for each. For most services the text is empty.
 func (e Edge) String() string {
 	var b strings.Builder
 	if len(e.Each) > 0 {

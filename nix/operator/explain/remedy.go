@@ -9,19 +9,20 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Remedy is a change of the topology.
+// Remedy is a change of the topology that opens access.
 type Remedy struct {
 	Place string `json:"place"` // such as "users.alice.roles"
-	Value string `json:"value"` // value to add, or to set for visibility
-	// Part contains the requested faces that the change opens, if not all of them, sorted.
+	Value string `json:"value"` // value to add at Place, or to set for visibility
+	// Part lists the requested faces that the change opens, sorted. It is empty if the change opens
+	// all of them.
 	Part []compile.Face `json:"part,omitempty"`
-	// Opens contains the additional access that the change opens, sorted.
+	// Opens lists the access that the change opens beyond what was requested, sorted.
 	Opens []Pair `json:"opens"`
 
 	besides int // number of faces in Opens
 }
 
-// Pair is the access of a principal to a service.
+// Pair is a principal and a service that it reaches.
 type Pair struct {
 	Principal spiffe.ID `json:"principal"`
 	Service   string    `json:"service"` // service, or part of it as named in roles: "shell@forge", "wiki:http"

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// String returns the explanation as text.
+// String returns the explanation as text for people.
 func (e Explanation) String() string { return e.chain() + e.Edge.String() }
 
 func (e Explanation) chain() string {
@@ -137,7 +137,8 @@ func service(name, domain string) string {
 	return "service/" + name
 }
 
-// String returns the answer as text: all principals, grouped by their ways.
+// String returns the answer as text for people. Principals are grouped by the way in which they
+// reach the service.
 func (a Answer) String() string { return a.principals() + a.Edge.String() }
 
 func (a Answer) principals() string {

@@ -4,7 +4,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Answer contains the principals that reach a service.
+// Answer lists the principals that reach a service.
 type Answer struct {
 	Service  string     `json:"service"`
 	Reaching []Reaching `json:"reaching"` // sorted by principal
@@ -15,14 +15,15 @@ type Answer struct {
 	domain string // trust domain of the cluster
 }
 
-// Reaching is a principal that reaches the service, with its chains.
+// Reaching is a principal that reaches the service, with the chains that lead there.
 type Reaching struct {
 	Principal spiffe.ID `json:"principal"`
 	Chains    []Chain   `json:"chains"`
 	Hosts     []string  `json:"hosts"` // hosts that act as the principal
 }
 
-// WhoCan returns the principals that reach a service. Users on no host do not.
+// WhoCan returns the principals that reach a service. It leaves out users that cannot act on any
+// host.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)
 	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}

@@ -1,4 +1,5 @@
-// Package fleet compares the reports of hosts with the flake that they should run.
+// Package fleet shows the state of hosts. It compares the report of each host with the flake that
+// the host should run.
 package fleet
 
 import (
@@ -17,7 +18,8 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// ErrAttention is the error for a host with problems that have been printed already.
+// ErrAttention is the error of a command that has already printed problems of hosts. It only sets
+// the exit status.
 var ErrAttention = errors.New("a host needs attention")
 
 // skew is the acceptable difference of a host's clock. Enrolment proofs are valid for a minute.
@@ -27,30 +29,30 @@ const skew = 30 * time.Second
 // been renewed.
 const late = 4
 
-// Host is a host in the flake with its state.
+// Host is a host in the flake, with the state in its last report.
 type Host struct {
 	Name string `json:"name"`
 
-	// Received is the time of its last report; zero for none.
+	// Received is the time of the host's last report, or zero if there is none.
 	Received unixtime.Time      `json:"received"`
 	Report   *hostreport.Report `json:"report,omitempty"`
 
-	// Notes contains what a person should know about the host, most urgent first; empty if all is
-	// well.
+	// Notes lists the problems and pending changes of the host, the most urgent first. It is empty
+	// if the host is well.
 	Notes []Note `json:"notes"`
 }
 
-// Note is a note about a host.
+// Note is a message to operators about a host.
 type Note struct {
 	Kind string `json:"kind"` // such as "silent", "behind" or "need"
 	Text string `json:"text"`
 }
 
-// Seen contains what providers know about hosts, by name of the host.
+// Seen contains the information that providers have about hosts, by the host's name.
 type Seen struct {
 	Reports map[string]hostreport.Kept    // last report
 	Waiting map[string]join.Request       // join request that waits for approval
-	Stopped map[string]hostreport.Problem // of a config provider that serves no host
+	Stopped map[string]hostreport.Problem // problem of a config provider that serves no hosts
 }
 
 // Join returns every host in the flake with its last report, sorted by name.

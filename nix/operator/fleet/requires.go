@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Absent returns an error if hosts lack a capability that the cluster requires of them and that
-// hosts detect by themselves. Hosts that no longer report are ignored, because their capabilities
-// are not known.
+// Absent returns an error if a host lacks a capability that the cluster requires of it. It checks
+// only capabilities that hosts detect by themselves. It ignores hosts that no longer report,
+// because their capabilities are not known.
 func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(reports)) {

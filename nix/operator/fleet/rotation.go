@@ -13,14 +13,15 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Roots contains the roots in the last reports of a cluster's hosts.
+// Roots contains the roots that the hosts of a cluster trusted and used in their last reports.
 type Roots struct {
 	now   time.Time
 	hosts map[string]hostreport.Roots
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots reads the reports of the topology's hosts, except those in without.
+// ReadRoots returns the Roots in the reports of a cluster's hosts. It leaves out the hosts in
+// without.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -53,8 +54,9 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left returns an error if the flake omits a root to which certificates of hosts lead. The
-// certificates would no longer be accepted anywhere, and the hosts could not reach a provider.
+// Left returns an error if the roots in the flake, given by pins, lack a root to which certificates
+// of hosts lead. These certificates would no longer be accepted anywhere, and their hosts could not
+// reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {
@@ -75,12 +77,12 @@ func (r Roots) Left(pins []string) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// Trusting returns the number of hosts that trust a root in all their parts.
+// Trusting returns the number of hosts that trust a root in all their programs.
 func (r Roots) Trusting(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
 
-// Leading returns the number of hosts with SVIDs that lead to a root.
+// Leading returns the number of hosts that use SVIDs which lead to a root.
 func (r Roots) Leading(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Anchors, root) })
 }
@@ -94,7 +96,7 @@ func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
 	return n
 }
 
-// Unacknowledged returns the hosts that do not trust a root yet, with the reasons.
+// Unacknowledged returns the hosts that do not trust a root yet, each with the reason.
 func (r Roots) Unacknowledged(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -111,8 +113,9 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 // until a host reports a connection to a peer that has not renewed its SVID.
 const settled = 30 * time.Second
 
-// Unrenewed returns the hosts with SVIDs, or connections to peers with SVIDs, that lead to another
-// root, and those for which this ended only recently.
+// Unrenewed returns the hosts that still use another root than the given one, each with the reason.
+// A host uses another root if its SVIDs, or the SVIDs of connected peers, lead there. Hosts that
+// stopped only recently are included.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
@@ -125,7 +128,7 @@ func (r Roots) Unrenewed(root string) map[string]string {
 	})
 }
 
-// Trusted returns the hosts that still trust a root in any part.
+// Trusted returns the hosts of which any program still trusts a root, each with the reason.
 func (r Roots) Trusted(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {

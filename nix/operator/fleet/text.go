@@ -15,8 +15,8 @@ import (
 // maxNotes is the maximum number of notes for each host in the table.
 const maxNotes = 3
 
-// Text writes a line for each host, followed by its notes. Text reported by hosts is made safe for
-// terminals.
+// Text writes a line for each host to w, followed by the notes about the host. Text from the
+// reports of hosts is made safe for terminals.
 func Text(w io.Writer, hosts []Host, now time.Time) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

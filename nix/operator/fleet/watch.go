@@ -14,7 +14,7 @@ import (
 // again is the interval at which Watch requests reports. Hosts check for changes every ten seconds.
 const again = 5 * time.Second
 
-// Read returns the hosts in the flake with the newest report of each from any provider.
+// Read returns the hosts in the flake, each with its newest report, from whichever provider has it.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
 	stopped := make(chan map[string]hostreport.Problem, 1)
 	go func() { stopped <- providers.Stopped(ctx) }()
@@ -26,7 +26,8 @@ func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) (
 	return Join(s, seen, time.Now())
 }
 
-// Watch prints the hosts repeatedly, on a screen that it clears, until the context ends.
+// Watch prints the state of the hosts repeatedly until the context ends. It clears the screen each
+// time.
 func Watch(ctx context.Context, s compile.Snapshot, providers client.Providers, w, screen io.Writer) error {
 	for {
 		hosts, err := Read(ctx, s, providers)

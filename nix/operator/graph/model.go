@@ -10,10 +10,11 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is the part of a cluster to draw.
+// Cluster is a cluster, or the part of a cluster, that is to be drawn.
 type Cluster struct {
 	compile.Topology
-	// Needs contains the kinds of need by host and provider.
+	// Needs lists the kinds of need that a host requests from a provider, by host and then by
+	// provider.
 	Needs map[string]map[string][]string
 	// around is the host for which the others are drawn, empty for all.
 	around string
@@ -23,7 +24,7 @@ type Cluster struct {
 	drawn map[string][]string
 }
 
-// New returns the cluster in a snapshot.
+// New returns the whole cluster of a snapshot, for drawing.
 func New(s compile.Snapshot) (Cluster, error) {
 	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
 	for host, docs := range s.Documents {
@@ -142,9 +143,9 @@ func (c Cluster) entered(host string) (services []string) {
 	return slices.Compact(services)
 }
 
-// Around returns the part of a cluster that is related to one host: the services that its
+// Around returns the part of a cluster that is related to one host: the services that the host's
 // identities reach, the principals that reach its services, and its providers. Roles that every
-// node holds do not add other hosts.
+// node holds do not add other hosts to this part.
 func (c Cluster) Around(host string) (Cluster, error) {
 	h, ok := c.Hosts[host]
 	if !ok {

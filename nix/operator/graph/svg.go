@@ -18,8 +18,8 @@ var colours = []string{
 	"#3b7dd8", "#d9730d", "#2f9e6e", "#b5489b", "#a08000", "#1f9db3", "#8560d0", "#c4483c", "#5f8f2f", "#8a6a4f",
 }
 
-// SVG returns the picture as a self-contained SVG file. It has a background of its own, which is
-// dark if the viewer prefers that.
+// SVG returns a picture of the cluster as a self-contained SVG file. The picture has a background,
+// which is dark if the viewer prefers a dark scheme.
 func SVG(c Cluster) []byte {
 	p := lay(c)
 	s := &svg{}

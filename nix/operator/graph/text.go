@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// DOT returns the cluster in the language of Graphviz.
+// DOT returns a graph of the cluster in DOT, the language of Graphviz.
 func DOT(c Cluster) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n", quoted(c.Name))
@@ -56,7 +56,7 @@ func DOT(c Cluster) []byte {
 	return []byte(b.String())
 }
 
-// Mermaid returns the cluster in the language of Mermaid, for Markdown.
+// Mermaid returns a graph of the cluster in the language of Mermaid, for use in Markdown.
 func Mermaid(c Cluster) []byte {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")

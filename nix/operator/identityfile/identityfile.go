@@ -1,5 +1,5 @@
-// Package identityfile creates identity files. An identity file contains the certificates,
-// documents and revocation list that a machine would otherwise fetch over the network, encrypted to
+// Package identityfile creates identity files. An identity file is for a machine that cannot fetch
+// its certificates, documents and revocation list over the network. It contains them, encrypted to
 // that machine.
 package identityfile
 
@@ -30,14 +30,15 @@ import (
 
 // Issuing describes the identity file to issue.
 type Issuing struct {
-	// Host, Request and ID are exclusive. Host is a host whose keys are generated here, Request the
-	// file with a host's request, and ID the single identity of a machine that is not a host.
+	// Exactly one of Host, Request and ID is set. Host is the name of a host whose keys are
+	// generated with the file. Request is the path of a file with a host's request. ID is the
+	// single identity of a machine that is not a host.
 	Host, Request, ID string
 
 	Device   string        // fingerprint of the host's device key, if the flake declares no key
 	Lifetime time.Duration // lifetime of the certificates
 	Key      published.Key
-	Dir      ca.Dir // directory of the enrolment certificate
+	Dir      ca.Dir // directory with the enrolment certificate and its key
 
 	now      time.Time
 	by       *ca.Authority
@@ -48,7 +49,8 @@ type Issuing struct {
 	record   []Issued
 }
 
-// CheckLifetime returns an error if a lifetime is not permitted for certificates of identity files.
+// CheckLifetime returns an error if d is not a permitted lifetime for the certificates in an
+// identity file.
 func CheckLifetime(d time.Duration) error {
 	if d < time.Minute || d > trust.MaxLifetime {
 		return fmt.Errorf("--lifetime %s: want between a minute and %s", d, trust.MaxLifetime)
@@ -56,10 +58,11 @@ func CheckLifetime(d time.Duration) error {
 	return nil
 }
 
-// Issue creates the file and records its content. open decrypts the enrolment key. The file is
-// encrypted to recipients or, if there are none, to the host itself. online returns the cluster,
-// whose providers know the revocations and joined devices and record the certificates in their
-// audit log. If it is nil, the file is issued without them.
+// Issue creates the identity file and records the certificates in it. The function open returns the
+// identities that decrypt the enrolment key. The file is encrypted to recipients or, if there are
+// none, to the host itself. The function online returns the cluster, whose providers supply the
+// revocation list and joined devices, and record the certificates in their audit log. If online is
+// nil, the file is issued without the providers.
 func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
 	i.now = time.Now()
 	read := i.read
@@ -111,7 +114,7 @@ func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (
 	return sealed, nil
 }
 
-// Print prints the content of an issued file and how to use it.
+// Print prints a summary of the issued identity file and the next steps.
 func (i *Issuing) Print(w io.Writer, path string) {
 	for _, r := range i.record {
 		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))

@@ -20,7 +20,8 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Issued is a line of the record of an enrolment certificate, which is in its directory.
+// Issued is the record of a certificate in an issued identity file. It is kept in the directory of
+// the enrolment certificate.
 type Issued struct {
 	Time   unixtime.Time `json:"time"`
 	Host   string        `json:"host,omitempty"` // empty for a machine that is not a host
@@ -30,7 +31,8 @@ type Issued struct {
 	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 }
 
-// Record returns the lines in a directory, oldest first. The last line may be incomplete.
+// Record returns the records of issued certificates in a directory, oldest first. It tolerates an
+// incomplete last line.
 func Record(dir ca.Dir) (all []Issued, err error) {
 	path := dir.Path(ca.EnrolmentRecord)
 	b, err := os.ReadFile(path)

@@ -11,12 +11,12 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Change is a difference in a document.
+// Change is a difference between two versions of a host's document.
 type Change struct {
-	// Document is "manifest" or "policy", or "units" for the prefix of names on the host.
+	// Document is "manifest" or "policy", or "units" if the prefix of the host's names changes.
 	Document string `json:"document"`
-	// Path is the path to the value: names of fields and, for elements of lists, an identifying
-	// value, such as ["needs", "oidc-wiki", "renew"].
+	// Path is the path to the changed value, such as ["needs", "oidc-wiki", "renew"]. It consists
+	// of names of fields, and of an identifying value for each element of a list.
 	Path   []string `json:"path"`
 	Before any      `json:"before,omitempty"` // missing if the value is new
 	After  any      `json:"after,omitempty"`  // missing if the value was removed

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Fact is a changed value that a host or service provides to the configurations of others. No
-// document shows who reads it, or for what purpose.
+// Fact is a changed value that a host or service declares for the configurations of other hosts.
+// Documents do not show which configurations read the value.
 type Fact struct {
 	Of     string `json:"of"` // such as "host app2" or "service wiki"
 	Name   string `json:"name"`

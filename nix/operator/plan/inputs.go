@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Input is an input of the flake that is locked to another reference than before. Hosts run code
-// from inputs: the modules and programs of Florete run as root.
+// Input is an input of the flake whose locked reference changes. A plan shows it because hosts run
+// code from inputs: the modules and programs of Florete run as root.
 type Input struct {
 	Name   string `json:"name"`             // path of the input, such as "florete/nixpkgs"
 	Before string `json:"before,omitempty"` // missing if the input is new

@@ -8,11 +8,11 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Loss is something that providers keep for a need that no longer exists. A service that is renamed
-// loses what it had under its old name.
+// Loss is data, or an account, that providers keep for a need which a change removes, such as a
+// database. A plan warns about it, because a renamed service loses the data under its old name.
 type Loss struct {
 	What string `json:"what"` // such as "database wiki_main at postgres"
-	Then string `json:"then"` // what happens to it, and when
+	Then string `json:"then"` // description of what happens to it, and when
 }
 
 // kept describes what a provider keeps for a grant, and what happens to it when the grant is

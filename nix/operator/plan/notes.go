@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Note is something that an operator should know before a change is published.
+// Note is a warning that an operator should read before publishing a change.
 type Note struct {
 	Place string `json:"place"`
 	Text  string `json:"text"`

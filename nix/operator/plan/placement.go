@@ -10,16 +10,16 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Placement lists the hosts of each service.
+// Placement lists the hosts on which each service runs.
 type Placement []Placed
 
-// Placed is a service with its hosts.
+// Placed is a service with the hosts on which it runs.
 type Placed struct {
 	Service string   `json:"service"`
 	Hosts   []string `json:"hosts"`
 }
 
-// PlacementOf returns the hosts of all services, sorted by service.
+// PlacementOf returns the hosts on which the services of a topology run, sorted by service.
 func PlacementOf(t compile.Topology) Placement {
 	all := Placement{}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {
@@ -28,7 +28,7 @@ func PlacementOf(t compile.Topology) Placement {
 	return all
 }
 
-// Text prints a line for each service.
+// Text prints one line for each service, with its hosts.
 func (p Placement) Text(w io.Writer) error {
 	for _, s := range p {
 		if _, err := fmt.Fprintf(w, "service/%s: %s\n", s.Service, strings.Join(s.Hosts, ", ")); err != nil {

@@ -1,8 +1,8 @@
-// Package plan describes the changes between two revisions of a cluster: the hosts that change, and
-// the access that is granted or withdrawn.
+// Package plan shows an operator the changes between two revisions of a cluster: the hosts that
+// change, and the access that is granted or withdrawn.
 //
-// It compares the compiled documents of hosts and not their source. A change that affects no
-// document is no change, and every changed byte of a document is reported.
+// It compares the compiled documents of hosts, not the source of the flake. A change of the source
+// that affects no document is not reported, and every changed byte of a document is reported.
 package plan
 
 import (
@@ -19,10 +19,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Plan describes the changes between two revisions of a cluster.
+// Plan lists the changes between two revisions of a cluster.
 type Plan struct {
 	Cluster string `json:"cluster"`
-	// Widens means that somebody is permitted something that was not permitted before.
+	// Widens means that the change permits access that was not permitted before.
 	Widens    bool           `json:"widens"`
 	Opened    []Right        `json:"opened"` // sorted
 	Closed    []Right        `json:"closed"` // sorted
@@ -37,7 +37,7 @@ type Plan struct {
 	implied   map[Right]bool // implied by another right
 }
 
-// Empty reports whether nothing changes.
+// Empty reports whether the plan contains no change.
 func (p Plan) Empty() bool {
 	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Facts)+len(p.Placement)+len(p.Hosts) == 0
 }
@@ -49,7 +49,7 @@ type Move struct {
 	After   []string `json:"after"`
 }
 
-// Stay is something that names a host which is to be drained.
+// Stay is a declaration, such as a service, that still names a host which is to be drained.
 type Stay struct {
 	Drain  string `json:"drain"` // such as "hosts.forge.drain"
 	What   string `json:"what"`  // such as "service wiki"
@@ -71,22 +71,22 @@ type Host struct {
 	Name    string   `json:"name"`
 	Change  string   `json:"change"` // "added", "removed" or "changed"
 	Changes []Change `json:"changes"`
-	// Units lists the units that will be restarted because their needs are requested again. For a
-	// new host it is empty.
+	// Units lists the units that will be restarted because the host requests their needs again. It
+	// is empty for a new host.
 	Units []Unit `json:"units"`
-	// Format is the format that the host's programs must support before it is deployed, if its
-	// documents used an older one so far.
+	// Format is the document format that the host's programs must support before the change is
+	// deployed. It is empty if the format does not become newer.
 	Format string `json:"format,omitempty"`
 	domain string // trust domain of the host
 }
 
-// Unit is a systemd unit that is restarted for a need.
+// Unit is a systemd unit that is restarted because of a need.
 type Unit struct {
 	Unit string `json:"unit"`
 	Need string `json:"need"`
 }
 
-// Compare returns the changes between two snapshots.
+// Compare returns the changes between two snapshots of a cluster.
 func Compare(before, after compile.Snapshot) (Plan, error) {
 	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs), Facts: facts(before.Topology, after.Topology)}
 	rights := newDelta()

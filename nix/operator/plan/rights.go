@@ -12,9 +12,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Right is something that somebody may do. Everything that widens access is a right, including what
-// lies behind a service. The rules have the complete list, and a value that no rule explains is
-// also a right.
+// Right is one permission in a cluster: Who may do something (May) to a target (What). A plan
+// compares the rights before and after a change, so every value in a document that can widen access
+// counts as a right. The rules list all kinds of rights. A value that no rule explains is also a
+// right.
 //
 //	user/alice             reach       service/wiki     a service allows a principal
 //	anyone                 reach       service/wiki     it is public

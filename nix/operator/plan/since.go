@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Since compares the current cluster with its state at a revision.
+// Since returns the changes from the cluster at the git revision rev of src to the cluster in now.
 func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, err error) {
 	old, err := src.At(ctx, rev)
 	if err != nil {

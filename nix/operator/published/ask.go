@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/providers/file"
 )
 
-// Ask sends about to a path of the first provider that can answer and on whose host the kind is
-// provided, because its API leads to that kind. If about is nil, it gets the path. It returns the
-// host.
+// Ask calls a path of the control API that leads to a kind of need, such as "file". It sends the
+// value about, unless it is nil, and decodes the answer. Only config providers on hosts that
+// provide the kind are called, until the first one answers. Ask returns the host of this provider.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
 	instead := "" // alternative for operators

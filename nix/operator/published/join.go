@@ -21,8 +21,9 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Approve signs that the device which requested admission as a host is that host. The device must
-// have the given fingerprint; if none is given, the operator compares it.
+// Approve approves the join request of a host, by signing the admission of the device that sent the
+// request. The device key must have the fingerprint device. If device is empty, Approve asks the
+// operator to compare the fingerprint.
 func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
 	return c.decide(ctx, host, func(r join.Request) (d control.Decision, err error) {
 		if h, ok := c.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
@@ -51,7 +52,7 @@ func (c Cluster) Approve(ctx context.Context, host, device string, key Key) erro
 	})
 }
 
-// Reject rejects the device that requested admission as a host.
+// Reject rejects the join request of a host.
 func (c Cluster) Reject(ctx context.Context, host string) error {
 	return c.decide(ctx, host, func(join.Request) (control.Decision, error) { return control.Decision{}, nil })
 }
@@ -86,8 +87,8 @@ func (c Cluster) decide(ctx context.Context, host string, how func(join.Request)
 	return err
 }
 
-// CreateToken creates a join token and prints it. If key is given, the bearer of the token is
-// approved at once.
+// CreateToken creates a join token at a provider and prints it. If key is not nil, a device with
+// the token is admitted without further approval.
 func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error {
 	if err := checkJoins(c.Topology, t.Hosts); err != nil {
 		return err
@@ -147,7 +148,8 @@ func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*tr
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
-// RevokeToken revokes the join token whose ID begins with at least eight characters.
+// RevokeToken revokes a join token. The argument id is at least the first eight characters of the
+// token's ID.
 func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 	var at *client.Provider
 	whole := ""

@@ -16,14 +16,16 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Key is a key that signs the published content of clusters.
+// Key is an operator's private key for signing the published documents and revocation lists of
+// clusters.
 type Key struct {
 	signature.SecretKey
 	file   string
 	record string // file that records what the key signed
 }
 
-// ReadKey reads a key. record is the file that records what it signed, by default beside the key.
+// ReadKey reads a signing key from a file. The argument record is the file that records what the
+// key signed, by default beside the key.
 func ReadKey(file, record string) (k Key, err error) {
 	if file == "" {
 		return k, errors.New("--key FILE: want the secret signing key, as for florctl publish")
@@ -42,7 +44,8 @@ func ReadKey(file, record string) (k Key, err error) {
 	return k, nil
 }
 
-// CheckPinned returns an error if hosts do not accept the key according to their own documents.
+// CheckPinned returns an error if a host's own documents do not contain the key, because the host
+// would refuse its signatures.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
 	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
@@ -50,8 +53,8 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not among a cluster's trust.signingKeys. those names the
-// parties that would refuse its signatures.
+// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. In the error,
+// those names the programs that would refuse the key's signatures.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: %s would refuse what it signs", public, t.Name, those)
@@ -59,7 +62,7 @@ func (k Key) CheckOf(t compile.Topology, those string) error {
 	return nil
 }
 
-// SignJSON encodes and signs a value.
+// SignJSON encodes a value in JSON, and signs the result of text for it.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

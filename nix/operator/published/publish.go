@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Signed contains the signed documents of a committed cluster, and the data for publishing them.
+// Signed contains the signed documents of one commit of a cluster, ready for publishing.
 type Signed struct {
 	Name    string // name of the cluster
 	key     Key
@@ -28,8 +28,8 @@ type Signed struct {
 	tree    publish.Tree
 }
 
-// Sign compiles a committed cluster and signs every document. Hosts in closures fetch their
-// systems, by these store paths, from the binary cache.
+// Sign compiles the committed state of a cluster and signs all documents. The map closures contains
+// the store path of a host's system, for each host that fetches its system from the binary cache.
 func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]string) (s Signed, err error) {
 	tree, err := compile.ReadTree(ctx, src)
 	if err != nil {
@@ -77,7 +77,7 @@ func (s Signed) String() string {
 }
 
 // CheckRootsKept returns an error if the documents contain none of the roots of the previous
-// version.
+// version, which hosts trust.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
 		return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", s.Name, err)
@@ -85,7 +85,8 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// Write writes the documents to a file that a provider can import.
+// Write writes the signed documents to a file that a provider can import, or to stdout if the path
+// is "-".
 func (s Signed) Write(path string, stdout io.Writer) error {
 	if err := s.record.offered(s.version); err != nil {
 		return err
@@ -94,15 +95,15 @@ func (s Signed) Write(path string, stdout io.Writer) error {
 	return err
 }
 
-// Publication contains the options for publishing signed documents.
+// Publication contains options for publishing signed documents with Cluster.Publish.
 type Publication struct {
-	Former   string   // digest of the version to go back to, if it is not recorded
+	Former   string   // digest of the version to which hosts go back, if it is not recorded
 	Replaces int64    // version that may contain commits which the flake lacks
 	AtOnce   bool     // offer the documents to all hosts at once, without waves
-	Without  []string // hosts that may be left behind
+	Without  []string // hosts that may be left behind with a removed root
 }
 
-// Publish makes the providers serve signed documents.
+// Publish makes the config providers serve signed documents to hosts.
 func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	reports, err := c.Providers.Reports(ctx)
 	if err == nil {

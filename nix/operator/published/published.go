@@ -1,5 +1,6 @@
-// Package published manages the content of a cluster's config providers: the versions of its
-// documents, which an operator signs, publishes and rolls back, and its revocation list.
+// Package published manages the content that a cluster's config providers serve to hosts: versions
+// of the documents and the revocation list. An operator uses it to sign, publish and roll back
+// documents, and to revoke identities.
 package published
 
 import (
@@ -10,12 +11,13 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster in the flake, with the providers of its published content.
+// Cluster is a cluster in the flake, with the config providers that serve its published content.
 type Cluster struct {
 	Topology         compile.Topology
 	Providers        client.Providers // at least one
 	terminal.Console                  // terminal of the operator
 }
 
-// ErrPartly is the error if only some providers accepted something. Warnings have named the others.
+// ErrPartly is the error if only some providers accepted the published content. Warnings have
+// already named the other providers.
 var ErrPartly = errors.New("only some providers took it")

@@ -15,7 +15,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns the list with the highest number from any provider, nil for none.
+// Revocations returns the newest revocation list that any provider has. It returns nil if there is
+// none.
 func (c Cluster) Revocations(ctx context.Context) (*trust.Revocations, error) {
 	all, err := c.lists(ctx)
 	return newestOf(all), err
@@ -53,9 +54,9 @@ func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error
 	return all, c.Providers.Failed(failed)
 }
 
-// Continued returns the list that the next list of a key must continue: the newest of any provider,
-// or the last one offered from here if it is newer. It returns an error if that list does not
-// follow one of the others.
+// Continued returns the revocation list that the next list must continue. This is the newest list
+// among those of all providers and the last one in the record of the key k. Continued returns an
+// error if this list does not follow one of the others.
 func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
 	r, err := openRecord(k.record, c.Topology.Name)
 	if err != nil {
@@ -155,9 +156,9 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 	return highest, host, err
 }
 
-// Lagging returns the hosts whose last report does not have the list in force, with what they
-// reported, and the number of hosts that should have it. Hosts that the list revokes are left out,
-// because they no longer receive anything.
+// Lagging returns the hosts that have not reported a revocation list as in force, each with its
+// last report. It also returns the number of hosts that should have the list. Hosts that the list
+// revokes are left out, because they no longer receive lists.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {

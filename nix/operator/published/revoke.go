@@ -17,8 +17,9 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Target returns the target that an ID, SSH host keys or their fingerprints, and serial numbers of
-// certificates name. id may be empty, or short, as in the flake.
+// Target parses the target of a revocation. It consists of an identity, of SSH host keys or their
+// fingerprints, and of serial numbers of certificates. The argument id may be empty, a SPIFFE ID,
+// or a short ID such as "user/alice".
 func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target, err error) {
 	if id != "" {
 		if !strings.Contains(id, "/") {
@@ -65,7 +66,7 @@ func checkDomain(t compile.Topology, id spiffe.ID) error {
 	return fmt.Errorf("%s: of trust domain %s, want one of %s, as federated in the flake has them", id, id.TrustDomain(), strings.Join(known, ", "))
 }
 
-// Revising contains the options for signing a revocation list.
+// Revising contains options for signing and publishing a revocation list.
 type Revising struct {
 	Key   Key
 	Valid time.Duration // time until a newer list is due
@@ -73,8 +74,8 @@ type Revising struct {
 	Force bool          // publish even if a host reports a newer list than the providers have
 }
 
-// Revoke publishes a list that also revokes a target. For a host it includes its key, and for a key
-// all that its hosts received.
+// Revoke publishes a new revocation list that also revokes a target. For a host, it also revokes
+// the host's key. For a key, it also revokes everything that the key's hosts received.
 func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) error {
 	for id, key := range hostKeys(c.Topology) {
 		if id == t.ID {
@@ -86,8 +87,8 @@ func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) 
 	return c.Revise(ctx, how, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
 }
 
-// Reinstate publishes a list that no longer revokes a target, and prints how its hosts request new
-// certificates.
+// Reinstate publishes a new revocation list that no longer revokes a target. It prints how the
+// hosts of the target request new certificates.
 func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Target) error {
 	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 	if err == nil || errors.Is(err, fleet.ErrAttention) {
@@ -119,7 +120,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise signs the next list, makes all providers offer it, and waits for the hosts.
+// Revise publishes the next revocation list, with the changes that the function with makes, and
+// waits for the hosts.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)
@@ -134,7 +136,7 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	return c.await(ctx, next, began, how.Wait)
 }
 
-// Supply makes providers offer an earlier signed list from a file.
+// Supply makes the providers offer a signed revocation list from a file, and waits for the hosts.
 func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

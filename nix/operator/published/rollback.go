@@ -11,15 +11,15 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Rollback describes the version to which the hosts of a cluster go back.
+// Rollback selects the earlier version of the documents to which the hosts of a cluster go back.
 type Rollback struct {
 	Serial  int64
 	Key     Key
-	Digest  string   // digest of a version that is not recorded
-	Without []string // hosts that may be left behind
+	Digest  string   // digest of the version, if it is not recorded
+	Without []string // hosts that may be left behind with a removed root
 }
 
-// Rollback publishes the documents of an earlier version as the newest.
+// Rollback publishes the documents of an earlier version again, as the newest version.
 func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	versions, err := c.Versions(ctx)
 	if err != nil {

@@ -41,10 +41,10 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 	return nil
 }
 
-// CheckRootsKept returns an error if a cluster contains none of the roots that were published last,
-// according to the record of the signing key. Without a record, it compares with the last commit,
-// or with the one before if there are no uncommitted changes. It returns nil if a comparison is not
-// possible, for example without a git clone or with several clusters.
+// CheckRootsKept returns an error if a cluster contains none of the roots that were published last.
+// The argument signed is the record of the signing key. If it is empty, CheckRootsKept compares
+// with the last commit, or with the previous commit if there are no uncommitted changes. It returns
+// nil if a comparison is not possible, for example without a git clone or with several clusters.
 func CheckRootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {

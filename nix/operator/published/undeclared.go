@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// WarnUndeclared warns about parts of a target that are not in the flake. They are revoked or
-// suspended nevertheless, because the flake may have dropped them.
+// WarnUndeclared warns about identities and keys in a target that are not in the flake. This is not
+// an error, because an identity may be revoked after the flake dropped it.
 func (c Cluster) WarnUndeclared(of revocation.Target) {
 	t := c.Topology
 	if of.ID.TrustDomain() == t.TrustDomain {

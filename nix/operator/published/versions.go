@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Versions returns the versions of all providers, newest first.
+// Versions returns the versions of the documents that the providers store, newest first.
 func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	all, err := client.Each(c.Providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
@@ -36,7 +36,8 @@ func (c Cluster) newest(ctx context.Context, r *record) (newest version, err err
 	return newest, err
 }
 
-// Snapshot returns the cluster at a version, as far as its documents contain it.
+// Snapshot returns the cluster at a published version. It contains only the parts of the topology
+// that are in the documents.
 func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
 	hosts, err := c.read(ctx, serial)

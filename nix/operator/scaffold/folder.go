@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// Folder is the directory of a cluster in a git work tree.
+// Folder is the path of the directory that declares a cluster, in a git work tree.
 type Folder string
 
-// Add writes new files and adds them to git, because Nix reads only tracked files. If check then
-// fails, they are removed again.
+// Add writes new files to the folder and adds them to git, because Nix reads only tracked files.
+// Then it calls check. If check fails, Add removes the files again.
 func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
 	var written, dirs []string
 	defer func() {
@@ -48,8 +48,9 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds the files that make returns for the current cluster. It fails if there would be
-// faults, or if there reports that the addition is missing. It prints the files and the changes.
+// Extend adds an item, such as a host, to the cluster. It adds the files that make returns for the
+// current cluster, and prints the files and the changes. It fails if the new cluster has faults, or
+// if there reports that the item is missing.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)
@@ -112,7 +113,7 @@ func (f Folder) undo(files, dirs []string) error {
 	return err
 }
 
-// Git runs git in the folder.
+// Git runs git in the folder and returns its output.
 func (f Folder) Git(ctx context.Context, args ...string) (string, error) {
 	out, err := exec.CommandContext(ctx, "git", append([]string{"-C", string(f)}, args...)...).CombinedOutput()
 	text := strings.TrimSpace(string(out))

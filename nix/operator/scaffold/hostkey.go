@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// KeySource is the source of a host's SSH host key.
+// KeySource says where florctl gets the public SSH host key of a new host.
 type KeySource struct {
 	Key, Fingerprint string // public key line, or the fingerprint that the fetched key must have; may be empty
-	Join             bool   // the host joins and declares no key
+	Join             bool   // the host joins with a token, and the flake declares no key
 	Port             int    // port of its SSH server
 }
 
-// Get returns the public key of a host in authorized_keys form without comment; "" for a host that
-// joins.
+// Get returns the public SSH host key of a host, in authorized_keys form without comment. It
+// returns "" for a host that joins with a token.
 func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 	if k.Join {
 		return "", nil

@@ -21,8 +21,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Init creates the flake of a cluster in an empty or new directory, commits it, and creates its
-// keys in a directory outside of it, unless they exist. It returns both directories.
+// Init creates the flake of a new cluster in an empty or new directory and commits it. It creates
+// the cluster's keys in a second directory outside of the flake, unless they exist already. It
+// returns both directories.
 func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.RootKey) (dir, keyDir string, err error) {
 	if dir, err = filepath.Abs(path); err != nil {
 		return "", "", err

@@ -9,8 +9,8 @@ import (
 
 var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
-// CheckName returns an error if name cannot be the name of a file of the cluster. The compiler
-// checks more.
+// CheckName returns an error if name cannot be part of a file name in the cluster's folder. The
+// compiler later checks the name completely.
 func CheckName(what, name string) error {
 	if !spiffe.IsLabel(name) {
 		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
@@ -18,7 +18,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckGroup returns an error if name cannot be the folder of a host group.
+// CheckGroup returns an error if name cannot be the name of a host group, which is a folder.
 func CheckGroup(name string) error {
 	if !group.MatchString(name) {
 		return fmt.Errorf("--group %.80q: want names with slashes between them, such as eu/fra", name)

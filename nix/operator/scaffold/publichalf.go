@@ -25,8 +25,8 @@ type recorded struct {
 	Public     []string `json:"public"`
 }
 
-// RecordPublics writes the public halves of generated secrets to a file of the flake. A secret that
-// has not been generated keeps its entry, and the error is then fleet.ErrAttention.
+// RecordPublics writes the public halves of generated secrets to a file of the flake. If a secret
+// has not been generated yet, its entry stays as it is, and the error is fleet.ErrAttention.
 func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}

@@ -1,5 +1,5 @@
-// Package scaffold writes the files of a new cluster, and those of items that are added to it, in
-// the form of a folder that nix/language/folder.nix reads.
+// Package scaffold writes the files of a new cluster, and the files of hosts, services and users
+// that are added to it. They form a folder that nix/language/folder.nix reads.
 package scaffold
 
 import (
@@ -14,13 +14,13 @@ import (
 //go:embed cluster
 var templates embed.FS
 
-// File is a file of a cluster.
+// File is a file in the folder of a cluster.
 type File struct {
 	Path string // relative to the cluster's directory, with slashes
 	Text string
 }
 
-// Cluster is a new cluster without hosts.
+// Cluster is a new cluster without hosts, whose files are to be written.
 type Cluster struct {
 	Name        string
 	TrustDomain string
@@ -30,13 +30,13 @@ type Cluster struct {
 	PathSalt    string // random text
 }
 
-// SigningKeyName returns the part of the key before the colon.
+// SigningKeyName returns the name of the signing key, which is the part before the colon.
 func (c Cluster) SigningKeyName() string {
 	name, _, _ := strings.Cut(c.SigningKey, ":")
 	return name
 }
 
-// Files returns all files except flake.lock, which Nix writes.
+// Files returns all files of the new cluster except flake.lock, which Nix writes.
 func (c Cluster) Files() (files []File, err error) {
 	parsed, err := template.New("").Funcs(template.FuncMap{"string": quote}).ParseFS(templates, "cluster/*")
 	if err != nil {
@@ -60,7 +60,7 @@ func (c Cluster) Files() (files []File, err error) {
 	return append(files, File{"ca.crt", c.Root}), nil
 }
 
-// Host is a host to add.
+// Host is a host to add to a cluster.
 type Host struct {
 	Name, Group string
 	Addresses   []string
@@ -69,7 +69,7 @@ type Host struct {
 	Users       []string // users who may act on it
 }
 
-// File returns the file of the host.
+// File returns the file that declares the host.
 func (h Host) File() File {
 	kind := ""
 	if h.Device {
@@ -86,12 +86,13 @@ func (h Host) File() File {
 	return File{dir + h.Name + ".nix", set(attr{"kind", kind}, attr{"address", address}, attr{"sshHostKey", h.SSHHostKey}, attr{"users", h.Users})}
 }
 
-// Providers returns the file by which one host provides the kinds that every cluster needs.
+// Providers returns the file that makes one host provide the kinds of need that every cluster
+// requires: cert and config.
 func Providers(host string) File {
 	return File{"providers.nix", set(attr{"cert.hosts", []string{host}}, attr{"config.hosts", []string{host}})}
 }
 
-// Service is a service to add.
+// Service is a service to add to a cluster.
 type Service struct {
 	Name, Host       string
 	Port, ListenPort int
@@ -99,23 +100,23 @@ type Service struct {
 	Roles            []string
 }
 
-// File returns the file of the service.
+// File returns the file that declares the service.
 func (s Service) File() File {
 	return File{"services/" + s.Name + ".nix", set(attr{"host", s.Host}, attr{"port", s.Port}, attr{"listenPort", s.ListenPort}, attr{"user", s.User}, attr{"roles", s.Roles})}
 }
 
-// Role returns the file of a role that reaches a service.
+// Role returns the file that declares a role whose holders reach a service.
 func Role(name, service string) File {
 	return File{"roles/" + name + ".nix", set(attr{"services", []string{service}})}
 }
 
-// User is a user to add.
+// User is a user to add to a cluster.
 type User struct {
 	Name  string
 	Roles []string
 }
 
-// File returns the file of the user.
+// File returns the file that declares the user.
 func (u User) File() File { return File{"users/" + u.Name + ".nix", set(attr{"roles", u.Roles})} }
 
 // attr is an attribute with a string, a number or a list of strings. It is left out if it is empty.

@@ -20,9 +20,9 @@ var ports struct {
 }
 
 // Address returns a TCP address on loopback for a server that starts later, in another process, and
-// may be restarted. Neither this test process nor one that runs at the same time gets the address
-// again: each process holds the first port of a block, and the other ports of the block belong to
-// it.
+// may be restarted. Neither this test process nor another one that runs at the same time gets the
+// address again: each process listens on the first port of a block of ports, which reserves the
+// other ports of the block.
 func Address() string {
 	ports.Lock()
 	defer ports.Unlock()

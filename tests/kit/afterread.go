@@ -2,7 +2,7 @@ package kit
 
 import "net"
 
-// AfterRead is a connection that calls Do after each Read.
+// AfterRead is a connection that calls Do after each Read, so that a test can act between reads.
 type AfterRead struct {
 	net.Conn
 	Do func()

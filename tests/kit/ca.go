@@ -19,28 +19,28 @@ import (
 // age is the age of the certificates of a new CA.
 const age = 30 * 24 * time.Hour
 
-// CA is the root of a trust domain and the issuing CA of one provider below it, as florctl creates
-// them.
+// CA is the root of a trust domain, and the issuing CA of one provider below the root. Both are as
+// florctl creates them.
 type CA struct {
 	Root, Issuing *ca.Authority
 }
 
-// NewCA creates a CA of Domain.
+// NewCA creates a CA for the trust domain Domain.
 func NewCA() *CA { return NewCAOf(Domain) }
 
-// NewCAOf creates a CA of another trust domain.
+// NewCAOf creates a CA for the given trust domain.
 func NewCAOf(domain string) *CA {
 	root := must(ca.NewRoot(domain, time.Now().Add(-age)))
 	return (&CA{Root: root}).Beside()
 }
 
-// Beside creates the issuing CA of another provider below the same root.
+// Beside returns a CA with the same root, and a new issuing CA of another provider.
 func (c *CA) Beside() *CA {
 	key := NewKey()
 	return &CA{c.Root, c.issuing(key, ca.IssuingLifetime-age)}
 }
 
-// Renew signs the issuing certificate anew, valid until now+lifetime.
+// Renew replaces the issuing certificate by a new one that is valid until now+lifetime.
 func (c *CA) Renew(lifetime time.Duration) { c.Issuing = c.issuing(c.Issuing.Key, lifetime) }
 
 func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
@@ -48,16 +48,16 @@ func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
 	return &ca.Authority{Certificate: must(c.Root.SignIssuing(csr, lifetime+age, time.Now().Add(-age))), Key: key}
 }
 
-// RootPEM returns the root certificate in PEM, as in documents.
+// RootPEM returns the root certificate in PEM, the form that documents contain.
 func (c *CA) RootPEM() string { return string(ca.EncodeCertificates(c.Root.Certificate)) }
 
-// Roots returns trust in this CA alone.
+// Roots returns Roots that trust only the root of c.
 func (c *CA) Roots() *trust.Roots {
 	return must(trust.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
 }
 
-// Bundle returns the SPIFFE bundle with the root of c and those of others, in the format of bundle
-// endpoints.
+// Bundle returns a SPIFFE bundle with the roots of c and of others, in the form that bundle
+// endpoints serve.
 func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byte {
 	b := spiffebundle.New(spiffeid.RequireTrustDomainFromString(c.Root.TrustDomain()))
 	for _, c := range append(others, c) {
@@ -68,13 +68,14 @@ func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byt
 	return must(b.Marshal())
 }
 
-// Issue issues an SVID, valid until now+lifetime. A negative lifetime makes an expired one.
+// Issue issues an SVID that is valid until now+lifetime. If the lifetime is negative, the SVID has
+// expired.
 func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	now := time.Now()
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt is like Issue with another clock, which shows now.
+// IssueAt issues an SVID as if the current time were now. The SVID is valid until the time until.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))
@@ -91,7 +92,7 @@ func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Cer
 	return svid
 }
 
-// EncodeSVID encodes an SVID in the files that activation delivers.
+// EncodeSVID returns the content of the files in which activation delivers an SVID.
 func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	for _, der := range svid.Certificate {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
@@ -99,7 +100,7 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	return chain, must(ca.EncodeKey(svid.PrivateKey.(crypto.Signer)))
 }
 
-// NewKey generates a key pair.
+// NewKey generates a key pair for an SVID or a CA.
 func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
 
 // CSR returns a certificate signing request for the SVID of id, in PEM.

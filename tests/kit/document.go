@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Document returns an unsigned manifest or policy in its envelope. Nil lists are written as empty
-// ones, since documents contain no null.
+// Document returns an unsigned document with a manifest or a policy as its body. It writes nil
+// lists as empty lists, because documents contain no null.
 func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
@@ -37,14 +37,14 @@ func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocum
 	return hostapi.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
-// Write writes a document into a directory.
+// Write writes the files of a document into a directory, which it creates.
 func Write(dir string, d document.Document) {
 	check(os.MkdirAll(dir, 0o755))
 	check(d.Write(dir))
 }
 
-// Swap creates a new generation with files beside link and points link at it. Keys are readable by
-// their owner alone, as activation delivers them.
+// Swap replaces the files to which link leads, as activation does. It writes files to a new
+// directory beside link, and points link at this directory. Only the owner can read a private key.
 func Swap(link string, files map[string][]byte) {
 	check(os.MkdirAll(filepath.Dir(link), 0o755))
 	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Accept calls serve with each connection to l in a goroutine and then closes it, until l is
-// closed.
+// Accept accepts connections from l until l is closed. It calls serve with each connection in a
+// goroutine, and then closes the connection.
 func Accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := l.Accept()
@@ -20,7 +20,7 @@ func Accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Echo sends back everything that it reads.
+// Echo reads from conn and sends all bytes back, until conn is closed.
 func Echo(conn net.Conn) {
 	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}) // splice(2) would take a pipe for each connection
 }

@@ -20,12 +20,12 @@ func WriteHostKey(path string) ssh.PublicKey {
 	return must(ssh.NewPublicKey(key.Public()))
 }
 
-// Authorized returns a host key in the authorized_keys format, as in documents.
+// Authorized returns an SSH host key in authorized_keys form, which documents contain.
 func Authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// SigningKey generates a key that signs documents.
+// SigningKey generates a key with a name, for signing documents.
 func SigningKey(name string) signature.SecretKey {
 	secret, _, err := signature.GenerateKeypair(name, nil)
 	return must(secret, err)

@@ -1,6 +1,6 @@
 // Package kit creates the parts of a cluster that tests need: a CA with its SVIDs, SSH host keys,
-// needs and documents. It panics if something cannot be created, so that test programs can use it
-// too.
+// needs and documents. Its functions panic on errors, so that programs without a testing.T can use
+// them too.
 package kit
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Domain is the trust domain of all IDs and certificates of this package.
+// Domain is the trust domain that this package uses for IDs and certificates by default.
 const Domain = "demo.flor"
 
-// ID returns the ID in Domain with the path short, "kind/name" or "kind/node/name".
+// ID returns the SPIFFE ID in Domain whose path is short: "kind/name" or "kind/node/name".
 func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
-// IDIn returns an ID in another trust domain.
+// IDIn is like ID for another trust domain.
 func IDIn(domain, short string) spiffe.ID {
 	return must(spiffe.ParseID("spiffe://" + domain + "/" + short))
 }
 
-// ProviderID returns the ID of the server of a provider kind on a host.
+// ProviderID returns the SPIFFE ID of the provider process for a kind of need on a host.
 func ProviderID(host, kind string) spiffe.ID {
 	return ID("service/" + host + "/" + spiffe.ProviderService(kind))
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// CopyLibrary copies a directory of this repository without its Go files and test data. Nix reads
-// and hashes all of a directory that it is given as a flake, and the whole of nix/ is ten times as
-// large as the compiler's Nix files.
+// CopyLibrary copies a directory of this repository, such as nix/, without Go files and test data.
+// This makes tests faster: Nix reads and hashes all files of a flake, and the whole of nix/ is ten
+// times as large as the compiler's Nix files.
 func CopyLibrary(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "testdata" {

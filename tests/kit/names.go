@@ -10,7 +10,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Names makes a DNS server with these names the resolver of this process until the end of the test.
+// Names lets this process resolve only the given DNS names, to the given addresses, until the end
+// of the test. It runs a DNS server for this.
 func Names(t testing.TB, names map[string][]string) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

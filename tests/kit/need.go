@@ -6,10 +6,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Issuer is the OIDC issuer of the sign-in.
+// Issuer is the OIDC issuer at which users of a test cluster sign in.
 const Issuer = "http://auth." + Domain + ".rete"
 
-// CertNeed returns a need for an SVID. All others depend on the node's own.
+// CertNeed returns a need for an SVID. All other needs depend on the need for the node's own SVID.
 func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	n := need("cert-"+string(of.Kind())+"-"+of.Name(), "cert", of, map[string]any{"id": of}, providers)
 	n.Deliver.Files = map[string]document.File{
@@ -24,7 +24,8 @@ func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	return n
 }
 
-// OIDCNeed returns a need for the OIDC client of a service, which restarts when it changes.
+// OIDCNeed returns a need for the OIDC client of a service. The service restarts when the client
+// changes.
 func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 	n := need(id, "oidc", service, map[string]any{
 		"issuer": Issuer, "service": service, "redirectURIs": []string{"http://" + service.Name() + "/callback"},
@@ -38,11 +39,11 @@ func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 	return n
 }
 
-// TokenIssuer is the issuer of JWT-SVIDs.
+// TokenIssuer is the issuer of the JWT-SVIDs of a test cluster.
 const TokenIssuer = "http://tokens." + Domain + ".rete"
 
-// JWTNeed returns a need for the JWT-SVIDs of a service or, without audiences, a node's need for
-// the verification keys.
+// JWTNeed returns a need for the JWT-SVIDs of a service. Without audiences, it returns a node's
+// need for the public keys that verify JWT-SVIDs.
 func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	r, id := document.JWTRequest{Issuer: TokenIssuer}, "jwt-keys"
 	file, f := document.FileJWTKeys, document.File{Value: "jwks", Mode: "0444"}

@@ -6,14 +6,14 @@ import (
 	"sync"
 )
 
-// Pipe is a listener in memory, for tests with virtual time (testing/synctest).
+// Pipe is a net.Listener in memory, for tests with virtual time (testing/synctest).
 type Pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipe returns an open Pipe.
+// NewPipe returns a Pipe that is open for connections.
 func NewPipe() *Pipe { return &Pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
 // Dial connects to the listener.

@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 )
 
-// Programs puts flor, florctl and flor-provider into the directory dir, which it creates. It takes
-// them from $FLORETE_PROGRAMS, where tests/run puts them once for all tests, or else compiles them.
-// repo is the root of this repository.
+// Programs puts the programs flor, florctl and flor-provider into the directory dir, which it
+// creates. It takes the programs from $FLORETE_PROGRAMS, where tests/run puts them once for all
+// tests. Without this variable it compiles them. The argument repo is the root of this repository.
 func Programs(ctx context.Context, repo, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

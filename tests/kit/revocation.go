@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns a signed revocation list of cluster demo that revokes targets.
+// Revocations returns a signed revocation list, for the cluster demo, that revokes targets.
 func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number = number
@@ -24,8 +24,9 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
-// Suspensions returns a signed revocation list that suspends ids. It revokes only certificates
-// issued before yesterday, so that newer ones are refused because of the suspension alone.
+// Suspensions returns a signed revocation list that suspends the identities ids. It also revokes
+// their certificates that were issued before yesterday. Newer certificates are refused only because
+// of the suspension.
 func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
 	list.Number = number
@@ -36,22 +37,22 @@ func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.
 	return must(revocation.Sign(list, key))
 }
 
-// Continued returns the successor of a list, with the same revocations.
+// Continued returns a signed revocation list that continues the list s with the same revocations.
 func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())
 	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))
 }
 
-// RevocationsSigned returns list number 1 of cluster demo, created at a time, which revokes
-// nothing.
+// RevocationsSigned returns a revocation list that revokes nothing. It is list number 1 of the
+// cluster demo, signed at the time at.
 func RevocationsSigned(at time.Time) trust.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))
 }
 
-// ReadFile returns the content of a file.
+// ReadFile returns the content of a file, and panics if it cannot be read.
 func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 
-// WriteRevocations puts a list in force, as activation does.
+// WriteRevocations puts a revocation list in force on a host, as activation does.
 func WriteRevocations(path string, s trust.SignedRevocations) {
 	check(os.MkdirAll(filepath.Dir(path), 0o755))
 	check(atomicfile.File(path, must(json.Marshal(s)), 0o644))

@@ -9,26 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// Validator validates values against JSON schemas, which it finds by file name. It implements the
-// keywords that our schemas use and returns an error for any other.
+// Validator checks whether values match JSON schemas. All contains the schemas by file name. The
+// Validator supports only the keywords that our schemas use, and returns an error for any other
+// keyword.
 type Validator struct{ All map[string]Schema }
 
 // Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema and the file that contains it.
+// Place is a schema or a subschema, with the name of the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema
 }
 
-// Child returns the subschema of a keyword, or an empty Place.
+// Child returns the subschema of p at a keyword, or an empty Place if there is none.
 func (p Place) Child(key string) Place {
 	s, _ := p.Schema[key].(Schema)
 	return Place{p.File, s}
 }
 
-// Follow resolves $ref.
+// Follow resolves $ref in the schema at p.
 func (v Validator) Follow(p Place) Place {
 	for {
 		ref, ok := p.Schema["$ref"].(string)
@@ -157,7 +158,7 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Strings converts a decoded JSON list of strings.
+// Strings converts a decoded JSON list of strings to a Go slice.
 func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))

@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// Patience bounds each wait of a test for an event that must happen. It is so long that a person
-// would call the test hung, even on a busy machine; no test depends on its value.
+// Patience is the longest time that a test waits for an event that must happen. It is so long that
+// a test which reaches it hangs, even on a busy machine. No test depends on its value.
 const Patience = 3 * time.Minute
 
 // Eventually waits until holds returns true, and fails the test if that takes longer than Patience.
-// what names the condition in the failure.
+// The argument what names the condition in the test's failure.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -54,7 +54,8 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// Reads returns the next value of c, and fails the test if that takes longer than Patience.
+// Reads waits for the next value of the channel c and returns it. It fails the test if that takes
+// longer than Patience.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
 	select {
@@ -65,9 +66,9 @@ func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	return value
 }
 
-// Settled waits until value has not changed for a while, and returns it. On a busy machine it
-// may return while the value still grows; so a test may use it only to make what it tries
-// harder, never to hold for true what it returns.
+// Settled calls value until the result has not changed for a while, and returns the result. On a
+// busy machine it may return while the value still grows. So a test may use Settled only to make a
+// situation more likely, and must not rely on the result.
 func Settled(value func() int64) int64 {
 	for last, same := value(), 0; ; {
 		time.Sleep(10 * time.Millisecond)
@@ -81,8 +82,8 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until n goroutines with function in their stack, as in "net.(*TCPConn).Read",
-// are parked: they wait for input, for a channel or for a lock.
+// Parked waits until n goroutines that execute a function, such as "net.(*TCPConn).Read", are
+// waiting for input, for a channel or for a lock.
 func Parked(t testing.TB, n int, function string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {
@@ -97,5 +98,5 @@ func Parked(t testing.TB, n int, function string) {
 	})
 }
 
-// NextSecond waits until the next second begins, for values that count whole seconds.
+// NextSecond waits until the next second of the clock begins, for tests of values in whole seconds.
 func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

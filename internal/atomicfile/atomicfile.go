@@ -1,6 +1,6 @@
-// Package atomicfile replaces files and symbolic links atomically: a reader sees either the old or
-// the new one, complete, even if the writer dies. Each path must have only one writer at a time. An
-// existing file of another type, such as a device or a symbolic link, is never replaced.
+// Package atomicfile replaces files and symbolic links atomically: a reader sees either the
+// complete old file or the complete new file, even if the writer dies. Each path must have only one
+// writer at a time. The package never replaces an existing file of another type, such as a device.
 package atomicfile
 
 import (
@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File writes data to path with exactly this mode and flushes it to disk. It removes the temporary
-// file that an interrupted call left behind.
+// File atomically writes data to the file at path and flushes it to disk. The file has exactly the
+// given mode. File also removes a temporary file that an interrupted call left behind.
 func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
 }
@@ -161,7 +161,7 @@ func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// SyncDir flushes the entries of a directory to disk.
+// SyncDir flushes a directory to disk, so that new file names in it are durable.
 func SyncDir(path string) error {
 	d, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -22,18 +22,18 @@ import (
 	"time"
 )
 
-// Limit bounds the number of open connections.
+// Limit bounds the number of open connections of a Listener.
 type Limit struct {
 	Total  int
-	Prefix int // connections from one network, as returned by Prefix
+	Prefix int // connections from one network, as the function Prefix returns it
 	Known  int // additional connections of verified callers; zero for none
 
 	// Turns bounds the number of connections that are between the beginning of their handshake and
 	// their first answer. Further connections wait in order of arrival. Zero means no bound.
 	Turns int
 
-	// Wait is the longest time that a connection may have to wait for its turn, as estimated by the
-	// listener. If the estimate is longer, Begin turns the connection away. Zero means no bound.
+	// Wait is the longest time that a connection may wait for its turn. If the Listener estimates a
+	// longer wait, Begin turns the connection away. Zero means no bound.
 	Wait time.Duration
 }
 
@@ -59,7 +59,7 @@ func Listen(l net.Listener, limit Limit) *Listener {
 	return n
 }
 
-// Resize changes the limit for new connections. Turns and Wait stay as they were.
+// Resize changes the limit for new connections. It does not change Turns and Wait.
 func (l *Listener) Resize(limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +67,7 @@ func (l *Listener) Resize(limit Limit) {
 	l.known.limit = Limit{Total: limit.Known, Prefix: limit.Known}
 }
 
-// Accept returns the next connection for which there is room.
+// Accept waits for the next connection and returns it, if the limit has room for it.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
@@ -124,7 +124,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn returns the underlying connection.
+// NetConn returns the underlying connection, as accepted by the inner listener.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
 // leave removes c from its room, if it is in one.

@@ -11,8 +11,7 @@ import (
 
 // Failures logs failures to accept connections or to receive datagrams, for example while the
 // process is out of file descriptors. It logs at most one line a minute and counts the failures in
-// between. The listeners of one part of a program share a Failures, because they usually fail for
-// the same reason.
+// between. Listeners that usually fail for the same reason share one Failures.
 type Failures struct {
 	Log     *slog.Logger
 	Message string // message of each line; "a listener fails" if empty

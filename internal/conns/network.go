@@ -103,9 +103,9 @@ func (c *conn) vouch() {
 	}
 }
 
-// Prefix returns the network of a peer's address: the address itself for IPv4, and the /64 for
-// IPv6, because one host can use any address in it. It returns an invalid prefix if peer is not an
-// IP address and port.
+// Prefix returns the network by which connections from a peer are counted. It is the address itself
+// for IPv4, and the /64 network for IPv6, because one host can use any address in that network. If
+// peer is not an IP address and port, Prefix returns an invalid prefix.
 func Prefix(peer string) netip.Prefix {
 	addr, err := netip.ParseAddrPort(peer)
 	if err != nil {

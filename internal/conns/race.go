@@ -79,8 +79,8 @@ func join(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// Resolve returns the current addresses of host:port, alternating between IPv6 and IPv4 (RFC 8305,
-// section 4).
+// Resolve looks up the addresses of host:port for Race. They alternate between IPv6 and IPv4 (RFC
+// 8305, section 4).
 func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(hostport)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
 type Aliases map[string]spiffe.Dialable
 
-// Aliases returns the aliases of all services that the host reaches.
+// Aliases returns the additional names of all services that the host reaches.
 func (m Manifest) Aliases() Aliases {
 	a := Aliases{}
 	for _, r := range m.Forwarder.Reach {

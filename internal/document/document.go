@@ -103,8 +103,8 @@ func VerifySignature(what, text, signed string, keys []string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
 }
 
-// Manifest returns the body of a manifest. It returns the zero Manifest if the document is not a
-// manifest.
+// Manifest returns the body of the document if the document is a manifest, and otherwise the zero
+// Manifest.
 func (d Document) Manifest() (m Manifest) {
 	if d.manifest != nil {
 		m = *d.manifest
@@ -112,7 +112,8 @@ func (d Document) Manifest() (m Manifest) {
 	return m
 }
 
-// Policy returns the body of a policy. It returns the zero Policy if the document is not a policy.
+// Policy returns the body of the document if the document is a policy, and otherwise the zero
+// Policy.
 func (d Document) Policy() (p Policy) {
 	if d.policy != nil {
 		p = *d.policy
@@ -143,8 +144,8 @@ func FileNames(kind string) []string {
 // waits for a new version of the document follows this file.
 func EnvelopeFile(kind string) string { return kind + extEnvelope }
 
-// Files returns the content of the document's files by name. An unsigned document has no signature
-// file.
+// Files returns the content of each file of the document, by the file's name. An unsigned document
+// has no signature file.
 func (d Document) Files() map[string][]byte {
 	kind := d.Envelope.Kind
 	files := map[string][]byte{kind + extBody: d.body, EnvelopeFile(kind): d.raw}

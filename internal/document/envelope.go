@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// EnvelopeSchema is the schema of Envelope.
+// EnvelopeSchema is the value of the field schema in an Envelope.
 const EnvelopeSchema = "florete.envelope/v1"
 
 // Kinds of document.
@@ -37,13 +37,15 @@ type Envelope struct {
 	Closure string `json:"closure,omitempty"`
 }
 
-// Digest returns the SRI digest of b, in the form of builtins.convertHash.
+// Digest returns the digest of b in the form "sha256-<base64>" (W3C SRI), as Nix's
+// builtins.convertHash does.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// CheckStorePath returns an error unless p is a top-level path of the Nix store.
+// CheckStorePath returns an error unless p is a path directly below the Nix store, such as
+// /nix/store/HASH-NAME.
 func CheckStorePath(p string) error {
 	name, ok := strings.CutPrefix(p, storepath.StoreDir+"/")
 	if ok = ok && !strings.Contains(name, "/"); ok {
@@ -98,7 +100,7 @@ type Reported struct {
 	Rev    string `json:"rev"`
 }
 
-// ReportedOf returns the version of the document that e names.
+// ReportedOf returns the version of the document that has the envelope e.
 func ReportedOf(e Envelope) Reported {
 	return Reported{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
 }

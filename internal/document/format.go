@@ -15,7 +15,7 @@ import (
 // stays the same byte for byte. The major number changes when attributes are removed.
 type Format struct{ Major, Minor int }
 
-// NewestFormat is the newest format that this release understands.
+// NewestFormat is the newest format of documents and requests that this release understands.
 var NewestFormat = Format{1, 1}
 
 // HeaderFormat is the HTTP header in which hosts and providers announce the newest format that they
@@ -37,7 +37,7 @@ func ParseFormat(text string) (Format, error) {
 
 func (f Format) String() string { return fmt.Sprintf("%d.%d", f.Major, f.Minor) }
 
-// Newer reports whether f is newer than o.
+// Newer reports whether the format f is newer than the format o.
 func (f Format) Newer(o Format) bool {
 	return f.Major > o.Major || f.Major == o.Major && f.Minor > o.Minor
 }

@@ -24,19 +24,19 @@ type Manifest struct {
 	// host's instance. The value is true if the unit must already be installed, because documents
 	// from the network do not install units.
 	Units map[string]bool `json:"units,omitempty"`
-	// Federation lists the foreign trust domains from which this host accepts named identities.
+	// Federation lists the foreign trust domains of which some identities may reach this host.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
 }
 
-// Trust contains the X.509 roots of a trust domain (PEM), and the public keys, in Nix format
-// "name:base64", that sign documents for the network.
+// Trust contains the X.509 roots of a trust domain (PEM), and the public keys that verify documents
+// from the network (Nix format, "name:base64").
 type Trust struct {
 	Roots       []string `json:"roots"`
 	SigningKeys []string `json:"signingKeys"`
 }
 
-// Identity is the node's SPIFFE ID and the SSH host key (authorized_keys form, without comment)
-// that proves it at enrolment. The key is empty if Joins is set.
+// Identity is the node's SPIFFE ID, and the SSH host key (authorized_keys form, without comment)
+// with which the node proves itself at enrolment. The key is empty if Joins is set.
 type Identity struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
@@ -53,7 +53,7 @@ type Provider struct {
 	Addresses Addresses `json:"addresses"`
 }
 
-// Addresses lists the addresses, host:port, of one program, in the order in which they are tried.
+// Addresses lists the addresses (host:port) of one program, in the order in which clients try them.
 type Addresses []string
 
 // Forwarder configures the forwarder of a host.
@@ -66,7 +66,7 @@ type Forwarder struct {
 	// Limits bounds each caller's use of all services together that this host publishes. It is
 	// sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"`
-	// Transport says whether Listen is for UDP, TCP or both.
+	// Transport selects whether the forwarder listens on UDP, TCP or both.
 	Transport Transport `json:"transport,omitempty"`
 	// Drain is the time in seconds for which existing connections may continue after a restart of
 	// the forwarder. Zero stands for 600.
@@ -88,8 +88,8 @@ type Relay struct {
 	Addresses Addresses `json:"addresses"`
 }
 
-// Relaying configures the forwarder of a relay. It names nodes and other relays only: a relay does
-// not learn which users and services talk through it.
+// Relaying configures the forwarder of a relay. It names only nodes and other relays, so a relay
+// does not learn which users and services communicate through it.
 type Relaying struct {
 	ID     spiffe.ID    `json:"id"`     // ID of this relay, with the name of the host
 	Routes []RelayRoute `json:"routes"` // sorted by label
@@ -116,7 +116,7 @@ const (
 	UDP Protocol = "udp"
 )
 
-// Transport is the transport between forwarders.
+// Transport is the transport protocol between two forwarders.
 type Transport string
 
 const (
@@ -142,8 +142,8 @@ type Published struct {
 	// AccessLog selects which connections to the service are logged.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
-	// OpaqueName is the name of the service in handshakes that pass a relay, 32 lower-case hex
-	// digits. It is empty if this host has no uplinks.
+	// OpaqueName replaces the name of the service in handshakes through a relay, so that the relay
+	// does not learn it. It is 32 lower-case hex digits, or empty if this host has no uplinks.
 	OpaqueName string `json:"opaqueName,omitempty"`
 }
 
@@ -155,7 +155,7 @@ type Limits struct {
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"` // in both directions together
 }
 
-// CallerLimits are the limits of one caller.
+// CallerLimits are the limits of one caller at this host.
 type CallerLimits struct {
 	ID     spiffe.ID `json:"id"`
 	Limits Limits    `json:"limits"`
@@ -171,7 +171,8 @@ const (
 	AccessFull    AccessLog = "full"
 )
 
-// Announcement is a way in which a service learns its caller's identity, in addition to flor whois.
+// Announcement is a way in which a forwarder tells a service the identity of its caller. A service
+// can also use flor whois.
 type Announcement string
 
 const (
@@ -185,7 +186,7 @@ const (
 type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
-	// Until is the end of the permission; zero for none.
+	// Until is the time at which the permission ends; zero for never.
 	Until unixtime.Time `json:"until,omitzero"`
 }
 
@@ -196,7 +197,7 @@ type Reachable struct {
 	Protocol  Protocol       `json:"protocol,omitempty"`
 	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes it; empty if all are hidden
+	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes the service; empty if all are hidden
 	// Aliases are additional names of the service, besides the name that spiffe.Render returns.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
 	Transport Transport `json:"transport,omitempty"`
@@ -206,11 +207,11 @@ type Reachable struct {
 	// TLSAliases are additional public names for an ingress. A name that begins with "*." matches
 	// any one label in that place.
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
-	// GRPC tells an ingress to pass HTTP/2 to the service, as gRPC needs.
+	// GRPC tells an ingress to forward requests to the service over HTTP/2, which gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
 	// Via lists the paths to the service through relays.
 	Via []Via `json:"via,omitempty"` // sorted by relays and label
-	// OpaqueName is the name of the service in handshakes that pass a relay, as in Published.
+	// OpaqueName replaces the name of the service in handshakes through a relay, as in Published.
 	OpaqueName string `json:"opaqueName,omitempty"`
 }
 

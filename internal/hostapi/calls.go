@@ -44,7 +44,7 @@ func (c *Client) Calls() *Calls {
 	return p
 }
 
-// Close closes the connection. No call may be under way.
+// Close closes the connection of the calls. No call may be under way.
 func (p *Calls) Close() {
 	if t := <-p.turn; t.session != nil {
 		t.session.close()

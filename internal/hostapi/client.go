@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Paths of endpoints.
+// Paths of the providers' endpoints.
 const (
 	PathNonce    = "/cert/nonce"
 	PathReport   = "/config/report"
@@ -70,10 +70,10 @@ type Client struct {
 	// none.
 	Revocations int64
 
-	// SVID is the node's certificate; nil before enrolment.
+	// SVID is the certificate with which the node authenticates. It is nil before enrolment.
 	SVID *tls.Certificate
 
-	// HostKey is the node's SSH host key. It proves the node at enrolment and on every later
+	// HostKey is the node's SSH host key. The client signs with it at enrolment and on every later
 	// connection.
 	HostKey ssh.Signer
 

@@ -28,8 +28,8 @@ type DeviceStatement struct {
 	Binding  []byte // from ChannelBinding
 }
 
-// Bytes returns the text to sign, in lines: the version, trust domain, node, provider, and the
-// channel binding in lower-case hex.
+// Bytes returns the text to sign. Its lines are the version, the trust domain, the node, the
+// provider, and the channel binding in lower-case hex.
 func (s DeviceStatement) Bytes() []byte {
 	return fmt.Appendf(nil, "florete-device-v1\n%s\n%s\n%s\n%s\n",
 		s.Node.TrustDomain(), s.Node, s.Provider, hex.EncodeToString(s.Binding))

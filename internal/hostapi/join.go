@@ -29,7 +29,7 @@ const JoinNamespace = "florete-join"
 // MaxJoin is the maximum length of a join request in bytes.
 const MaxJoin = 16 << 10
 
-// JoinState is the state of a join request. States are part of the wire format; new ones may be
+// JoinState is the state of a join request. States are part of the wire format; new states may be
 // added.
 type JoinState string
 

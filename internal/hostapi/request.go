@@ -70,7 +70,7 @@ type Artifact struct {
 	Revision int64 `json:"-"`
 }
 
-// Unchanged reports whether the node already has the documents that the provider has for it.
+// Unchanged reports whether the node already has the newest documents of the provider.
 func (a Artifact) Unchanged() bool {
 	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }

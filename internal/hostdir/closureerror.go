@@ -12,8 +12,8 @@ import (
 // closure are not in force.
 func (l Layout) ClosureErrorFile() string { return filepath.Join(string(l), "closure-error.json") }
 
-// ClosureError returns the reason why the documents of the closure are not in force. It returns nil
-// if they are in force, or if the network brought newer ones.
+// ClosureError returns the reason why the documents of the host's closure are not in force. It
+// returns nil if they are in force, or if newer documents came over the network.
 func (l Layout) ClosureError() (*NeedError, error) {
 	b, err := os.ReadFile(l.ClosureErrorFile())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -51,7 +51,8 @@ type System struct {
 	To     string `json:"to"`     // directory that the commit puts in force
 	Before string `json:"before"` // directory that is restored when the commit is undone, "" for none
 
-	// Profile is the symlink to Generation, for a NixOS system; "" if it does not change.
+	// Profile is the symlink that leads to Generation on a NixOS system. It is "" if the symlink
+	// does not change.
 	Profile    string `json:"profile,omitempty"`
 	Generation string `json:"generation,omitempty"`
 

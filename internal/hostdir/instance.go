@@ -42,21 +42,22 @@ func (m Instance) Program(name string) string {
 	return name + strings.TrimPrefix(m.String(), Prefix)
 }
 
-// State returns the directory of activation's state, /var/lib/florete.
+// State returns the directory in which activation keeps its state, such as /var/lib/florete.
 func (m Instance) State() Layout { return Layout(filepath.Join("/var/lib", m.String())) }
 
-// Run returns the directory of sockets, /run/florete.
+// Run returns the directory of the instance's sockets, such as /run/florete.
 func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 
 // Agent returns the path of the socket at which the forwarder serves its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
-// Workload returns the path of the SPIFFE Workload API's socket, SPIFFE_ENDPOINT_SOCKET.
+// Workload returns the path of the SPIFFE Workload API's socket, to which programs set
+// SPIFFE_ENDPOINT_SOCKET.
 func (m Instance) Workload() string { return filepath.Join(m.Run(), "workload.sock") }
 
 // Refetch returns the directory through which activation is told to fetch needs again. A request is
 // a file that is named after the need.
 func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
-// Etc returns the directory of documents and settings, /etc/florete.
+// Etc returns the directory of the instance's documents and settings, such as /etc/florete.
 func (m Instance) Etc() string { return filepath.Join("/etc", m.String()) }

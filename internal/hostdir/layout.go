@@ -57,7 +57,8 @@ func (l Layout) Stopped() string        { return filepath.Join(string(l), "stopp
 // Need returns the directory with the files and the state of one need.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
 
-// Manifest returns the manifest in force. It returns fs.ErrNotExist if there is none yet.
+// Manifest returns the manifest that is in force on the host. It returns fs.ErrNotExist if there is
+// none yet.
 func (l Layout) Manifest() (document.Document, error) { return l.Refresh(document.Document{}) }
 
 // Refresh is like Manifest for a caller that has read the manifest before. If old is still in

@@ -95,8 +95,8 @@ const WitnessFile = "audit.witness"
 // AcceptedFile returns the file with the acknowledged audit faults, newest last.
 func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
 
-// Accepted returns the acknowledged audit faults. If the file cannot be read, it returns none, and
-// the alarms are raised again.
+// Accepted returns the acknowledged audit faults. If the file cannot be read, Accepted returns
+// none, and the host raises the alarms again.
 func (l Layout) Accepted() (all []AcceptedAudit) {
 	b, err := os.ReadFile(l.AcceptedFile())
 	if err != nil || json.Unmarshal(b, &all) != nil {

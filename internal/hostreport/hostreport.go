@@ -28,7 +28,7 @@ type Report struct {
 	Facts     Facts               `json:"facts"`
 
 	Pending *hostdir.Commit `json:"pending,omitempty"` // change that is undone unless it is confirmed
-	Undone  *hostdir.Commit `json:"undone,omitempty"`  // change that was undone, while nothing newer is in force
+	Undone  *hostdir.Commit `json:"undone,omitempty"`  // last change that was undone, until a newer one is in force
 
 	Revocations *trust.ReportedRevocations `json:"revocations,omitempty"` // nil for none
 	Roots       *Roots                     `json:"roots,omitempty"`       // nil without documents

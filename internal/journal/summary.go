@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// Interval is the usual interval of a Summary.
+	// Interval is the interval at which most Summaries log.
 	Interval = time.Minute
 	// maxStrangers bounds the number of unknown sources that have lines of their own in an
 	// interval. Further ones are counted together.

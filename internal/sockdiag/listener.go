@@ -102,8 +102,8 @@ func Here(c net.Conn) bool {
 // Range is a range of uids. It includes First and Last.
 type Range struct{ First, Last uint32 }
 
-// SystemAccounts contains the uids of accounts that do not log in: static system accounts, as in
-// systemd and login.defs(5), and those of DynamicUser=.
+// SystemAccounts contains the uids of accounts that do not log in. These are static system
+// accounts, as in systemd and login.defs(5), and the accounts of units with DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 
 // System returns an error unless uid is a system account or the account of this process. An

@@ -156,7 +156,7 @@ func cgroupAmong(attributes []byte) uint64 {
 // cookie identifies a socket uniquely, also among sockets that were closed.
 type cookie [2]uint32
 
-// Source returns the socket's own address.
+// Source returns the address of the socket itself.
 func (m Message) Source() netip.AddrPort { return m.address(m.id.src, m.id.sport) }
 
 // Destination returns the address of the socket's peer.

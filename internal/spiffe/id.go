@@ -8,7 +8,7 @@ import (
 	"github.com/spiffe/go-spiffe/v2/spiffeid"
 )
 
-// Kind is the type of a SPIFFE ID.
+// Kind is the type of a SPIFFE ID, such as node or service.
 type Kind string
 
 const (
@@ -67,7 +67,7 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	return ID{td.Name(), kind, node, name}, nil
 }
 
-// ParseID parses the URI form of an ID. ParseID(id.String()) == id.
+// ParseID parses an ID that is written as a URI. ParseID(id.String()) == id.
 func ParseID(s string) (ID, error) {
 	sid, err := spiffeid.FromString(s)
 	if err != nil {
@@ -92,7 +92,7 @@ func ParseID(s string) (ID, error) {
 // TrustDomain returns the ID's trust domain, such as "demo.flor".
 func (id ID) TrustDomain() string { return id.domain }
 
-// Kind returns the type of the ID.
+// Kind returns the type of the ID, such as KindNode.
 func (id ID) Kind() Kind { return id.kind }
 
 // Node returns the name of the node to which the ID is scoped, or "" if it is not scoped to a node.

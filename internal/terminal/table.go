@@ -20,7 +20,7 @@ func NewTable(w io.Writer, head ...any) *Table {
 	return t
 }
 
-// Row adds a row.
+// Row adds a row of cells to the table.
 func (t *Table) Row(cells ...any) {
 	texts := make([]string, len(cells))
 	for i, c := range cells {
@@ -29,5 +29,5 @@ func (t *Table) Row(cells ...any) {
 	fmt.Fprintln(t.w, strings.Join(texts, "\t"))
 }
 
-// Flush prints the rows.
+// Flush prints the table to its writer.
 func (t *Table) Flush() error { return t.w.Flush() }

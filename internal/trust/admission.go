@@ -27,8 +27,8 @@ type Admission struct {
 	Time    unixtime.Time   `json:"time"`
 }
 
-// JoinGrant is an operator's signed statement that the holder of a join token's key may admit one
-// device as a node.
+// JoinGrant is an operator's signed statement that permits the holder of a join token to admit one
+// device as a node, without further approval.
 type JoinGrant struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`

@@ -68,7 +68,7 @@ func checkForeignRoot(c *x509.Certificate, trustDomain string) error {
 	return pubkey.Check(c.PublicKey)
 }
 
-// TrustDomain returns the trust domain of the bundle.
+// TrustDomain returns the trust domain whose identities the bundle verifies.
 func (b *Bundle) TrustDomain() string { return b.roots.domain }
 
 // Roots returns the roots of the bundle. They verify only X.509-SVIDs of the bundle's trust domain.
@@ -135,7 +135,7 @@ func (b *Bundle) vouchesAs(o *Bundle) bool {
 	return mine.Equal(others)
 }
 
-// BundleRollbackError is the error for a bundle that is older than the one in force.
+// BundleRollbackError is the error for a trust bundle that is older than the bundle in force.
 type BundleRollbackError struct {
 	TrustDomain     string
 	Number, InForce uint64

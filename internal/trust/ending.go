@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// EndingCertificate is a certificate that only a person can renew, and that should be renewed now.
+// EndingCertificate is a certificate that an operator should renew now, because no program renews
+// it automatically.
 type EndingCertificate struct {
 	Part string        `json:"part"` // "issuing" or "root"
 	Name string        `json:"name"`

@@ -13,7 +13,7 @@ import (
 type Issued struct {
 	Serial string        `json:"serial"`
 	ID     spiffe.ID     `json:"id"`
-	Node   string        `json:"node,omitempty"`   // node to which it was issued
+	Node   string        `json:"node,omitempty"`   // node to which the SVID was issued
 	Device string        `json:"device,omitempty"` // fingerprint of the node's device key, if it joined with one
 	At     unixtime.Time `json:"at"`
 	Until  unixtime.Time `json:"until"`

@@ -48,7 +48,7 @@ type Revocations struct {
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
-	// Reinstated lists entries of earlier lists that an operator has cleared.
+	// Reinstated lists items of earlier lists that an operator removed.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
 	// Former is the digest of the preceding list, which has the preceding number. It is empty in

@@ -30,8 +30,8 @@ type Roots struct {
 	verified     *Verified         // cache of verified chains, nil for none
 }
 
-// Federated returns a copy of r with the bundles of foreign trust domains. Each bundle verifies
-// only identities of its own domain.
+// Federated returns a copy of r that also verifies identities of foreign trust domains, with their
+// bundles. Each bundle verifies only identities of its own domain.
 func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	c := *r
 	c.federated = map[string]*Roots{}
@@ -111,7 +111,7 @@ func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, err
 }
 
-// TrustDomain returns the trust domain of the roots.
+// TrustDomain returns the trust domain to which the roots belong.
 func (r *Roots) TrustDomain() string { return r.domain }
 
 // Certificates returns the root certificates in the order in which they were parsed.

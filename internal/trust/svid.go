@@ -147,7 +147,8 @@ func usageName(u x509.ExtKeyUsage) string {
 	return "clientAuth"
 }
 
-// Window returns the period in which every certificate of a chain is valid.
+// Window returns the beginning and the end of the period in which all certificates of a chain are
+// valid.
 func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 	expiry = chain[0].NotAfter
 	for _, c := range chain {

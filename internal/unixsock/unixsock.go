@@ -21,8 +21,8 @@ import (
 // 0).
 const longest = 107
 
-// Check returns an error for a path that is too long for a Unix socket. The kernel's own error is
-// only "invalid argument".
+// Check returns an error if a path is too long for a Unix socket. Its error is clearer than the
+// kernel's, which is only "invalid argument".
 func Check(path string) error {
 	if len(path) > longest {
 		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), longest)
@@ -30,7 +30,7 @@ func Check(path string) error {
 	return nil
 }
 
-// Dial connects to a Unix socket.
+// Dial connects to the Unix socket at path.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
 	if err := Check(path); err != nil {
 		return nil, err

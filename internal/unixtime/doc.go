@@ -1,2 +1,3 @@
-// Package unixtime represents wall clock time as Unix seconds, as in documents, reports and files.
+// Package unixtime represents wall clock times as Unix seconds, the form that documents, reports
+// and state files contain.
 package unixtime

@@ -82,7 +82,7 @@ func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// Deliver issues an SVID and puts it into the directory of its need, as activation does.
+// Deliver issues an SVID and writes it to the directory of a need, as activation does.
 func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	svid := c.Issue(id, lifetime)
 	chain, key := EncodeSVID(svid)

@@ -28,8 +28,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds calls try until it returns nil, and fails the test with the last error if that
-// takes longer than Patience.
+// Succeeds calls try until try returns nil. It fails the test with the last error if that takes
+// longer than Patience.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -37,8 +37,8 @@ func Succeeds(t testing.TB, what string, try func() error) {
 	}
 }
 
-// Poll calls try until it returns nil, and returns its last error if that takes longer than
-// Patience or if ctx ends. Pauses between the calls grow from a millisecond to 20.
+// Poll calls try until try returns nil. It returns the last error if that takes longer than
+// Patience, or if ctx ends. Pauses between the calls grow from 1 to 20 milliseconds.
 func Poll(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()

@@ -53,7 +53,7 @@ func BinDeb(m hostdir.Instance) string {
 	return path.Join("/usr/lib", m.String(), "bin")
 }
 
-// Bundle contains everything that one host needs to run.
+// Bundle contains everything that one host needs to run: documents, units and programs.
 type Bundle struct {
 	Documents []document.Document
 	Units     compile.Units

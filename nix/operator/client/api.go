@@ -145,7 +145,7 @@ func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
 	return j.Joins, err
 }
 
-// DecideJoin approves or rejects the join request of a host.
+// DecideJoin sends the operator's decision to approve or reject a host's join request.
 func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
 	err = p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
 	return r, err

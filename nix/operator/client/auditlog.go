@@ -66,7 +66,7 @@ func (l AuditLog) read(ctx context.Context, since auditview.Moment) iter.Seq2[au
 	})
 }
 
-// Head returns the newest checkpoint of the log.
+// Head returns the newest checkpoint of the audit log.
 func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	err = l.get(ctx, "/log", url.Values{}, &h)
 	return h, err

@@ -26,7 +26,7 @@ type Source struct {
 	Args []string
 }
 
-// Cluster is a compiled cluster without faults.
+// Cluster is a cluster that was compiled without faults, with its documents.
 type Cluster struct {
 	Name string
 	// Documents contains the documents of each host: its manifest and, for a provider host, its

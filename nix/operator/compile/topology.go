@@ -60,7 +60,7 @@ type Host struct {
 	Capabilities []string
 	// Hidden is set if other hosts know no address of the host.
 	Hidden bool
-	Relay  bool     // carries connections between other hosts
+	Relay  bool     // it forwards connections between other hosts
 	Relays []string // hosts through which others reach it, beside its addresses
 }
 
@@ -80,7 +80,7 @@ func (h Host) OnlyRelayed() bool {
 // Service is a service of the cluster. A service that is not published can only be used on its own
 // host.
 type Service struct {
-	IDs        []spiffe.ID // one; with scope "node" one for each host; with "both" all of them
+	IDs        []spiffe.ID // one ID; with scope "node" one ID for each host; with "both" all of these
 	Hosts      []string
 	Port       int
 	ListenPort int             // port that callers use; 0 if it has several ports
@@ -112,7 +112,7 @@ type User struct {
 	Teams []string // teams through which the user has roles, beginning with the one that names the user
 }
 
-// Team is a group of people with the same roles.
+// Team is a named group of users who have the same roles.
 type Team struct {
 	Roles []string
 	Until map[string]unixtime.Time // ends of roles
@@ -294,7 +294,7 @@ type Raw struct{ Body, Envelope string }
 // Head decodes and returns the envelope of the document.
 func (r Raw) Head() (document.Envelope, error) { return document.ParseEnvelope([]byte(r.Envelope)) }
 
-// Open decodes and checks the document.
+// Open decodes the document and checks it, as document.Open does.
 func (r Raw) Open() (document.Document, error) {
 	d, err := document.Open([]byte(r.Envelope), []byte(r.Body), "")
 	if err != nil {

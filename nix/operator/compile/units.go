@@ -36,7 +36,7 @@ type Runs struct {
 	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
 
-// RunsAt is the address on which a service listens for one of its ports.
+// RunsAt is the address at which a service listens for one of its ports.
 type RunsAt struct {
 	Upstream  string   `json:"upstream"`
 	Protocols []string `json:"protocols"`

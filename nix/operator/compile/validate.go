@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Report is the result of validating a cluster.
+// Report contains the faults that Validate found in one cluster.
 type Report struct {
 	Cluster  string
 	Hosts    int

@@ -33,7 +33,7 @@ type Host struct {
 	Topology  compile.Host
 	Documents []document.Document
 	Bundle    *bundle.Bundle // nil on NixOS
-	Issues    bool           // whether it is the only one that issues certificates
+	Issues    bool           // whether it is the only host that issues certificates
 }
 
 // Read returns the hosts to deploy, as the flake declares them. It reads the programs of bundles
@@ -68,7 +68,7 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 // Deployment contains the settings for deploying hosts.
 type Deployment struct {
 	Flake   string        // flake reference for nixos-rebuild
-	Timeout time.Duration // time until a host rolls back
+	Timeout time.Duration // time after which an unconfirmed host rolls back
 	Jobs    int           // number of hosts that are deployed at a time
 
 	// Reports returns the last report of each host, by name.

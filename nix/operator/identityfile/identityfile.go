@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Issuing describes the identity file to issue.
+// Issuing contains the options for creating an identity file, and creates it.
 type Issuing struct {
 	// Exactly one of Host, Request and ID is set. Host is the name of a host whose keys are
 	// generated with the file. Request is the path of a file with a host's request. ID is the

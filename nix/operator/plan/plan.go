@@ -42,7 +42,7 @@ func (p Plan) Empty() bool {
 	return len(p.Opened)+len(p.Closed)+len(p.Inputs)+len(p.Facts)+len(p.Placement)+len(p.Hosts) == 0
 }
 
-// Move is a service whose hosts change.
+// Move is a service that will run on other hosts than before.
 type Move struct {
 	Service string   `json:"service"`
 	Before  []string `json:"before"` // hosts, sorted

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Colours on a terminal: green is added, red removed, yellow changed. What widens access stands
-// out.
+// Colours on a terminal: green is added, red removed, yellow changed. Changes that widen access
+// stand out.
 const (
 	green  = "\x1b[32m"
 	red    = "\x1b[31m"

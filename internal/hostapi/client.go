@@ -42,7 +42,7 @@ const (
 )
 
 // Maximum lengths of requests and answers in bytes. The longest answer to a need is an escaped file
-// of 1 MiB. The longest documents are those of a provider host: 17 MB with 10,000 hosts.
+// of 1 MiB. The longest documents are a provider host's: 17 MB with 10,000 hosts.
 const (
 	MaxRequest  = 64 << 10
 	MaxAnswer   = 8 << 20

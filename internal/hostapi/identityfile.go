@@ -124,8 +124,8 @@ func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	return &f.SVIDs[i]
 }
 
-// IdentityRequest is a host's request for an identity file. It contains the public halves of keys
-// that the host generated itself.
+// IdentityRequest is a host's request for an identity file. It contains certificate signing
+// requests for keys that the host generated itself.
 type IdentityRequest struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`

@@ -18,8 +18,8 @@ import (
 // a bundle as one value.
 const MaxBundle = 128 << 10
 
-// Bundle contains the public keys that verify the identities of one trust domain. Its format is
-// that of the SPIFFE Trust Domain and Bundle specification. It is immutable.
+// Bundle contains the public keys that verify the identities of one trust domain. The SPIFFE Trust
+// Domain and Bundle specification defines the format. It is immutable.
 type Bundle struct {
 	parsed *spiffebundle.Bundle
 	roots  *Roots

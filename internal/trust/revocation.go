@@ -80,7 +80,8 @@ type Revocation struct {
 	Suspended bool `json:"suspended,omitempty"`
 }
 
-// RevokedCertificate is a single revoked certificate, either an SVID or that of an issuing CA.
+// RevokedCertificate is an entry of a revocation list for one certificate, of an SVID or of an
+// issuing CA.
 type RevokedCertificate struct {
 	Serial string        `json:"serial"` // lower-case hex
 	Until  unixtime.Time `json:"until"`  // latest time at which the certificate expires

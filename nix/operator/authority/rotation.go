@@ -39,7 +39,7 @@ type Rotation struct {
 }
 
 // Examine returns the state of the rotation of a cluster's root. It ignores the hosts in without,
-// which are those that will not come back.
+// which will not come back.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error

@@ -106,7 +106,7 @@ func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 // User is a person in the cluster. A user without hosts cannot act on any host.
 type User struct {
 	ID    spiffe.ID
-	Roles []string                 // including those of teams
+	Roles []string                 // roles of the user, including the roles of teams
 	Until map[string]unixtime.Time // ends of some of the roles
 	Hosts []string
 	Teams []string // teams through which the user has roles, beginning with the one that names the user

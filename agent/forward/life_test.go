@@ -23,7 +23,12 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-func TestMain(m *testing.M) { agenttest.Main(m) }
+func TestMain(m *testing.M) {
+	if state := os.Getenv(agentEnv); state != "" {
+		runAgent(state)
+	}
+	agenttest.Main(m)
+}
 
 // TestUIDs checks that the user of a process decides, and that root is no exception.
 func TestUIDs(t *testing.T) {

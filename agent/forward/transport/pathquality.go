@@ -73,6 +73,7 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	for c := range p.conns {
 		l, ok := c.link.(*quicLink)
 		if !ok {
+			c.loseRelay(now)
 			continue
 		}
 		if asleep > watchPeriod {
@@ -99,6 +100,20 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		}
 	}
 	return found
+}
+
+// loseRelay gives up a connection through a relay that is silent, if there is another path. Streams
+// that wait for an answer then use that path. The caller holds the lock of the pool.
+func (c *conn) loseRelay(now time.Time) {
+	if o := c.outer; o == nil || o.doubt != silent || now.Sub(o.measured.at) < silence || c.route.paths() == 1 {
+		return
+	}
+	c.lose()
+	if c.endpoint.current == c {
+		c.endpoint.current = nil
+		c.retire()
+		c.endpoint.fail(now)
+	}
 }
 
 // measure evaluates a connection's counters. Its peer acknowledges a packet each second

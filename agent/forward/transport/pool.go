@@ -38,6 +38,9 @@ type Route struct {
 	Transport document.Transport
 }
 
+// paths returns the number of ways to the target: its endpoints, and the paths through relays.
+func (r Route) paths() int { return len(r.Endpoints) + len(r.Via) }
+
 // Pool keeps the connections of this host's identities: one for each SVID of a caller, target and
 // endpoint. The streams of a route are spread over its endpoints. When the caller's SVID is
 // renewed, new streams use a new connection, and the old one closes with its last stream.
@@ -144,7 +147,7 @@ func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, err
 		begun := time.Now()
 		st, err := c.open(ctx, preamble)
 		if err == nil {
-			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: len(r.Endpoints)+len(r.Via) == 1}, nil
+			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: r.paths() == 1}, nil
 		}
 		p.release(c)
 		// A cached connection may be gone; a new one reports the reason.

@@ -25,8 +25,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// tcpIdle is the time for which a TCP connection waits for its next stream.
-const tcpIdle = time.Minute
+const (
+	// tcpIdle is the time for which a TCP connection waits for its next stream.
+	tcpIdle = time.Minute
+	// relayedIdle is the same for a connection through a relay. It is shorter than the time after
+	// which a relay gives up a silent uplink, so that a later stream asks the relay for one that
+	// works.
+	relayedIdle = 2 * time.Second
+)
 
 // refusedPause is the delay between two attempts to connect to a forwarder that is not running.
 const refusedPause = 100 * time.Millisecond
@@ -37,6 +43,7 @@ type tcpLink struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	make   func(context.Context) (*tcpConn, error)
+	rest   time.Duration // time for which a connection waits for its next stream
 
 	mu    sync.Mutex
 	idle  []*tcpConn // most recently used last
@@ -61,7 +68,10 @@ func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 // dialLink returns a link with one connection, which shows that further ones can be made. dial makes
 // what is below TLS.
 func (p *Pool) dialLink(ctx context.Context, to destination, over document.Transport, dial dialSocket) (*conn, error) {
-	l := &tcpLink{conns: map[*tcpConn]struct{}{}}
+	l := &tcpLink{conns: map[*tcpConn]struct{}{}, rest: tcpIdle}
+	if over == Relayed {
+		l.rest = relayedIdle
+	}
 	l.ctx, l.cancel = context.WithCancelCause(context.Background())
 	l.make = func(ctx context.Context) (*tcpConn, error) { return p.shakeTCP(ctx, to, dial, l) }
 	first, err := l.make(ctx)
@@ -109,7 +119,7 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 		return nil, fmt.Errorf("%s at %s over TCP: %w", want, to.address, explain(err, want))
 	}
 	c.outer = outer
-	c.timer = time.AfterFunc(tcpIdle, func() { l.expire(c) })
+	c.timer = time.AfterFunc(l.rest, func() { l.expire(c) })
 	c.timer.Stop()
 	c.Conn = tcpstream.New(t, func() { l.wait(c) }, &p.busy)
 	return c, l.add(c)
@@ -180,7 +190,7 @@ func (l *tcpLink) wait(c *tcpConn) {
 	if _, open := l.conns[c]; open {
 		c.Rest()
 		l.idle = append(l.idle, c)
-		c.timer.Reset(tcpIdle)
+		c.timer.Reset(l.rest)
 	}
 }
 

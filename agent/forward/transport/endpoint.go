@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 )
 
 const (
@@ -50,6 +51,9 @@ type endpoint struct {
 	failed    time.Time
 
 	connecting time.Time // beginning of a connection attempt; zero while there is none
+
+	shaken   time.Duration // smoothed time of a handshake with the target through via; 0 if none was made
+	shakenAt time.Time     // time of the last one
 }
 
 // cost returns the expected wait at a working endpoint, assuming that all streams are alike.
@@ -97,13 +101,14 @@ func (e *endpoint) ordered() []string {
 // cheaper of two working endpoints drawn at random (Mitzenmacher, The Power of Two Choices in
 // Randomized Load Balancing), so that independent callers neither gather at the best one nor wait
 // for the worst. Then follow those with a connection, the other working ones, those through relays,
-// the cheapest first, and the avoided ones.
-func (p *Pool) order(r Route) []*endpoint {
+// and the avoided ones. If the first is one through relays, the others are measured with svid.
+func (p *Pool) order(r Route, svid *trust.SVID) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := time.Now()
 	var working, relayed, avoided []*endpoint
-	for _, e := range p.endpoints(r) {
+	to, all := p.endpoints(r)
+	for _, e := range all {
 		switch {
 		case e.avoided(now):
 			avoided = append(avoided, e)
@@ -124,7 +129,10 @@ func (p *Pool) order(r Route) []*endpoint {
 		slices.SortStableFunc(working, func(a, b *endpoint) int { return cmp.Compare(unconnected(a), unconnected(b)) })
 		working = slices.Insert(working, 0, chosen)
 	}
-	slices.SortStableFunc(relayed, func(a, b *endpoint) int { return cmp.Compare(a.cost(now, p.near), b.cost(now, p.near)) })
+	relayed = to.relays.choose(relayed, now, p.near, p.random)
+	if len(working) == 0 {
+		p.remeasureRelays(r, svid, &to.relays, relayed, now)
+	}
 	return slices.Concat(working, relayed, avoided)
 }
 
@@ -135,11 +143,17 @@ func unconnected(e *endpoint) int {
 	return 0
 }
 
-// endpoints returns the endpoints of a route in the route's order. Other known endpoints of the
-// target are forgotten, and their connections accept no new streams. The caller holds the lock.
-func (p *Pool) endpoints(r Route) []*endpoint {
+// endpoints returns the state of a route's target, and its endpoints in the route's order. Other
+// known endpoints of the target are forgotten, and their connections accept no new streams. The
+// caller holds the lock.
+func (p *Pool) endpoints(r Route) (*target, []*endpoint) {
 	key := targetKey{r.Caller, r.Target}
-	known := p.targets[key]
+	x := p.targets[key]
+	if x == nil {
+		x = &target{}
+		p.targets[key] = x
+	}
+	known := x.endpoints
 	listed := make(map[string]*endpoint, len(r.Endpoints))
 	var all []*endpoint
 	for _, addresses := range r.Endpoints {
@@ -169,8 +183,8 @@ func (p *Pool) endpoints(r Route) []*endpoint {
 			e.current = nil
 		}
 	}
-	p.targets[key] = listed
-	return all
+	x.endpoints = listed
+	return x, all
 }
 
 // forget removes a connection that has ended. If its peer was silent, that counts as a failure.

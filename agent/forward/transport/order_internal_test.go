@@ -16,7 +16,7 @@ func (p *Pool) EquallyFar() { p.near = time.Hour }
 
 // Order returns the order in which addresses are tried.
 func (p *Pool) Order(r Route) (all []string) {
-	for _, e := range p.order(r) {
+	for _, e := range p.order(r, nil) {
 		all = append(all, e.ordered()...)
 	}
 	return all
@@ -24,7 +24,7 @@ func (p *Pool) Order(r Route) (all []string) {
 
 // Sort is like Order for the results of resolving one of them.
 func (p *Pool) Sort(r Route, found []netip.AddrPort) []netip.AddrPort {
-	return p.sort(p.order(r)[0], found)
+	return p.sort(p.order(r, nil)[0], found)
 }
 
 // RetryQUIC sets the time after which QUIC is tried again.
@@ -54,7 +54,8 @@ func (p *Pool) Failures(r Route) int { return p.first(r).failures }
 func (p *Pool) first(r Route) endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return *p.endpoints(r)[0]
+	_, all := p.endpoints(r)
+	return *all[0]
 }
 
 // overQUIC reports whether a connection over QUIC satisfies has.
@@ -91,7 +92,7 @@ func (p *Pool) Packets() (n int64) {
 
 // TestSlow checks that a slow endpoint gets few streams until its last answer is long ago.
 func TestSlow(t *testing.T) {
-	p := &Pool{near: near, targets: map[targetKey]map[string]*endpoint{}}
+	p := &Pool{near: near, targets: map[targetKey]*target{}}
 	turn := 0
 	p.random = func(n int) int { turn++; return turn / 2 % n } // each pair of draws, as often
 	r := Route{Endpoints: []document.Addresses{{"slow"}, {"fast"}}}
@@ -99,14 +100,15 @@ func TestSlow(t *testing.T) {
 	now := time.Now()
 	drawn := map[string]int{}
 	for range 40 {
-		e := p.order(r)[0]
+		e := p.order(r, nil)[0]
 		e.succeed(&conn{}, took[e.addresses[0]], now)
 		drawn[e.addresses[0]]++
 	}
 	if n := drawn["slow"]; n < 1 || n > 4 {
 		t.Errorf("the slow endpoint has %d of 40 streams, want a few", n)
 	}
-	for _, e := range p.endpoints(r) {
+	_, all := p.endpoints(r)
+	for _, e := range all {
 		if e.cost(now.Add(time.Minute), near) != float64(near) {
 			t.Errorf("%s still costs %s after a minute", e.addresses[0], time.Duration(e.cost(now.Add(time.Minute), near)))
 		}

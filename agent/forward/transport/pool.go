@@ -56,7 +56,7 @@ type Pool struct {
 	retryQUIC  time.Duration
 
 	mu      sync.Mutex
-	targets map[targetKey]map[string]*endpoint // by their addresses
+	targets map[targetKey]*target
 	paths   map[string]*path                   // forwarders that could not be reached over UDP, by their addresses
 	conns   map[*conn]struct{}                 // all open connections
 	busy    sync.WaitGroup                     // connections and dials
@@ -65,6 +65,12 @@ type Pool struct {
 type targetKey struct {
 	caller spiffe.ID
 	target spiffe.Dialable
+}
+
+// target is the state of one target, for one caller.
+type target struct {
+	endpoints map[string]*endpoint // by their addresses, or by the path through relays
+	relays    relayChoice
 }
 
 // NewPool returns an empty pool with UDP sockets of its own. Its connections are counted in the
@@ -79,7 +85,7 @@ func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Poo
 		random:     rand.IntN,
 		near:       near,
 		retryQUIC:  retryQUIC,
-		targets:    map[targetKey]map[string]*endpoint{},
+		targets:    map[targetKey]*target{},
 		paths:      map[string]*path{},
 		conns:      map[*conn]struct{}{},
 	}
@@ -304,7 +310,7 @@ func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, e
 		leaf := svid.Cert.Leaf
 		return nil, false, fmt.Errorf("%s: %w: valid from %s to %s", r.Caller, ErrExpired, leaf.NotBefore.UTC().Format(time.RFC3339), leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
-	order := p.order(r)
+	order := p.order(r, svid)
 	if len(order) == 0 {
 		return nil, false, fmt.Errorf("%s: no endpoint", r.Target.ID())
 	}

@@ -103,6 +103,7 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 	c := &tcpConn{}
 	config := p.tlsTo(to.route, wire.ALPNOverTCP, to.svid, to.address, &c.peer)
 	config.ServerName = to.serverName()
+	began := time.Now()
 	t, outer, err := handshakeTCP(ctx, dial, config)
 	for stopped(err) && ctx.Err() == nil {
 		select {
@@ -119,6 +120,11 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 		return nil, fmt.Errorf("%s at %s over TCP: %w", want, to.address, explain(err, want))
 	}
 	c.outer = outer
+	if to.endpoint.via != nil {
+		p.mu.Lock()
+		to.endpoint.shook(time.Since(began), time.Now())
+		p.mu.Unlock()
+	}
 	c.timer = time.AfterFunc(l.rest, func() { l.expire(c) })
 	c.timer.Stop()
 	c.Conn = tcpstream.New(t, func() { l.wait(c) }, &p.busy)

@@ -208,3 +208,28 @@ func TestUplinkRenewed(t *testing.T) {
 		})
 	}
 }
+
+// TestRelayLimit checks that a relay limits the connections of a node.
+func TestRelayLimit(t *testing.T) {
+	throughRelays(t, 1)
+	c := newCluster(t, agenttest.Echo(t))
+	gate := c.Relays[0]
+	doc, err := gate.Layout.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := doc.Manifest().Forwarder
+	f.Relay.Limits.Connections = 1
+	gate.Accept(f, f.Relay.ID)
+	kit.Eventually(t, "the relay to have its limit", func() bool {
+		m := report(t, gate).Manifest
+		return m != nil && m.Serial == gate.Serial
+	})
+	c.start(t)
+	conn := dial(t, c.Local)
+	if err := agenttest.Ping(conn); err != nil {
+		t.Fatal(err)
+	}
+	wantRefused(t, c.Local)
+	refusals(t, gate, "over-limit", 1)
+}

@@ -91,8 +91,9 @@ type Relay struct {
 // Relaying configures the forwarder of a relay. It names only nodes and other relays, so a relay
 // does not learn which users and services communicate through it.
 type Relaying struct {
-	ID     spiffe.ID    `json:"id"`     // ID of this relay, with the name of the host
-	Routes []RelayRoute `json:"routes"` // sorted by label
+	ID     spiffe.ID    `json:"id"`              // ID of this relay, with the name of the host
+	Routes []RelayRoute `json:"routes"`          // sorted by label
+	Limits Limits       `json:"limits,omitzero"` // for each node and relay that connects through this one
 }
 
 // RelayRoute tells a relay where to forward connections that name a label: to a node that has an

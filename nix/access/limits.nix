@@ -32,7 +32,7 @@ in
   # any :: Limits -> Bool
   any = limits: written limits != [ ];
 
-  # The limits of a service in the form of documents.
+  # The limits of a service, or of a relay, in the form of documents.
   # attribute :: Limits -> AttrSet
   attribute =
     limits:

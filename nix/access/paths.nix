@@ -29,6 +29,7 @@ let
   inherit (import ../lib) optionalAttrs sorted toSet;
   inherit (import ../resolve/relays.nix) calls;
   address = import ../resolve/address.nix;
+  limits = import ./limits.nix;
   names = import ../lib/names.nix;
 
   most = 2; # first relays for one second relay
@@ -286,6 +287,7 @@ in
       relay = {
         id = vertex host.name;
         routes = routes host.name;
-      };
+      }
+      // limits.attribute host.relayLimits;
     };
 }

@@ -22,6 +22,7 @@ let
     when
     ;
 
+  limits = import ../access/limits.nix;
   relays = map (h: h.name) (filter (h: h.relay) (attrValues t.hosts));
   none =
     place: value: problem: remedy:
@@ -64,7 +65,11 @@ in
           inherit value remedy;
         };
     in
-    when (elem n written.relays && h.relay) [
+    when (limits.any written.relayLimits && !h.relay) [
+      (none "${place}.relayLimits" "host ${n}" "it does not carry connections of others:"
+        "write ${place}.relay = true;, or remove the limits")
+    ]
+    ++ when (elem n written.relays && h.relay) [
       (none "${place}.relays" "host ${n}" "no host is its own relay:" "name other hosts")
     ]
     ++ when h.hidden (

@@ -1,4 +1,4 @@
-# The record of limits, of a service and of a user.
+# The record of limits, of a service, a user and a relay.
 let
   inherit (import ./types)
     between

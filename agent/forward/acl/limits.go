@@ -9,20 +9,23 @@ import (
 
 // Limits enforces the limits that the topology sets for services and callers at this host:
 // connections, new connections per second, and bytes per second. A connection counts towards both
-// its service and its caller, so the lower limit applies. The zero Limits is ready for use and
+// its service and its caller, so the lower limit applies. At a relay, each node has the same limits
+// for the connections that it makes to other hosts. The zero Limits is ready for use and
 // limits nothing. It remembers every service and caller since the start, which are no more than the
 // allow lists name.
 type Limits struct {
 	mu                sync.Mutex
 	services, callers group
+	relay             spiffe.ID // through which nodes connect to other hosts; zero if this host is no relay
+	relayed           group     // nodes
 	shares            map[sharing]*Share
 }
 
 type sharing struct{ service, caller spiffe.ID }
 
-// group holds the limits of services or of callers, by ID.
+// group holds the limits of services, callers or nodes.
 type group struct {
-	inForce map[spiffe.ID]document.Limits
+	inForce func(spiffe.ID) document.Limits
 	known   map[spiffe.ID]*budget
 }
 
@@ -37,14 +40,20 @@ func (t *Limits) Apply(f document.Forwarder) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.services.apply(services)
-	t.callers.apply(callers)
+	t.services.apply(func(id spiffe.ID) document.Limits { return services[id] })
+	t.callers.apply(func(id spiffe.ID) document.Limits { return callers[id] })
+	var relay document.Relaying
+	if f.Relay != nil {
+		relay = *f.Relay
+	}
+	t.relay = relay.ID
+	t.relayed.apply(func(spiffe.ID) document.Limits { return relay.Limits })
 }
 
-func (g *group) apply(limits map[spiffe.ID]document.Limits) {
+func (g *group) apply(limits func(spiffe.ID) document.Limits) {
 	g.inForce = limits
 	for id, b := range g.known {
-		b.apply(limits[id])
+		b.apply(limits(id))
 	}
 }
 
@@ -55,7 +64,9 @@ func (g *group) of(id spiffe.ID) *budget {
 			g.known = map[spiffe.ID]*budget{}
 		}
 		b = &budget{id: id}
-		b.apply(g.inForce[id])
+		if g.inForce != nil {
+			b.apply(g.inForce(id))
+		}
 		g.known[id] = b
 	}
 	return b
@@ -71,7 +82,11 @@ func (t *Limits) Share(service, caller spiffe.ID) *Share {
 		if t.shares == nil {
 			t.shares = map[sharing]*Share{}
 		}
-		s = &Share{service: t.services.of(service), caller: t.callers.of(caller), turn: make(chan struct{}, 1)}
+		callers := &t.callers
+		if service == t.relay {
+			callers = &t.relayed
+		}
+		s = &Share{service: t.services.of(service), caller: callers.of(caller), turn: make(chan struct{}, 1)}
 		t.shares[k] = s
 	}
 	return s

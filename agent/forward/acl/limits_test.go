@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -174,4 +175,32 @@ func TestDatagrams(t *testing.T) {
 			t.Error("want 1000 bytes after a second")
 		}
 	})
+}
+
+// TestRelayLimits checks that each node has the limits of a relay for itself, beside its limits as a
+// caller of a service on the same host.
+func TestRelayLimits(t *testing.T) {
+	vertex, nas, tv := kit.ID("vertex/gate"), kit.ID("node/nas"), kit.ID("node/tv")
+	var table acl.Limits
+	relaying := func(l document.Limits) {
+		table.Apply(document.Forwarder{
+			Publish: []document.Published{{ID: wiki}}, Relay: &document.Relaying{ID: vertex, Limits: l},
+			Limits: []document.CallerLimits{{ID: nas, Limits: document.Limits{Connections: 1}}},
+		})
+	}
+	relaying(document.Limits{Connections: 2})
+	for _, node := range []spiffe.ID{nas, tv} {
+		through := table.Share(vertex, node)
+		open(t, through, "")
+		open(t, through, "")
+		open(t, through, node.Short()+" has 2 TCP connections and UDP sessions")
+	}
+	service := table.Share(wiki, nas)
+	open(t, service, "")
+	open(t, service, "node/nas has 1 TCP connections and UDP sessions")
+	relaying(document.Limits{Connections: 3})
+	open(t, table.Share(vertex, nas), "")
+	open(t, table.Share(vertex, nas), "node/nas has 3 TCP connections and UDP sessions")
+	table.Apply(document.Forwarder{})
+	open(t, table.Share(vertex, tv), "")
 }

@@ -57,9 +57,9 @@ type Pool struct {
 
 	mu      sync.Mutex
 	targets map[targetKey]*target
-	paths   map[string]*path                   // forwarders that could not be reached over UDP, by their addresses
-	conns   map[*conn]struct{}                 // all open connections
-	busy    sync.WaitGroup                     // connections and dials
+	paths   map[string]*path   // forwarders that could not be reached over UDP, by their addresses
+	conns   map[*conn]struct{} // all open connections
+	busy    sync.WaitGroup     // connections and dials
 }
 
 type targetKey struct {

@@ -7,7 +7,9 @@ import (
 
 // TestRelayChoice checks on which path through relays new streams go.
 func TestRelayChoice(t *testing.T) {
-	path := func(took time.Duration, by ...string) *endpoint { return &endpoint{via: &Via{Relays: by}, shaken: took} }
+	path := func(took time.Duration, by ...string) *endpoint {
+		return &endpoint{via: &Via{Relays: by}, shaken: took}
+	}
 	const ms = time.Millisecond
 	now := time.Now()
 	for _, test := range []struct {
@@ -26,7 +28,9 @@ func TestRelayChoice(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			x := &relayChoice{chosen: test.a}
-			first := func(now time.Time, all ...*endpoint) string { return x.choose(all, now, near, func(int) int { return 0 })[0].via.String() }
+			first := func(now time.Time, all ...*endpoint) string {
+				return x.choose(all, now, near, func(int) int { return 0 })[0].via.String()
+			}
 			if got := first(now, test.a, test.b); got == test.b.via.String() {
 				t.Fatalf("new streams go %s at once", got)
 			}

@@ -37,6 +37,10 @@ func callerLimit(a at) []fact {
 	return a.limit(who, bounds)
 }
 
+func relayLimit(a at) []fact {
+	return a.limit("each host through "+a.node(), []Right{{a.node(), "relay", "connections of other hosts"}})
+}
+
 // unbounded records limits that only one side has, if the other side has the rights that they
 // bound.
 func (d *delta) unbounded(sides [2][]fact) {

@@ -63,6 +63,8 @@ func (c Change) relayed(section, element string, rest []string, value string) (n
 		return "relayed connection", words
 	case element == "routes" && len(rest) == 1:
 		return "relayed connection", "relays connections " + route(whole)
+	case element == "limits" && len(rest) == 1:
+		return "limit", "relays connections of each host up to " + rest[0] + ": " + value
 	}
 	return "relayed connection", fmt.Sprintf("relays connections, %s: %s", strings.Join(append([]string{element}, rest...), "."), value)
 }

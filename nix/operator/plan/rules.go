@@ -161,6 +161,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.relay.routes[].to":     {why: "part of who talks through it"},
 	"manifest.forwarder.relay.routes[].next":   {why: "the next relay decides where it leads"},
 	"manifest.forwarder.relay.routes[].from[]": {grants: talk},
+	"manifest.forwarder.relay.limits.*":        {grants: relayLimit},
 
 	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":     {grants: socks},

@@ -1,8 +1,12 @@
 # Higher limits and removed limits widen access; a new service with limits does not.
-{ base, merge, ... }:
+{
+  base,
+  key,
+  merge,
+}:
 let
   clusterWith =
-    services: users: news:
+    services: users: gate: news:
     merge base {
       services = {
         blog = {
@@ -14,6 +18,12 @@ let
       }
       // news;
       users.ann.limits = users;
+      hosts.gate = {
+        address = "192.0.2.3";
+        relay = true;
+        relayLimits = gate;
+        sshHostKey = key "gate";
+      };
       roles.reader.services = [
         "blog"
         "wiki"
@@ -35,6 +45,10 @@ in
         bytesPerSecond = 1000000;
         connections = 50;
       }
+      {
+        bytesPerSecond = 1000000;
+        connections = 100;
+      }
       { };
   after =
     clusterWith
@@ -49,6 +63,7 @@ in
       {
         bytesPerSecond = 1000000;
       }
+      { connections = 50; }
       {
         news = {
           host = "beta";

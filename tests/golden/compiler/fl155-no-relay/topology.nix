@@ -1,4 +1,5 @@
-# Hosts that do not relay, in the relays of a host and of a group, an unknown host, and the host itself.
+# Hosts that do not relay, in the relays of a host and of a group, and with limits of a relay; an
+# unknown host, and the host itself.
 {
   base,
   key,
@@ -12,10 +13,13 @@ merge base {
     relays = [ "gate" ];
     sshHostKey = key "gate";
   };
-  hosts.beta.relays = [
-    "alpha"
-    "gat"
-  ];
+  hosts.beta = {
+    relayLimits.bytesPerSecond = 1000000;
+    relays = [
+      "alpha"
+      "gat"
+    ];
+  };
   hosts.nas = {
     group = "home";
     sshHostKey = key "nas";

@@ -15,6 +15,7 @@ merge base {
       address = "192.0.2.3";
       networks.rack = "10.1.0.3";
       relay = true;
+      relayLimits.bytesPerSecond = 12500000;
       roles = [ "reader" ];
       sshHostKey = key "gate";
     };

@@ -16,7 +16,7 @@ const (
 	// new streams use it.
 	better  = 10 * time.Second
 	clearly = 10 * time.Millisecond
-	// perRelay is what each further relay counts for.
+	// perRelay is added for each relay after the first.
 	perRelay = 10 * time.Millisecond
 )
 

@@ -29,7 +29,7 @@ func watchRoutes(ctx context.Context, changed func()) error {
 		return fmt.Errorf("routes of the host: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = socket.SetReadDeadline(time.Unix(1, 0)) })()
-	for b := make([]byte, 1<<16); ; {
+	for b := make([]byte, 1<<10); ; {
 		if err := nextRoute(socket, b); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("routes of the host: %w", err)
 		}
@@ -47,7 +47,8 @@ func watchRoutes(ctx context.Context, changed func()) error {
 	}
 }
 
-// nextRoute waits for a message. Its content does not matter, nor do lost messages (ENOBUFS).
+// nextRoute waits for a message. Its content does not matter, so it may be cut, and neither do lost
+// messages (ENOBUFS).
 func nextRoute(socket *os.File, b []byte) error {
 	_, err := socket.Read(b)
 	if errors.Is(err, syscall.ENOBUFS) {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -23,6 +25,18 @@ type relayPeer struct{ *quic.Conn }
 // toRelay connects to a relay as id, which may be anybody's.
 func toRelay(t *testing.T, c *cluster, id spiffe.ID, alpn string) relayPeer {
 	t.Helper()
+	socket, err := net.ListenUDP("udp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := &quic.Transport{Conn: socket}
+	t.Cleanup(func() { from.Close(); socket.Close() })
+	return toRelayFrom(t, c, from, id, alpn)
+}
+
+// toRelayFrom is like toRelay from a given socket.
+func toRelayFrom(t *testing.T, c *cluster, from *quic.Transport, id spiffe.ID, alpn string) relayPeer {
+	t.Helper()
 	doc, err := c.Relays[0].Layout.Manifest()
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +46,7 @@ func toRelay(t *testing.T, c *cluster, id spiffe.ID, alpn string) relayPeer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := quic.DialAddr(t.Context(), f.Listen[0], &tls.Config{
+	conn, err := from.Dial(t.Context(), net.UDPAddrFromAddrPort(netip.MustParseAddrPort(f.Listen[0])), &tls.Config{
 		MinVersion: tls.VersionTLS13, NextProtos: []string{alpn}, ServerName: spiffe.SNI(vertex), InsecureSkipVerify: true,
 		Certificates: []tls.Certificate{*c.CA.Issue(id, time.Hour)},
 	}, &quic.Config{MaxIncomingStreams: 100, KeepAlivePeriod: time.Second})

@@ -86,7 +86,11 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	begun := time.Now()
 	st.SetReadDeadline(begun.Add(preambleTimeout))
-	label, err := wire.ReadLabel(st)
+	asks, label, err := wire.ReadLabel(st)
+	if err == nil && asks == wire.Meet {
+		s.introduce(in, st, label, done)
+		return
+	}
 	code := wire.BadPreamble
 	var to *relay.Passage
 	if err == nil {

@@ -68,6 +68,7 @@ type Server struct {
 
 	sockets atomic.Pointer[[]*transport.Listener] // from which uplinks are dialled
 	uplinks atomic.Pointer[[]*transport.Uplink]
+	outside transport.Outside // as relays see the sockets of uplinks
 
 	mu      sync.Mutex
 	running map[listenAt]*running // empty while nothing is published

@@ -25,6 +25,7 @@ type listenAt struct {
 	addr      string
 	relay     spiffe.ID // zero for an address
 	addresses string    // of the relay
+	meets     bool      // callers may learn the host's address from the relay
 }
 
 func listenAts(f document.Forwarder) (all []listenAt) {
@@ -38,7 +39,7 @@ func listenAts(f document.Forwarder) (all []listenAt) {
 	}
 	for _, name := range f.Uplinks {
 		r := f.Relays[name]
-		all = append(all, listenAt{transport: f.Transport, relay: r.ID, addresses: strings.Join(r.Addresses, " ")})
+		all = append(all, listenAt{transport: f.Transport, relay: r.ID, addresses: strings.Join(r.Addresses, " "), meets: f.Meet})
 	}
 	return all
 }
@@ -121,6 +122,7 @@ func (s *Server) bind(l listenAt) (listener, error) {
 		}
 		return t.Uplink(transport.UplinkTo{
 			Relay: relay, Addresses: strings.Fields(l.addresses), Node: s.Node, Transport: l.transport, Dial: s.dialQUIC,
+			Meets: l.meets, Outside: &s.outside,
 		}), nil
 	}
 	if l.transport == document.OverTCP {
@@ -150,16 +152,19 @@ func (s *Server) retain(all []listenAt) (errs []error) {
 	return errs
 }
 
-// dialQUIC dials from a socket on which this host listens, or from a new one if none leads there.
-func (s *Server) dialQUIC(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
+// dialQUIC dials from a socket on which this host listens, or from a new one if none leads there. It
+// returns the listener of the socket, or nil.
+func (s *Server) dialQUIC(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, *transport.Listener, error) {
 	if all := s.sockets.Load(); all != nil {
 		for _, l := range *all {
 			if l.Reaches(to) {
-				return l.Dial(ctx, to, conf, q)
+				c, err := l.Dial(ctx, to, conf, q)
+				return c, l, err
 			}
 		}
 	}
-	return quic.DialAddr(ctx, to.String(), conf, q)
+	c, err := quic.DialAddr(ctx, to.String(), conf, q)
+	return c, nil, err
 }
 
 // share makes the QUIC listeners available to dialQUIC, and the uplinks to Uplinks.

@@ -43,6 +43,7 @@ type Server struct {
 	from    map[spiffe.ID]bool // peers that may call
 	uplinks map[spiffe.ID][]*uplink
 	arrived chan struct{} // closed when an uplink arrives
+	meets   meets
 }
 
 // passage is a stream of a peer on a route.

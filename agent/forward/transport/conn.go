@@ -216,12 +216,13 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	conf.MaxIncomingStreams = -1
 	conf.MaxIncomingUniStreams = 2 // the stream that returns checks, and the stream for wire.Leave
 	var peer Peer
-	q, err := p.quic[0].Dial(ctx, net.UDPAddrFromAddrPort(to.at), p.tlsTo(to.route, wire.ALPN, to.svid, to.address, &peer), conf)
+	q, err := p.quic[to.socket].Dial(ctx, net.UDPAddrFromAddrPort(to.at), p.tlsTo(to.route, wire.ALPN, to.svid, to.address, &peer), conf)
 	if err != nil {
 		want := to.route.Target.ID()
 		return nil, fmt.Errorf("%s at %s: %w", want, to.address, explain(err, want))
 	}
 	l := &quicLink{Conn: q, peer: peer, mux: datagram.NewMux(q, &p.busy), tasks: &p.busy}
+	l.paths.socket.Store(int32(to.socket))
 	return to.conn(document.OverQUIC, l, peer, l.mux), nil
 }
 
@@ -233,6 +234,7 @@ type destination struct {
 	address  string
 	at       netip.AddrPort
 	source   netip.Addr // local address used to reach it
+	socket   int        // of the pool, for QUIC
 }
 
 func (to destination) conn(over document.Transport, l link, peer Peer, mux *datagram.Mux) *conn {

@@ -82,6 +82,8 @@ func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) 
 	switch {
 	case e.via != nil:
 		won, err = p.dialVia(ctx, to)
+	case e.punched != nil:
+		won, err = p.dialPunched(ctx, to)
 	case r.Transport == document.OverQUIC:
 		won, err = p.race(ctx, to, addresses, p.dialQUIC)
 	case r.Transport == document.OverTCP:
@@ -174,6 +176,9 @@ func (p *Pool) install(r Route, c *conn) error {
 	var remove func()
 	c.usage, remove = p.usage.Add(row, c.stats, &c.mux.Read, func() { closeWith(c.link, wire.Busy) })
 	e.current = c
+	if e.punched != nil {
+		e.punched.conns++
+	}
 	p.conns[c] = struct{}{}
 	p.busy.Add(1)
 	context.AfterFunc(c.Context(), func() {

@@ -40,7 +40,8 @@ const (
 // endpoint is the state of one forwarder that publishes a target, for one caller.
 type endpoint struct {
 	addresses document.Addresses
-	via       *Via // path through relays; nil if the forwarder is called at addresses
+	via       *Via     // path through relays; nil if the forwarder is called at addresses
+	punched   *punched // direct path that a relay made possible; nil for others
 	current   *conn
 	good      string         // address that connected last
 	at        netip.AddrPort // resolved form of good
@@ -177,6 +178,12 @@ func (p *Pool) endpoints(r Route) (*target, []*endpoint) {
 		listed[name] = e
 		all = append(all, e)
 	}
+	for _, e := range p.standing(r, known) {
+		if name := e.punched.name(); listed[name] == nil {
+			listed[name] = e
+			all = append(all, e)
+		}
+	}
 	for name, e := range known {
 		if listed[name] == nil && e.current != nil {
 			e.current.retire()
@@ -194,6 +201,9 @@ func (p *Pool) forget(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c)
+	if c.endpoint.punched != nil {
+		c.endpoint.punched.leave()
+	}
 	if c.endpoint.current == c {
 		c.endpoint.current = nil
 		var idle *quic.IdleTimeoutError

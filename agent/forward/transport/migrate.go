@@ -29,8 +29,8 @@ type paths struct {
 	ready    atomic.Bool // spare leads to the peer
 	migrated atomic.Bool // since the last measurement
 
-	socket      int
-	used, spare *quic.Path // used is nil at first
+	socket      atomic.Int32 // in use
+	used, spare *quic.Path   // used is nil at first
 }
 
 // prepare probes the spare path after a check has shown that the connection works. The caller holds
@@ -42,7 +42,7 @@ func (p *Pool) prepare(l *quicLink, now time.Time) {
 	}
 	x.probed = now
 	p.withPaths(l, func() {
-		if x.probe(l.Conn, p.quic[1-x.socket]) {
+		if x.probe(l.Conn, p.quic[1-x.socket.Load()]) {
 			x.ready.Store(true)
 		}
 	})
@@ -64,7 +64,8 @@ func (p *Pool) migrate(l *quicLink) {
 			if x.used != nil {
 				_ = x.used.Close()
 			}
-			x.socket, x.used, x.spare = 1-x.socket, x.spare, nil
+			x.used, x.spare = x.spare, nil
+			x.socket.Store(1 - x.socket.Load())
 		case x.used == nil || x.used.Switch() != nil:
 			return
 		}
@@ -117,6 +118,7 @@ func (p *Pool) follow() {
 			continue // without a route the connection is kept
 		}
 		c.source = source
+		p.punchAnew()
 		if l, ok := c.link.(*quicLink); ok {
 			p.migrate(l)
 		} else if c.transport == document.OverTCP && c.endpoint.current == c {

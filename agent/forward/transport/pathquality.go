@@ -95,7 +95,11 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		case c.busy():
 			p.prepare(l, now)
 		}
-		if c.doubt != sure && was == sure && c.route.Transport == document.AnyTransport && c.endpoint.current == c {
+		switch {
+		case c.doubt == sure || was != sure || c.endpoint.current != c:
+		case c.endpoint.punched != nil:
+			c.losePunched(now)
+		case c.route.Transport == document.AnyTransport:
 			found = append(found, c)
 		}
 	}

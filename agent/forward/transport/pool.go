@@ -11,6 +11,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"golang.org/x/sync/singleflight"
+	"golang.org/x/time/rate"
 
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/usage"
@@ -54,12 +55,15 @@ type Pool struct {
 	random     func(n int) int
 	near       time.Duration
 	retryQUIC  time.Duration
+	outside    Outside // as relays see the first socket
+	punches    *rate.Limiter
 
 	mu      sync.Mutex
 	targets map[targetKey]*target
-	paths   map[string]*path   // forwarders that could not be reached over UDP, by their addresses
-	conns   map[*conn]struct{} // all open connections
-	busy    sync.WaitGroup     // connections and dials
+	paths   map[string]*path      // forwarders that could not be reached over UDP, by their addresses
+	conns   map[*conn]struct{}    // all open connections
+	punched map[punchKey]*punched // direct paths that relays may make possible
+	busy    sync.WaitGroup        // connections and dials
 }
 
 type targetKey struct {
@@ -85,6 +89,8 @@ func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Poo
 		random:     rand.IntN,
 		near:       near,
 		retryQUIC:  retryQUIC,
+		punches:    rate.NewLimiter(punchRate, punchRate),
+		punched:    map[punchKey]*punched{},
 		targets:    map[targetKey]*target{},
 		paths:      map[string]*path{},
 		conns:      map[*conn]struct{}{},
@@ -325,6 +331,7 @@ func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, e
 		}
 	}()
 	if c := p.current(first, svid, r.Transport); c != nil && c.acquire() {
+		p.seekDirect(r, c)
 		return c, false, nil
 	}
 	made, err := p.connect(ctx, r, svid, order)
@@ -334,6 +341,7 @@ func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, e
 	if !made.acquire() {
 		return nil, true, fmt.Errorf("%s: %w", r.Target.ID(), errReplaced)
 	}
+	p.seekDirect(r, made)
 	return made, true, nil
 }
 
@@ -342,7 +350,7 @@ var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
 	ErrExpired    = errors.New("SVID not valid now")
 	ErrFull       = errors.New("no further stream")
-	ErrLost       = errors.New("no answer over UDP, where TCP has taken over")
+	ErrLost       = errors.New("no answer over UDP, where another path has taken over")
 )
 
 // errReplaced is the error for a connection whose SVID was renewed, or whose forwarder left, while

@@ -70,7 +70,8 @@ type Incoming struct {
 	Usage     *usage.Conn // set by Register
 	Limits    *acl.Share  // set when the connection is admitted
 	conn      wire.Conn
-	taken     *taken // of an uplink over TCP
+	taken     *taken    // of an uplink over TCP
+	meetings  *meetings // of an uplink over QUIC
 	stats     func() usage.Stats
 	until     time.Time
 }
@@ -102,6 +103,7 @@ type Listener struct {
 	ln         *quic.Listener
 	handshakes handshakes
 	muxes      sync.WaitGroup
+	punches    puncher
 }
 
 // Listen binds the server's address.
@@ -190,7 +192,12 @@ func (l *Listener) Accept() (*Incoming, error) {
 	defer h.mu.Unlock()
 	in := h.in
 	in.Transport, in.conn, in.stats, in.Mux = document.OverQUIC, quicConn{conn}, usage.OfQUIC(conn), datagram.NewMux(conn, &l.muxes)
-	l.muxes.Go(func() { answerChecks(conn, &in.Mux.Read) })
+	if in.Uplink {
+		in.meetings = &meetings{conn: conn}
+		l.muxes.Go(in.meetings.serve)
+	} else {
+		l.muxes.Go(func() { answerChecks(conn, &in.Mux.Read) })
+	}
 	return &in, nil
 }
 

@@ -40,8 +40,12 @@ type UplinkTo struct {
 	Addresses document.Addresses
 	Node      spiffe.ID // of this host
 	Transport document.Transport
-	// Dial dials from the socket that the host listens on, so that a NAT maps both to one address.
-	Dial func(context.Context, *net.UDPAddr, *tls.Config, *quic.Config) (*quic.Conn, error)
+	// Dial dials from the socket of a listener, so that a NAT maps both to one address. If none leads
+	// to the relay, it dials from another socket and returns no listener.
+	Dial func(context.Context, *net.UDPAddr, *tls.Config, *quic.Config) (*quic.Conn, *Listener, error)
+	// Meets means that callers may learn the address of this host to connect directly.
+	Meets   bool
+	Outside *Outside // of all uplinks of the host
 }
 
 // Uplink keeps a connection to a relay, through which callers reach this host. It is a listener for
@@ -143,13 +147,13 @@ func (u *Uplink) keep() {
 	for failures := 0; u.keeping.Err() == nil; {
 		if u.Transport != document.OverTCP {
 			fallback := time.AfterFunc(patience, u.overTCP)
-			c, svid, err := u.dialQUIC()
+			dialled, svid, err := u.dialQUIC()
 			fallback.Stop()
 			if err == nil {
 				failures = 0
 				u.endTCP()
 				u.record(func() { u.quic = true }, nil)
-				u.hold(c, svid)
+				u.hold(dialled, svid)
 				continue
 			}
 			u.record(func() { u.quic = false }, err)
@@ -251,29 +255,49 @@ func (u *Uplink) add(c interface {
 }
 
 // dialQUIC makes a connection over QUIC, on which the relay opens streams.
-func (u *Uplink) dialQUIC() (*quic.Conn, *trust.SVID, error) {
-	return race(u.keeping, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (*quic.Conn, error) {
+func (u *Uplink) dialQUIC() (uplinkConn, *trust.SVID, error) {
+	return race(u.keeping, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (uplinkConn, error) {
 		conf := quicConfig()
 		conf.MaxIncomingStreams = MaxStreams
+		conf.MaxIncomingUniStreams = 2 // for wire.Leave and wire.Meetings
 		var peer Peer
-		c, err := u.Dial(ctx, net.UDPAddrFromAddrPort(at), tlsTo(u.Relay, wire.ALPNUplink, svid, roots, at.String(), &peer), conf)
+		c, from, err := u.Dial(ctx, net.UDPAddrFromAddrPort(at), tlsTo(u.Relay, wire.ALPNUplink, svid, roots, at.String(), &peer), conf)
 		if err != nil {
-			return nil, fmt.Errorf("relay %s: %w", at, explain(err, u.Relay.ID()))
+			return uplinkConn{}, fmt.Errorf("relay %s: %w", at, explain(err, u.Relay.ID()))
 		}
 		u.add(c, peer)
-		u.tasks.Go(func() { u.acceptStreams(c) })
-		return c, nil
+		made := uplinkConn{c, from}
+		u.tasks.Go(func() { u.acceptStreams(made) })
+		return made, nil
 	})
 }
 
+// uplinkConn is a connection over QUIC.
+type uplinkConn struct {
+	*quic.Conn
+	from *Listener // from whose socket it was dialled; nil if from another one
+}
+
+// local returns this host's address. A socket may be bound to all of them.
+func (c uplinkConn) local() netip.AddrPort {
+	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
+	if source, err := sourceTo(c.remote()); err == nil && local.Addr().IsUnspecified() {
+		local = netip.AddrPortFrom(source, local.Port())
+	}
+	return local
+}
+
+func (c uplinkConn) remote() netip.AddrPort { return c.RemoteAddr().(*net.UDPAddr).AddrPort() }
+
 // hold returns when another connection is needed: this one ended, is silent, was left by the relay,
 // was made with an older SVID, or was made from another address of the host.
-func (u *Uplink) hold(c *quic.Conn, svid *trust.SVID) {
+func (u *Uplink) hold(c uplinkConn, svid *trust.SVID) {
 	left := make(chan struct{})
-	u.tasks.Go(func() { awaitLeave(c, left) })
+	u.tasks.Go(func() { u.receive(c, left) })
+	meets := u.tellMeets(c)
 	check := time.NewTicker(uplinkChecked)
 	defer check.Stop()
-	source, _ := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort())
+	source, _ := sourceTo(c.remote())
 	received, at := uint64(0), time.Now()
 	for {
 		select {
@@ -284,7 +308,7 @@ func (u *Uplink) hold(c *quic.Conn, svid *trust.SVID) {
 		case <-u.keeping.Done():
 			return
 		case <-u.again:
-			if now, err := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort()); err == nil && now != source {
+			if now, err := sourceTo(c.remote()); err == nil && now != source {
 				return
 			}
 		case <-check.C:
@@ -294,27 +318,77 @@ func (u *Uplink) hold(c *quic.Conn, svid *trust.SVID) {
 			if now, _, err := u.svid(); time.Since(at) > silence || err == nil && now != svid {
 				return
 			}
+			meets()
 		}
 	}
 }
 
-// awaitLeave closes left when the relay sends wire.Leave.
-func awaitLeave(c *quic.Conn, left chan<- struct{}) {
-	in, err := c.AcceptUniStream(c.Context())
-	if err != nil {
-		return
-	}
-	var b [1]byte
-	if n, _ := in.Read(b[:]); n == 1 && b[0] == wire.Leave {
-		close(left)
+// receive accepts the unidirectional streams of the relay. It closes left when the relay sends
+// wire.Leave.
+func (u *Uplink) receive(c uplinkConn, left chan<- struct{}) {
+	for told := false; ; {
+		in, err := c.AcceptUniStream(c.Context())
+		if err != nil {
+			return
+		}
+		var b [1]byte
+		n, _ := in.Read(b[:])
+		switch {
+		case n == 1 && b[0] == wire.Leave:
+			close(left)
+			return
+		case n == 1 && b[0] == wire.Meetings && !told:
+			told = true
+			u.tasks.Go(func() { u.meet(c, in) })
+		}
 	}
 }
 
-func (u *Uplink) acceptStreams(c *quic.Conn) {
-	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
-	if source, err := sourceTo(c.RemoteAddr().(*net.UDPAddr).AddrPort()); err == nil && local.Addr().IsUnspecified() {
-		local = netip.AddrPortFrom(source, local.Port())
+// meet reads the relay's stream of meetings.
+func (u *Uplink) meet(c uplinkConn, in *quic.ReceiveStream) {
+	for {
+		m, err := wire.ReadMeeting(in)
+		if err != nil {
+			return
+		}
+		if m.Own.IsValid() {
+			u.Outside.see(u.Relay.ID(), c.local(), m.Own, c.Conn)
+		}
+		if u.meets(c) && mayMeet(m.Peer, c.remote()) {
+			c.from.Punch(c.Context(), &u.tasks, m.Peer)
+		}
 	}
+}
+
+// meets reports whether callers may be told the address of a connection. Behind a symmetric NAT it
+// would be of no use to them.
+func (u *Uplink) meets(c uplinkConn) bool {
+	return u.Meets && c.from != nil && u.Outside.NAT() != OtherNAT
+}
+
+// tellMeets tells the relay whether the host may be met, and returns a function that does so again
+// when that has changed.
+func (u *Uplink) tellMeets(c uplinkConn) func() {
+	out, err := c.OpenUniStream()
+	if err != nil {
+		return func() {} // an older relay does not allow the stream
+	}
+	told := byte(0xff)
+	tell := func() {
+		may := wire.MayNotMeet
+		if u.meets(c) {
+			may = wire.MayMeet
+		}
+		if may != told && write(out, []byte{may}) {
+			told = may
+		}
+	}
+	tell()
+	return tell
+}
+
+func (u *Uplink) acceptStreams(c uplinkConn) {
+	local := c.local()
 	for {
 		st, err := c.AcceptStream(c.Context())
 		if err != nil {

@@ -27,6 +27,7 @@ type Via struct {
 	Addresses  document.Addresses // of the first relay
 	Label      string             // of the route at the first relay
 	ServerName string             // SNI that names the target to its forwarder and to nobody else
+	Meet       bool               // the relay may be asked for the target's address
 }
 
 // String identifies the path among those of a target.
@@ -87,5 +88,9 @@ func (s *unanswered) Peek(b []byte) (int, error) {
 // OpenRelayed opens a stream to a relay for the route with a label. Its answer must be awaited as
 // that of other streams.
 func (p *Pool) OpenRelayed(ctx context.Context, caller spiffe.ID, relay spiffe.Dialable, at document.Addresses, label string) (*Stream, error) {
-	return p.open(ctx, Route{Caller: caller, Target: relay, Endpoints: []document.Addresses{at}}, wire.AppendLabel(nil, label))
+	return p.open(ctx, toRelay(caller, relay, at), wire.AppendLabel(nil, label))
+}
+
+func toRelay(caller spiffe.ID, relay spiffe.Dialable, at document.Addresses) Route {
+	return Route{Caller: caller, Target: relay, Endpoints: []document.Addresses{at}}
 }

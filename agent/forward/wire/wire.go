@@ -44,6 +44,17 @@
 // its node to the relay's vertex, with ALPNUplink. The relay opens its streams, which have no
 // preamble and no answer.
 //
+// Two hosts that a relay knows may connect directly, also where a NAT lets in only answers. The
+// caller opens a stream of type 5 to the relay, with the label of a route that leads to the host. If
+// the host may be met, the relay answers with one zero byte and a Meeting, and ends the stream. It
+// sends the caller's address to the host, which sends packets of one byte there, so that its NAT lets
+// in those of the caller. The caller connects to the address that it was told, as to any other.
+//
+// For this, a host opens a unidirectional stream on its uplink over QUIC, and sends MayMeet or
+// MayNotMeet on it whenever that changes. The relay then opens one too, and sends the byte Meetings
+// and a Meeting without a peer, by which the host learns its own address. A Meeting follows for each
+// caller.
+//
 // Codes are also used as application error codes of CONNECTION_CLOSE.
 package wire
 
@@ -86,6 +97,7 @@ const (
 	TCP     StreamType = 1
 	UDP     StreamType = 3 // 2 is reserved; readers refuse it
 	Relayed StreamType = 4 // see AppendLabel
+	Meet    StreamType = 5 // see AppendMeet
 )
 
 // Preamble opens a stream.
@@ -114,11 +126,13 @@ func appendBody(b []byte, t StreamType, body string) []byte {
 	return append(b, body...)
 }
 
-// ReadLabel reads exactly the preamble of a stream to a relay, and returns the label.
-func ReadLabel(r io.Reader) (string, error) {
-	_, body, err := readBody(r, Relayed)
-	return body, err
-}
+// AppendMeet appends the preamble of a stream on which a caller learns the address of the host that
+// the route with a label leads to.
+func AppendMeet(b []byte, label string) []byte { return appendBody(b, Meet, label) }
+
+// ReadLabel reads exactly the preamble of a stream to a relay. It returns Relayed or Meet, and the
+// label.
+func ReadLabel(r io.Reader) (StreamType, string, error) { return readBody(r, Relayed, Meet) }
 
 // readBody reads exactly the preamble of a stream of one of these types.
 func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/hex"
 	"encoding/json"
+	"net/netip"
 	"os"
 	"testing"
 
@@ -43,6 +44,9 @@ type (
 			UplinkALPN, UplinkALPNOverTCP string
 			Labels                        []struct{ Label, Hex string }
 			Refused                       []bad
+			Meet                          []struct{ Label, Hex string }
+			MayMeet, MayNotMeet, Meetings byte
+			Addresses                     []struct{ Peer, Own, Hex string }
 		}
 		TCP struct {
 			ALPN      string
@@ -188,18 +192,38 @@ func TestRelayVectors(t *testing.T) {
 	if v.UplinkALPN != wire.ALPNUplink || v.UplinkALPNOverTCP != wire.ALPNUplinkOverTCP {
 		t.Errorf("ALPN of uplinks is %q and %q, want %q and %q", wire.ALPNUplink, wire.ALPNUplinkOverTCP, v.UplinkALPN, v.UplinkALPNOverTCP)
 	}
-	for _, l := range v.Labels {
-		if got := hex.EncodeToString(wire.AppendLabel(nil, l.Label)); got != l.Hex {
-			t.Errorf("%s is written as %s, want %s", l.Label, got, l.Hex)
-		}
-		r := bytes.NewReader(append(unhex(t, l.Hex), "payload"...))
-		if got, err := wire.ReadLabel(r); err != nil || got != l.Label || r.Len() != len("payload") {
-			t.Errorf("%s is read as %q, %v, and leaves %d bytes", l.Hex, got, err, r.Len())
+	labels := func(is wire.StreamType, write func([]byte, string) []byte, all []struct{ Label, Hex string }) {
+		for _, l := range all {
+			if got := hex.EncodeToString(write(nil, l.Label)); got != l.Hex {
+				t.Errorf("%s is written as %s, want %s", l.Label, got, l.Hex)
+			}
+			r := bytes.NewReader(append(unhex(t, l.Hex), "payload"...))
+			if asks, got, err := wire.ReadLabel(r); err != nil || asks != is || got != l.Label || r.Len() != len("payload") {
+				t.Errorf("%s is read as type %d, %q, %v, and leaves %d bytes", l.Hex, asks, got, err, r.Len())
+			}
 		}
 	}
+	labels(wire.Relayed, wire.AppendLabel, v.Labels)
+	labels(wire.Meet, wire.AppendMeet, v.Meet)
 	for _, x := range v.Refused {
-		_, err := wire.ReadLabel(bytes.NewReader(unhex(t, x.Hex)))
+		_, _, err := wire.ReadLabel(bytes.NewReader(unhex(t, x.Hex)))
 		x.check(t, err)
+	}
+	if v.MayMeet != wire.MayMeet || v.MayNotMeet != wire.MayNotMeet || v.Meetings != wire.Meetings {
+		t.Errorf("bytes of unidirectional streams are %d, %d and %d", wire.MayMeet, wire.MayNotMeet, wire.Meetings)
+	}
+	for _, x := range v.Addresses {
+		var m wire.Meeting
+		if x.Peer != "" {
+			m.Peer = netip.MustParseAddrPort(x.Peer)
+		}
+		m.Own = netip.MustParseAddrPort(x.Own)
+		if got := hex.EncodeToString(m.Append(nil)); got != x.Hex {
+			t.Errorf("%v is written as %s, want %s", m, got, x.Hex)
+		}
+		if got, err := wire.ReadMeeting(bytes.NewReader(unhex(t, x.Hex))); err != nil || got != m {
+			t.Errorf("%s is read as %v, %v, want %v", x.Hex, got, err, m)
+		}
 	}
 }
 

@@ -194,9 +194,11 @@ func hosts(words []string) error {
 		server := transport.Server{Identities: func() *hostdir.SVIDSet { return set }, Rejected: func(transport.Rejection) {}}
 		server.Uplink(transport.UplinkTo{
 			Relay: relay, Addresses: document.Addresses{words[1]}, Node: node(i), Transport: document.OverQUIC,
-			Dial: func(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
-				return over.Dial(ctx, to, conf, q)
+			Dial: func(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, *transport.Listener, error) {
+				c, err := over.Dial(ctx, to, conf, q)
+				return c, nil, err
 			},
+			Outside: &transport.Outside{},
 		})
 	}
 	return untilStopped()

@@ -1,0 +1,106 @@
+package forward_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/tests/kit"
+)
+
+// meet lets hosts learn each other's address.
+func (n *natted) meet(caller, service bool) {
+	n.Reach.Meet, n.Publish.Meet = caller, service
+	n.AcceptLaptop()
+	n.AcceptUrsula()
+}
+
+// opened returns the number of streams that Laptop has opened to outline over a transport, and
+// whether there is such a connection.
+func (n *natted) opened(t *testing.T, over document.Transport) (streams int64, any bool) {
+	t.Helper()
+	for _, row := range report(t, n.Laptop).PeerConnections {
+		if row.Direction == telemetry.Out && row.Target == outline && row.Transport == over {
+			streams, any = streams+row.Opened, true
+		}
+	}
+	return streams, any
+}
+
+func (n *natted) direct(t *testing.T) bool {
+	t.Helper()
+	_, any := n.opened(t, document.OverQUIC)
+	return any
+}
+
+// TestPunched checks that two hosts behind NATs connect directly soon after they have begun through a
+// relay, that open streams stay where they are, and that new ones return to a relay when nothing
+// passes directly any more.
+func TestPunched(t *testing.T) {
+	n := newNatted(t, "")
+	n.meet(true, true)
+	n.startAll(t)
+	kept := n.dial(t)
+	began := time.Now()
+	if err := agenttest.Ping(kept); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("answered after %s", time.Since(began))
+	kit.Eventually(t, "a direct connection", func() bool { return n.direct(t) })
+	t.Logf("direct after %s", time.Since(began))
+	before, _ := n.opened(t, transport.Relayed)
+	for range 3 {
+		if !n.reaches(t) {
+			t.Fatal("outline is not reached")
+		}
+	}
+	if after, _ := n.opened(t, transport.Relayed); after != before {
+		t.Errorf("%d streams were opened through relays while there was a direct connection", after-before)
+	}
+	if err := agenttest.Ping(kept); err != nil {
+		t.Errorf("the relayed stream: %v", err)
+	}
+
+	// Only one direction is cut.
+	n.nats[1].NFT("table ip cut { chain forward { type filter hook forward priority -1; ip saddr 198.51.100.11 meta l4proto udp drop; }; }")
+	began = time.Now()
+	// A stream that has sent something before the silence was noticed may be reset.
+	kit.Eventually(t, "outline to be reached", func() bool { return n.reaches(t) })
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("reached after %s, want about the time of silence", took)
+	}
+	if err := agenttest.Ping(kept); err != nil {
+		t.Errorf("the relayed stream: %v", err)
+	}
+	kit.Eventually(t, "the direct path to be forgotten", func() bool { return !n.direct(t) })
+}
+
+// TestNotPunched checks which hosts stay behind relays.
+func TestNotPunched(t *testing.T) {
+	for name, test := range map[string]struct {
+		mode            string
+		caller, service bool
+	}{
+		"symmetric NATs":   {"fully-random", true, true},
+		"a hidden service": {"", true, false},
+		"a hidden caller":  {"", false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNatted(t, test.mode)
+			n.meet(test.caller, test.service)
+			n.startAll(t)
+			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+				if !n.reaches(t) {
+					t.Error("outline is not reached")
+				}
+				if n.direct(t) {
+					t.Fatalf("paths: %q, want relays alone", slices.Sorted(slices.Values(n.paths(t))))
+				}
+			}
+		})
+	}
+}

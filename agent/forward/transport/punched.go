@@ -1,0 +1,216 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/spiffe"
+)
+
+const (
+	// punchRetry is the time after which a host is asked to meet again. It doubles with each failure,
+	// up to maxPunchRetry. After a change of the network, it does not count.
+	punchRetry    = time.Minute
+	maxPunchRetry = 10 * time.Minute
+	// meetTimeout is the time that a relay has to introduce a host.
+	meetTimeout = 5 * time.Second
+)
+
+// punched is the direct path to a host that a relay introduced. Its addresses are known only while
+// there is a connection.
+type punched struct {
+	at       netip.AddrPort // outside address of the host; zero while there is no connection
+	socket   int            // socket of the pool whose packets the host's NAT lets in
+	conns    int            // connections to at
+	busy     bool           // is being made
+	failures int            // consecutive failures
+	reason   string         // of the last failure
+	next     time.Time      // time before which it is not tried
+}
+
+// punchKey identifies the host that a route of a relay leads to.
+type punchKey struct {
+	relay spiffe.ID
+	label string
+}
+
+func (v *Via) key() punchKey { return punchKey{v.Relay.ID(), v.Label} }
+
+// name identifies the path among those of a target.
+func (x *punched) name() string { return "direct to " + x.at.String() }
+
+// standing returns the endpoints of the direct paths that relays have made possible. The caller holds
+// the lock.
+func (p *Pool) standing(r Route, known map[string]*endpoint) (all []*endpoint) {
+	if r.Transport == document.OverTCP {
+		return nil
+	}
+	for _, via := range r.Via {
+		x := p.punched[via.key()]
+		if x == nil || x.conns == 0 {
+			continue
+		}
+		e := known[x.name()]
+		if e == nil || e.punched != x {
+			e = &endpoint{punched: x, addresses: document.Addresses{x.at.String()}}
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// seekDirect begins to look for a direct path to the host that a relayed connection leads to, unless
+// there is one, or it was tried a short time ago.
+func (p *Pool) seekDirect(r Route, c *conn) {
+	via := c.endpoint.via
+	if via == nil || !via.Meet || r.Transport == document.OverTCP {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for _, v := range r.Via {
+		if x := p.punched[v.key()]; x != nil && (x.busy || x.conns > 0) {
+			return
+		}
+	}
+	x := p.punched[via.key()]
+	if x == nil {
+		x = &punched{}
+		p.punched[via.key()] = x
+	}
+	if now.Before(x.next) || p.ctx.Err() != nil || p.outside.NAT() == OtherNAT || !p.punches.Allow() {
+		return
+	}
+	x.busy = true
+	x.next = now.Add(min(punchRetry<<min(x.failures, 10), maxPunchRetry))
+	p.busy.Go(func() {
+		err := p.punch(r, via, x)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		x.busy = false
+		if err != nil {
+			x.failures++
+			x.reason = err.Error()
+		} else {
+			x.failures, x.reason = 0, ""
+		}
+	})
+}
+
+// punch connects directly to the host that a relay introduces. That host is proven as on any other
+// path, so a relay that names a wrong address achieves nothing.
+func (p *Pool) punch(r Route, via *Via, x *punched) error {
+	at, socket, err := p.meet(via)
+	if err != nil {
+		return fmt.Errorf("relay %s: %w", via.Relays[0], err)
+	}
+	svid := p.identities().SVID(r.Caller)
+	if svid == nil {
+		return fmt.Errorf("%s: %w", r.Caller, ErrNoIdentity)
+	}
+	e := &endpoint{punched: x, addresses: document.Addresses{at.String()}}
+	ctx, cancel := context.WithTimeout(p.ctx, handshakeTimeout)
+	defer cancel()
+	c, err := p.dialQUIC(ctx, destination{route: r, svid: svid, endpoint: e, address: at.String(), at: at, socket: socket})
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	x.at, x.socket = at, socket
+	if err := p.install(r, c); err != nil {
+		return err
+	}
+	if t := p.targets[targetKey{r.Caller, r.Target}]; t != nil {
+		t.endpoints[x.name()] = e
+	}
+	return nil
+}
+
+// meet asks a relay for the address of a host, which is told the address of this one. It returns the
+// socket of the pool that has that address.
+func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
+	ctx, cancel := context.WithTimeout(p.ctx, meetTimeout)
+	defer cancel()
+	st, err := p.open(ctx, toRelay(via.Node, via.Relay, via.Addresses), wire.AppendMeet(nil, via.Label))
+	if err != nil {
+		return at, 0, err
+	}
+	defer st.Release()
+	defer st.Close()
+	l, ok := st.conn.link.(*quicLink)
+	if !ok {
+		Reset(st.Stream, wire.Reset)
+		return at, 0, errors.New("it is connected over TCP, which shows no address for UDP")
+	}
+	if err := st.Answer(ctx); err != nil {
+		return at, 0, err
+	}
+	_ = st.SetReadDeadline(time.Now().Add(meetTimeout))
+	m, err := wire.ReadMeeting(st)
+	if err != nil {
+		return at, 0, err
+	}
+	socket = int(l.paths.socket.Load())
+	own := netip.AddrPortFrom(st.conn.source, p.quic[socket].Conn.LocalAddr().(*net.UDPAddr).AddrPort().Port())
+	if m.Own.IsValid() && socket == 0 {
+		p.outside.see(via.Relay.ID(), own, m.Own, l.Conn)
+	}
+	if !mayMeet(m.Peer, st.conn.at) {
+		return at, 0, fmt.Errorf("the address %s is none to connect to", m.Peer)
+	}
+	if p.outside.NAT() == OtherNAT {
+		return at, 0, errors.New("a symmetric NAT is in front of this host")
+	}
+	return m.Peer, socket, nil
+}
+
+// dialPunched makes a further connection over a direct path.
+func (p *Pool) dialPunched(ctx context.Context, to destination) (*conn, error) {
+	p.mu.Lock()
+	x := to.endpoint.punched
+	to.at, to.socket = x.at, x.socket
+	p.mu.Unlock()
+	to.address = to.at.String()
+	if !to.at.IsValid() {
+		return nil, fmt.Errorf("%s: the direct path has ended", to.route.Target.ID())
+	}
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	return p.dialQUIC(ctx, to)
+}
+
+// losePunched gives up a direct connection over which not everything passes. Streams that wait for an
+// answer, and new ones, use relays. The caller holds the lock of the pool.
+func (c *conn) losePunched(now time.Time) {
+	c.lose()
+	c.endpoint.current = nil
+	c.retire()
+	c.endpoint.fail(now)
+}
+
+// leave counts the end of a connection over a direct path, which is forgotten with its last
+// one. The caller holds the lock.
+func (x *punched) leave() {
+	if x.conns--; x.conns == 0 {
+		x.at = netip.AddrPort{}
+	}
+}
+
+// punchAnew lets direct paths be tried at once, because the network has changed. The caller holds the
+// lock.
+func (p *Pool) punchAnew() {
+	for _, x := range p.punched {
+		x.next, x.failures = time.Time{}, 0
+	}
+}
+
+// NAT returns the kind of NAT between this host's calls and its relays, as far as it is known.
+func (p *Pool) NAT() NAT { return p.outside.NAT() }

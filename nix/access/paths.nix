@@ -6,6 +6,7 @@ t: reachableOn:
 let
   inherit (builtins)
     all
+    any
     attrNames
     attrValues
     concatLists
@@ -223,6 +224,15 @@ let
       // optionalAttrs (tail same != [ ]) { from = sorted (concatMap (r: r.from) same); }
     ) (attrValues (groupBy (r: r.label) (parts.${name} or [ ])));
 
+  # Reports whether relays may tell a host's address to the other ends of its paths, and theirs to it.
+  # Two relays on a path do not know both ends, and a relay need not go around itself.
+  meets =
+    host:
+    !host.hidden
+    && (
+      host.uplinks != [ ] || any (p: p.by != [ host.name ] && tail p.by == [ ]) (pathsOf host.name)
+    );
+
   # Relays that a host calls: for its own paths, and as a relay for the paths of others.
   called =
     host:
@@ -283,6 +293,7 @@ in
       );
     }
     // optionalAttrs (host.uplinks != [ ]) { inherit (host) uplinks; }
+    // optionalAttrs (meets host) { meet = true; }
     // optionalAttrs host.relay {
       relay = {
         id = vertex host.name;

@@ -36,6 +36,11 @@ func shownAddress(host string) fact {
 	return fact{Right: Right{"callers of services on " + host, "learn", "the addresses of " + host}}
 }
 
+// meets returns the right of other hosts to a host's address, which relays tell them.
+func meets(a at) []fact {
+	return one(Right{"hosts that exchange data with " + a.node() + " through relays", "learn", "its address"})
+}
+
 // relayed describes a change of the relays that a host calls, or of what it relays itself.
 func (c Change) relayed(section, element string, rest []string, value string) (noun, words string) {
 	whole := cmp.Or(c.After, c.Before)

@@ -58,6 +58,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "relays" || section == "uplinks" || section == "relay":
 		noun, words = c.relayed(section, element, rest, value)
+	case section == "meet":
+		noun, words = "direct connection", "may connect directly with those it reaches through relays, who learn its address"
 	case section == "reach" && len(rest) > 0 && rest[0] == "via":
 		noun, words = "path", "reaches "+element+" by "+by(c, value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "opaqueName":

@@ -155,6 +155,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.relays.*.id":           {grants: relayFor},
 	"manifest.forwarder.relays.*.addresses":    {why: "whoever answers there must present the relay's identity"},
 	"manifest.forwarder.uplinks[]":             {grants: uplink},
+	"manifest.forwarder.meet":                  {grants: meets},
 	"manifest.forwarder.relay":                 {grants: relaying, deeper: true},
 	"manifest.forwarder.relay.id":              {why: "its certificate is a right"},
 	"manifest.forwarder.relay.routes[].label":  {why: "part of who talks through it"},

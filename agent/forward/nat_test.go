@@ -104,6 +104,7 @@ func (n *natted) documents(t *testing.T) {
 		Listen:  []string{fmt.Sprintf(":%d", forwarderPort)},
 		Publish: []document.Published{{ID: outline, Upstream: echoIn(t, n.ursula), Allow: []document.Allow{{ID: alice}}, OpaqueName: opaque}},
 		Relays:  map[string]document.Relay{},
+		Meet:    true,
 	}
 	local := netip.MustParseAddrPort("127.0.0.1:4000")
 	n.Local = local.String()
@@ -111,6 +112,7 @@ func (n *natted) documents(t *testing.T) {
 		Reach:   []document.Reachable{{ID: outline, Callers: []spiffe.ID{alice}, Listen: local, Endpoints: []document.Addresses{}, OpaqueName: opaque}},
 		Callers: []document.Caller{{ID: alice, UIDs: []uint32{uint32(os.Getuid())}}},
 		Relays:  map[string]document.Relay{},
+		Meet:    true,
 	}
 	for i, at := range gateAddresses {
 		name, label := fmt.Sprintf("gate%d", i+1), fmt.Sprintf("%032x", i+1)
@@ -180,15 +182,17 @@ func (n *natted) dial(t *testing.T) net.Conn {
 	return c
 }
 
-// reaches reports whether outline answers, and logs the time that it took.
+// reaches reports whether outline answers. A failure is logged with the time that it took.
 func (n *natted) reaches(t *testing.T) bool {
 	t.Helper()
 	began := time.Now()
 	c := n.dial(t)
 	defer c.Close()
-	err := agenttest.Ping(c)
-	t.Logf("%v after %s, %s", err, time.Since(began).Round(time.Millisecond), strings.Join(n.paths(t), "; "))
-	return err == nil
+	if err := agenttest.Ping(c); err != nil {
+		t.Logf("%v after %s", err, time.Since(began).Round(time.Millisecond))
+		return false
+	}
+	return true
 }
 
 // paths returns the connections of Laptop to outline.
@@ -230,22 +234,99 @@ func (n *natted) wantUplinks(t *testing.T, want document.Transport) {
 	})
 }
 
-// TestBehindNATs checks hosts that both are behind a NAT.
+// viaRelay reports whether a path of Laptop is one through a relay.
+func viaRelay(path string) bool { return strings.HasPrefix(path, "by ") }
+
+// wantDirect waits until Laptop has a direct path to outline, and new streams use it.
+func (n *natted) wantDirect(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	kit.Eventually(t, "a direct path", func() bool {
+		return n.reaches(t) && !slices.ContainsFunc(n.used(t), viaRelay)
+	})
+	t.Logf("a direct path after %s", time.Since(began).Round(time.Millisecond))
+}
+
+// used returns the paths on which the streams of a new connection were opened.
+func (n *natted) used(t *testing.T) (all []string) {
+	t.Helper()
+	opened := func() map[string]int64 {
+		by := map[string]int64{}
+		for _, row := range report(t, n.Laptop).PeerConnections {
+			if row.Target == outline {
+				by[row.Remote] += row.Opened
+			}
+		}
+		return by
+	}
+	before := opened()
+	c := n.dial(t)
+	defer c.Close()
+	if err := agenttest.Ping(c); err != nil {
+		return []string{"by nothing: " + err.Error()}
+	}
+	for path, count := range opened() {
+		if count > before[path] {
+			all = append(all, path)
+		}
+	}
+	return all
+}
+
+// move puts Laptop into another network, behind the third NAT.
+func (n *natted) move() {
+	n.laptop.IP("link delete eth0")
+	n.laptop.Connect("eth1", "10.3.0.2/24", n.nats[2])
+	n.laptop.IP("route add default via 10.3.0.1")
+}
+
+// TestBehindNATs checks hosts that both are behind a NAT with endpoint-independent mapping: relays
+// introduce them to each other.
 func TestBehindNATs(t *testing.T) {
 	n := newNatted(t, "")
 	seen := captureIn(t, n.gates[0])
-	stops := n.startAll(t)
+	n.startAll(t)
 	if !n.reaches(t) {
 		t.Fatal("outline is not reached")
+	}
+	n.wantDirect(t)
+	t.Run("a new network", func(t *testing.T) {
+		c := n.dial(t)
+		if err := agenttest.Ping(c); err != nil {
+			t.Fatal(err)
+		}
+		n.move()
+		if err := agenttest.Ping(c); err != nil {
+			t.Errorf("a connection from before: %v", err)
+		}
+		n.wantDirect(t)
+	})
+	for _, name := range []string{"outline", "alice", "service/", "user/"} {
+		if bytes.Contains(seen(), []byte(name)) {
+			t.Errorf("%q passed the relay in clear", name)
+		}
+	}
+}
+
+// TestBehindSymmetricNATs checks hosts that both are behind a NAT which maps each connection to
+// another port: they stay with relays.
+func TestBehindSymmetricNATs(t *testing.T) {
+	n := newNatted(t, "fully-random")
+	stops := n.startAll(t)
+	for range 3 {
+		if !n.reaches(t) {
+			t.Fatal("outline is not reached")
+		}
+	}
+	if used := n.used(t); slices.ContainsFunc(used, func(path string) bool { return !viaRelay(path) }) {
+		t.Errorf("new streams use %v, want relays alone", used)
 	}
 	t.Run("a new network", func(t *testing.T) {
 		c := n.dial(t)
 		if err := agenttest.Ping(c); err != nil {
 			t.Fatal(err)
 		}
-		n.laptop.IP("link delete eth0")
-		n.laptop.Connect("eth1", "10.3.0.2/24", n.nats[2])
-		n.laptop.IP("route add default via 10.3.0.1")
+		n.move()
 		if err := agenttest.Ping(c); err != nil {
 			t.Errorf("a connection from before: %v", err)
 		}
@@ -263,18 +344,14 @@ func TestBehindNATs(t *testing.T) {
 		n.wantUplinks(t, document.OverQUIC)
 	})
 	t.Run("a relay is killed", func(t *testing.T) {
-		stops[0]()
+		used := n.used(t)
+		if len(used) != 1 {
+			t.Fatalf("a new stream uses %v, want one path", used)
+		}
+		stops[slices.Index([]string{"by gate1", "by gate2"}, used[0])]()
 		// A stream that was opened before its silence was noticed may be reset.
 		kit.Eventually(t, "outline to be reached", func() bool { return n.reaches(t) })
 	})
-	for _, name := range []string{"outline", "alice", "service/", "user/"} {
-		if bytes.Contains(seen(), []byte(name)) {
-			t.Errorf("%q passed the relay in clear", name)
-		}
-	}
-	if !bytes.Contains(seen(), []byte("gate1")) {
-		t.Error("the relay's own name did not pass it: the capture is wrong")
-	}
 }
 
 // captureIn collects all packets of a namespace. seen returns their bytes so far.

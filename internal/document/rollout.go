@@ -1,7 +1,9 @@
 package document
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -18,6 +20,20 @@ type Rollout struct {
 	Within  int `json:"within"`  // seconds within which they must become healthy
 
 	Maintenance []Maintenance `json:"maintenance,omitempty"` // sorted by group
+	Budgets     []Budget      `json:"budgets,omitempty"`
+}
+
+// Budget is a disruption budget: it limits how many of some hosts are changed at the same time. A
+// host is being changed from the offer of documents until it reports that they are in force and
+// that it is healthy.
+type Budget struct {
+	Tags  []string `json:"tags"` // all of which each of the hosts has
+	Most  int      `json:"most"`
+	Hosts []string `json:"hosts"` // sorted
+}
+
+func (b Budget) String() string {
+	return fmt.Sprintf("at most %d at once of hosts with tags %s", b.Most, strings.Join(b.Tags, ", "))
 }
 
 // Maintenance limits the times at which the hosts of a group are offered a new version of their

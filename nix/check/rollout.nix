@@ -19,7 +19,7 @@ let
     head
     length
     ;
-  inherit (import ../lib) distinct isInvalid;
+  inherit (import ../lib) distinct invalid isInvalid;
   inherit (lib)
     attribute
     excluded
@@ -29,7 +29,12 @@ let
     unknown
     when
     ;
-  inherit (clean.rollout) maintenance waves within;
+  inherit (clean.rollout)
+    atOnce
+    maintenance
+    waves
+    within
+    ;
   hosts = distinct clean.providers.config.hosts;
   last = length waves - 1;
   rest = "write { rest = true; } as the last wave, and nowhere else";
@@ -85,8 +90,42 @@ let
         "write a higher percentage, which includes the hosts of the lower one"
       )
     ];
+
+  # The hosts of a budget, and the budgets that can never hold a host back.
+  budget =
+    i:
+    let
+      b = elemAt atOnce i;
+      place = "rollout.atOnce[${toString i}]";
+      hosts = filter (h: all (tag: elem tag h.tags) b.tags) (attrValues t.hosts);
+    in
+    if b.tags == [ ] then
+      missing place "tags" "write the tags of the hosts that it limits"
+    else if elem "" b.tags || elem invalid.string b.tags then
+      [ ]
+    else if hosts == [ ] then
+      [
+        (fault {
+          id = "FL160";
+          inherit place;
+          problem = "no host has the tags";
+          value = concatStringsSep ", " b.tags;
+          remedy = "give the hosts the tags, or take the budget out";
+        })
+      ]
+    else
+      when (!isInvalid b.most && b.most >= length hosts) [
+        (fault {
+          id = "FL161";
+          place = "${place}.most";
+          problem = "the budget holds no host back, because ${toString (length hosts)} hosts have the tags ${concatStringsSep ", " b.tags}: found";
+          value = toString b.most;
+          remedy = "write less, or take the budget out";
+        })
+      ];
 in
-when (waves != [ ]) (
+concatMap budget (genList (i: i) (length atOnce))
+++ when (waves != [ ] || atOnce != [ ]) (
   concatMap wave (filter (i: !wrong (elemAt waves i)) (genList (i: i) (length waves)))
   ++ when (hosts == [ ] || (length hosts > 1 && clean.providers.store.kind != "etcd")) [
     (fault {

@@ -123,6 +123,7 @@ severity "error" {
   FL156 = "hidden host that others must call";
   FL157 = "access that the topology expects to be otherwise";
   FL158 = "expectation about nobody, or about several";
+  FL160 = "disruption budget of no host";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -154,4 +155,5 @@ severity "error" {
   FL151 = "secret that every account reads";
   FL152 = "rule of a tenant that applies to nobody";
   FL154 = "cluster that does not know its flake";
+  FL161 = "disruption budget that holds no host back";
 }

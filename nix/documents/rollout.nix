@@ -1,6 +1,6 @@
-# The rollout in the form of a policy: waves as lists of host names, or null if versions reach all
-# hosts at once. Only hosts that receive documents over the network are in a wave, and empty waves
-# are omitted.
+# The rollout in the form of a policy: waves and budgets as lists of host names, or null if versions
+# reach all hosts at once. Only hosts that receive documents over the network are in a wave, and
+# empty waves are omitted.
 # { clean, topology } -> Rollout | null
 { clean, topology }:
 let
@@ -18,7 +18,18 @@ let
     ;
   names = import ../lib/names.nix;
   inherit (import ../lib) optionalAttrs;
-  inherit (clean.rollout) maintenance waves;
+  inherit (clean.rollout) atOnce maintenance;
+  waves =
+    if clean.rollout.waves == [ ] && atOnce != [ ] then
+      [
+        {
+          tags = [ ];
+          percent = null;
+          rest = true;
+        }
+      ]
+    else
+      clean.rollout.waves;
   hosts = filter (h: h.deploy == "network") (attrValues topology.hosts);
 
   # A number from 0 to 99 that depends only on the host's name.
@@ -59,6 +70,13 @@ let
     hosts = map (h: h.name) byGroup.${group};
     window = { inherit (maintenance.${group}) days minutes start; };
   }) (filter (g: byGroup ? ${g}) (attrNames maintenance));
+
+  budgets = map (b: {
+    inherit (b) most tags;
+    hosts = map (h: h.name) (
+      filter (h: all (t: elem t h.tags) b.tags) (attrValues topology.hosts)
+    );
+  }) atOnce;
 in
 if waves == [ ] then
   null
@@ -68,3 +86,4 @@ else
     inherit (clean.rollout) healthy within;
   }
   // optionalAttrs (windows != [ ]) { maintenance = windows; }
+  // optionalAttrs (budgets != [ ]) { inherit budgets; }

@@ -56,6 +56,21 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         "Seconds within which hosts must become healthy. Otherwise the provider goes back to the former version. More than `providers.config.interval`."
         3600
         seconds;
+    atOnce =
+      of
+        "Disruption budgets: limits of how many hosts are changed at the same time. All of them hold. Without `waves`, a version then reaches hosts in one wave."
+        (
+          listOf (
+            record "a disruption budget" {
+              tags = of "Hosts with all of these tags." tags;
+              most =
+                required
+                  "Number of these hosts that may be changed at the same time. A host that is not healthy counts as one of them."
+                  "1"
+                  (between 1 10000 "hosts");
+            }
+          )
+        );
     maintenance =
       of "Maintenance windows, by group of hosts, in which these hosts may be offered a version. By default at any time."
         (

@@ -63,7 +63,7 @@ func (r *Runner) Run(ctx context.Context) {
 // Step advances the rollout by one step, if one is in progress.
 func (r *Runner) Step(ctx context.Context, now time.Time) error {
 	at, err := r.Archive.Rollout(ctx)
-	if err != nil || at.Status != rollout.Active {
+	if err != nil || at.Status != rollout.Active && at.Status != rollout.Returning {
 		return err
 	}
 	if r.of != at.Began {
@@ -106,7 +106,7 @@ func same(a, b rollout.State) bool {
 func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
 	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
 		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}
-	if is.Status == rollout.Stopped {
+	if was.Status != rollout.Returning && (is.Status == rollout.Stopped || is.Ends == rollout.Stopped) {
 		row.Outcome = server.Alarmed
 	}
 	return row, was.Status != is.Status || !was.Since.Equal(is.Since.Time)
@@ -120,6 +120,10 @@ func Describe(s rollout.State) string {
 		text = fmt.Sprintf("serial %d: %s, before the first of %d waves provider hosts receive their policies", s.Serial, s.Status, s.Waves)
 	case s.Status == rollout.Stopped, s.Status == rollout.Aborted:
 		text += fmt.Sprintf(", hosts are offered the documents of serial %d again", s.Former)
+	case s.Status == rollout.Returning:
+		text += fmt.Sprintf(", hosts are offered the documents of serial %d again as budgets permit", s.Former)
+	case s.AtWork() && s.Closing:
+		text += ", provider hosts receive their policies as budgets permit"
 	}
 	if s.Reason != "" {
 		text += ": " + s.Reason
@@ -173,10 +177,14 @@ const (
 	Pause  Act = "pause"
 	Resume Act = "resume"
 	Abort  Act = "abort"
+
+	// AbortBeyondBudget aborts and offers all hosts the former documents at once, whatever their
+	// budgets.
+	AbortBeyondBudget Act = "abort-beyond-budget"
 )
 
 // Acts lists all acts.
-var Acts = []Act{Pause, Resume, Abort}
+var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 
 // ErrAct is the error of an act that is not possible in the current state of the rollout.
 var ErrAct = errors.New("the rollout cannot be changed")
@@ -204,7 +212,15 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now ro
 
 // done reports whether a rollout is already in the state that an act leads to.
 func (act Act) done(s rollout.State) bool {
-	return act == Pause && s.Status == rollout.Paused || act == Resume && s.Status == rollout.Active || act == Abort && s.Status == rollout.Aborted
+	switch act {
+	case Pause:
+		return s.Status == rollout.Paused
+	case Resume:
+		return s.Status == rollout.Active
+	case Abort:
+		return s.Status == rollout.Aborted || s.Status == rollout.Returning
+	}
+	return s.Status == rollout.Aborted
 }
 
 func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
@@ -222,7 +238,9 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 	case act == Resume && s.Status == rollout.Paused:
 		return s.Resume(row.Time), nil
 	case act == Abort:
-		return s.End(rollout.Aborted, "by "+by, row.Time), nil
+		return s.Stop(rollout.Aborted, "by "+by, row.Time), nil
+	case act == AbortBeyondBudget:
+		return s.End(rollout.Aborted, "by "+by+", beyond the budget", row.Time), nil
 	}
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
 }

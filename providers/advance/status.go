@@ -47,7 +47,8 @@ func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 	for _, h := range hosts {
 		w := &waves[h.Wave]
 		w.Hosts++
-		if h.Wave == 0 || at.Offers(h.Wave, h.Group) {
+		stage, _ := at.Stage(h.Name, h.Wave, h.Group)
+		if stage == rollout.StageVersion || stage == rollout.StageWhole || h.Wave == 0 && stage == rollout.StagePolicy {
 			w.Offered++
 			if h.InForce(read.report(h.Name)) {
 				w.InForce++
@@ -70,6 +71,9 @@ func (s Status) Print(w io.Writer) error {
 	}
 	fmt.Fprintf(w, "%s\n", Describe(s.State))
 	fmt.Fprintf(w, "before it serial %d; began %s%s\n", s.Former, clock(s.Began), map[bool]string{true: ", ended " + clock(s.Ended)}[!s.Ended.IsZero()])
+	if s.Blocked != "" {
+		fmt.Fprintf(w, "has yet to go back: %s\n", s.Blocked)
+	}
 	if len(s.Progress) == 0 {
 		return nil
 	}

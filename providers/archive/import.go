@@ -34,6 +34,10 @@ type Terms struct {
 	Host   string
 	AtOnce bool
 
+	// BeyondBudget permits to offer the version to all hosts at once although that exceeds their
+	// budgets.
+	BeyondBudget bool
+
 	// Before returns the problems that hosts have before the rollout. It may be nil.
 	Before func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error)
 
@@ -88,6 +92,8 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 		return old, false, refusef("other documents with the same serial %d are served: commit again, a second later", v.Serial)
 	case v.Serial == old.Serial && v.Tree == old.Tree && !ends && !old.Restored:
 		return old, false, nil
+	case roll.Status == rollout.Returning && !ends:
+		return old, false, refusef("the rollout of serial %d is going back as budgets permit: wait until that has ended, or end it with florctl rollout abort --beyond-budget", roll.Serial)
 	case roll.AtWork() && !ends:
 		return old, false, refusef("serial %d is being rolled out, and is at wave %d of %d: wait until that has ended, end it with florctl rollout abort, or publish with --at-once", roll.Serial, roll.Wave, roll.Waves)
 	}

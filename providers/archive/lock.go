@@ -154,7 +154,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	l.ops, l.size, l.conds = nil, 0, nil // of an import that failed
 	stays := roll.needs()
 	for i, v := range all {
-		if i < keep || roll.AtWork() && v.Serial == roll.Former {
+		if i < keep || roll.AtWork() && (v.Serial == roll.Former || v.Serial == roll.Serial) {
 			stays = append(stays, v)
 		} else if err := l.remove(ctx, versionKey(v.Serial)); err != nil {
 			return err

@@ -64,10 +64,10 @@ func (r Rollout) needs() (all []Version) {
 }
 
 // SetRollout moves a rollout that Rollout returned to state s, and applies further changes in the
-// same transaction. If s returns to the former version, its documents become the newest version.
+// same transaction. If s goes back to the former version, its documents become the newest version.
 // The error is store.ErrConflict if the rollout has changed since it was read.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
-	if r.AtWork() && (s.Status == rollout.Stopped || s.Status == rollout.Aborted) {
+	if r.AtWork() && r.Status != rollout.Returning && slices.Contains([]rollout.Status{rollout.Returning, rollout.Stopped, rollout.Aborted}, s.Status) {
 		back := *r.Return
 		back.Imported = s.Ended
 		value, err := json.Marshal(back)
@@ -95,9 +95,19 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	if err != nil {
 		return nil, err
 	}
+	var former index
+	if len(r.Budgets) > 0 {
+		v, err := a.version(ctx, r.Former)
+		if err != nil {
+			return nil, err
+		}
+		if former, err = a.whole(ctx, v); err != nil {
+			return nil, err
+		}
+	}
 	for _, name := range sorted(whole) {
 		if e := whole[name][0]; e.Wave > 0 {
-			all = append(all, rollout.Host{Name: name, Wave: e.Wave, Group: e.Group, Serial: r.Serial, Before: e.Before})
+			all = append(all, rollout.Host{Name: name, Wave: e.Wave, Group: e.Group, Serial: r.Serial, Before: e.Before, New: len(former[name]) == 0})
 		}
 	}
 	if r.Bridge == nil {
@@ -108,7 +118,7 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 		return nil, err
 	}
 	for _, name := range sorted(bridged) {
-		all = append(all, rollout.Host{Name: name, Serial: r.Bridge.Serial, Before: whole[name][0].Before})
+		all = append(all, rollout.Host{Name: name, Serial: r.Bridge.Serial, Before: whole[name][0].Before, New: !slices.ContainsFunc(former[name], isPolicy)})
 	}
 	return all, nil
 }
@@ -185,16 +195,28 @@ func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host stri
 	if err != nil || !r.AtWork() {
 		return entries, err
 	}
-	if len(entries) == 0 || !r.Offers(entries[0].Wave, entries[0].Group) {
-		former, err := a.version(ctx, r.Former)
+	wave, group := 0, ""
+	if len(entries) > 0 {
+		wave, group = entries[0].Wave, entries[0].Group
+	}
+	stage, bridged := r.Stage(host, wave, group)
+	from := newest.Serial
+	switch {
+	case stage == rollout.StageFormer, stage == rollout.StagePolicy, len(entries) == 0 && r.Status != rollout.Returning:
+		from = r.Former
+	case stage == rollout.StageVersion, stage == rollout.StageWhole:
+		from = r.Serial
+	}
+	if from != newest.Serial {
+		v, err := a.version(ctx, from)
 		if err != nil {
 			return nil, err
 		}
-		if entries, err = a.entries(ctx, former, host); err != nil {
+		if entries, err = a.entries(ctx, v, host); err != nil {
 			return nil, err
 		}
 	}
-	if r.Bridge == nil {
+	if r.Bridge == nil || !bridged {
 		return entries, nil
 	}
 	bridge, err := a.entries(ctx, *r.Bridge, host)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/florete/florete/internal/document"
@@ -19,7 +20,14 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	if err != nil {
 		return last, err
 	}
-	switch {
+	allAtOnce := t.AtOnce || old.Restored
+	switch b := budgets(made, last); {
+	case allAtOnce && !t.BeyondBudget && len(b) > 0:
+		why := "at once"
+		if old.Restored && !t.AtOnce {
+			why = "at once, because this state was restored"
+		}
+		return last, refusef("serial %d would be offered to all hosts %s, and rollout.atOnce permits %s: publish it without --at-once, or add --beyond-budget", v.Serial, why, b[0])
 	case t.AtOnce || old.Serial == 0 || old.Restored: // which is offered to nobody meanwhile
 		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
 		return last, nil
@@ -35,8 +43,20 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	if err := l.assign(ctx, t, made, bridge, now); err != nil {
 		return last, err
 	}
-	next := Rollout{State: rollout.New(v.Serial, old.Serial, *made.plan, bridge != nil, now), Bridge: bridge, Return: back, revision: last.revision}
-	return next, nil
+	state := rollout.New(v.Serial, old.Serial, *made.plan, bridge != nil, now)
+	state.Again = back.Serial
+	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
+}
+
+// budgets returns the budgets of a version, and of a rollout in progress.
+func budgets(made *tree, last Rollout) (all []document.Budget) {
+	if made.plan != nil {
+		all = made.plan.Budgets
+	}
+	if last.AtWork() {
+		all = slices.Concat(all, last.Budgets)
+	}
+	return all
 }
 
 // follow writes the documents that follow those of a version: policies for the duration of the

@@ -93,11 +93,20 @@ func (c *call) export() (any, error) {
 
 func (c *call) publish() (any, error) {
 	c.row.Code = CodePublish
-	atOnce := c.r.URL.Query().Get("atOnce")
-	if atOnce != "" && atOnce != "true" {
-		return nil, hostapi.Errorf(hostapi.CodeMalformed, "atOnce %.30q, want true, or nothing", atOnce)
+	atOnce, err := c.isTrue("atOnce")
+	if err != nil {
+		return nil, err
 	}
-	return c.importBody(atOnce != "", func(archive.Version) error { return nil })
+	return c.importBody(atOnce, func(archive.Version) error { return nil })
+}
+
+// isTrue returns a parameter that is "true" or absent.
+func (c *call) isTrue(name string) (bool, error) {
+	value := c.r.URL.Query().Get(name)
+	if value != "" && value != "true" {
+		return false, hostapi.Errorf(hostapi.CodeMalformed, "%s %.30q, want true, or nothing", name, value)
+	}
+	return value != "", nil
 }
 
 // rollback publishes the documents of an earlier version, under a new serial and newly signed, to
@@ -119,6 +128,10 @@ func (c *call) rollback() (any, error) {
 // importBody publishes the caller's documents. They are received completely first, so that nobody
 // waits for a slow caller.
 func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, error) {
+	beyond, err := c.isTrue("beyondBudget")
+	if err != nil {
+		return nil, err
+	}
 	f, err := os.CreateTemp(c.Spool, "received-")
 	if err != nil {
 		return nil, err
@@ -139,7 +152,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	}
 	var p Published
 	p.Version, p.Changed, err = c.Archive.Import(c.r.Context(), r, archive.Terms{
-		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep, Host: c.policy.Host, AtOnce: atOnce, Before: advance.Before(c.Archive),
+		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep, Host: c.policy.Host, AtOnce: atOnce, BeyondBudget: beyond, Before: advance.Before(c.Archive),
 		Record: func(last, next archive.Version, r archive.Rollout) ([]store.Op, error) {
 			if err := fits(next); err != nil {
 				return nil, err

@@ -9,6 +9,9 @@
 //	               ──▶ aborted       an operator ended it: the former documents again
 //	               ──▶ superseded    an operator published to all at once
 //
+// With disruption budgets (document.Budget), hosts go back under the same budgets. Until all of
+// them have been offered the former documents, a rollout that was stopped or aborted is returning.
+//
 // During a rollout, hosts of the waves that it has reached are offered the new version, and all
 // other hosts the former version. Wave 0 consists of provider hosts. Before any host has the new
 // version, they receive policies that grant the needs of both versions. Step is a pure function,
@@ -30,11 +33,12 @@ import (
 // Status says whether a rollout is in progress, and how it ended.
 type Status string
 
-// The statuses of a rollout. A rollout that is active or paused is in progress; the others have
-// ended.
+// The statuses of a rollout. A rollout that is active, paused or returning is in progress; the
+// others have ended.
 const (
 	Active     Status = "active"
 	Paused     Status = "paused"
+	Returning  Status = "returning"
 	Done       Status = "done"
 	Stopped    Status = "stopped"
 	Aborted    Status = "aborted"
@@ -56,6 +60,13 @@ type State struct {
 	Windows map[string]document.MaintenanceWindow `json:"windows,omitempty"` // maintenance windows, by group
 	Opened  map[string]int                        `json:"opened,omitempty"`  // wave that the hosts of a group with a window are offered, by group
 
+	Budgets []document.Budget `json:"budgets,omitempty"`
+	Stages  map[string]Stage  `json:"stages,omitempty"`  // documents that a host in a budget is offered, by host; without an entry, the former ones
+	Closing bool              `json:"closing,omitempty"` // every wave was healthy, and provider hosts in budgets receive the policies of the version
+	Again   int64             `json:"again,omitempty"`   // serial under which the former documents are offered again
+	Ends    Status            `json:"ends,omitempty"`    // status after returning
+	Blocked string            `json:"blocked,omitempty"` // while returning, the hosts that wait for a budget
+
 	Began    unixtime.Time `json:"began"`
 	Since    unixtime.Time `json:"since"`             // time of the last offer
 	Steady   unixtime.Time `json:"steady,omitzero"`   // time since which all hosts reached are healthy
@@ -71,13 +82,16 @@ type Host struct {
 	Serial int64  // serial of the manifest, or in wave 0 of the policy, that the host must put in force
 
 	Before Problems // problems of the host when the rollout began
+
+	// New reports whether the former version has no manifest, or in wave 0 no policy, of the host.
+	New bool
 }
 
 // New returns the state of a rollout that begins now. serial is the new version, and former the
 // version before it. If bridged is true, provider hosts receive their policies first.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
-		Began: unixtime.Of(now), Since: unixtime.Of(now)}
+		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}
 	for _, m := range plan.Maintenance {
 		if s.Windows == nil {
 			s.Windows = map[string]document.MaintenanceWindow{}
@@ -93,10 +107,13 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 
 // AtWork reports whether the rollout is in progress, which means that hosts are offered different
 // versions.
-func (s State) AtWork() bool { return s.Status == Active || s.Status == Paused }
+func (s State) AtWork() bool {
+	return s.Status == Active || s.Status == Paused || s.Status == Returning
+}
 
-// Offers reports whether a host is now offered the new version. wave and group are the host's wave,
-// and the group with its maintenance window.
+// Offers reports whether the rollout has reached a host. wave and group are the host's wave, and
+// the group with its maintenance window. A host in a budget may have to wait for the offer: see
+// Stage.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -121,6 +138,9 @@ func (s *State) open(now time.Time) (opened bool) {
 // Step returns the state of the rollout at the time now. hosts are the hosts that the rollout waits
 // for. report returns the last report of a host, which is zero if the host never reported.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
+	if s.Status == Returning {
+		return s.goBack(now, hosts, report)
+	}
 	if s.Status != Active {
 		return s
 	}
@@ -128,14 +148,27 @@ func (s State) Step(now time.Time, hosts []Host, report func(host string) hostre
 		s.offered(now)
 	}
 	var failing, waiting, closed []string
+	due := s.due(hosts)
 	for _, h := range hosts {
 		switch {
 		case h.Wave > s.Wave:
 		case h.Wave > 0 && !s.Offers(h.Wave, h.Group):
 			closed = append(closed, h.Name)
+		case due[h.Name]: // allot offers it, or says why not
 		default:
 			fails, waits := s.judge(now, h, report(h.Name))
 			failing, waiting = append(failing, fails...), append(waiting, waits...)
+		}
+	}
+	if len(failing) == 0 {
+		blocked, changing, offered := s.allot(now, hosts, report)
+		if offered {
+			s.offered(now)
+			return s
+		}
+		waiting = append(waiting, blocked...)
+		if s.Closing {
+			waiting = append(waiting, changing...)
 		}
 	}
 	if len(waiting) == 0 {
@@ -146,14 +179,17 @@ func (s State) Step(now time.Time, hosts []Host, report func(host string) hostre
 	within := time.Duration(s.Within) * time.Second
 	switch {
 	case len(failing) > 0:
-		return s.End(Stopped, some(failing), now)
+		return s.Stop(Stopped, some(failing), now)
 	case len(waiting) > 0 && now.Sub(s.Unsteady.Time) >= within:
-		return s.End(Stopped, fmt.Sprintf("for %s: %s", within, some(waiting)), now)
+		return s.Stop(Stopped, fmt.Sprintf("for %s: %s", within, some(waiting)), now)
 	case len(waiting) > 0:
 		s.Steady, s.Reason = unixtime.Time{}, "waits for hosts: "+some(waiting)
 		return s
 	case s.Wave == 0:
 		return s.advance(now)
+	}
+	if s.Closing {
+		return s.End(Done, "", now)
 	}
 	if s.Steady.IsZero() {
 		s.Steady = unixtime.Of(now)
@@ -166,6 +202,9 @@ func (s State) Step(now time.Time, hosts []Host, report func(host string) hostre
 		s.Reason = fmt.Sprintf("all hosts reached are healthy since %s", s.Steady.UTC().Format(time.RFC3339))
 	case s.Wave < s.Waves:
 		return s.advance(now)
+	case s.closes(hosts):
+		s.Closing = true
+		s.offered(now)
 	default:
 		return s.End(Done, "", now)
 	}
@@ -190,6 +229,7 @@ func (s *State) offered(now time.Time) {
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
+		s.Stages, s.Blocked = nil, ""
 	}
 	return s
 }
@@ -213,6 +253,7 @@ func (s State) Resume(now time.Time) State {
 func some(all []string) string {
 	const most = 5
 	slices.Sort(all)
+	all = slices.Compact(all)
 	if len(all) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(all[:most], "; "), len(all)-most)
 	}

@@ -19,7 +19,8 @@ func newPublishCmd() *cobra.Command {
 		Long: `Compile the committed cluster, sign every document with the signing key, and send them to the
 config providers. Hosts fetch them within seconds. With a rollout in the topology, hosts are
 offered the documents in waves, and the provider goes back by itself at the first host that is
-not healthy: see florctl rollout. To undo a publication, run florctl rollback.
+not healthy: see florctl rollout. To undo a publication, run florctl rollback. With disruption
+budgets (rollout.atOnce), --at-once is refused unless you add --beyond-budget.
 
 With --out, write the signed documents to a file for flor-provider import, which serves them on a
 provider host.
@@ -38,6 +39,7 @@ The others serve the former documents until you publish the same commit again.`,
 	f.Int64Var(&how.Replaces, "replace", 0, "publish although the version of this `SERIAL`, which is in force, has commits that the flake lacks")
 	closures := f.StringToString("closure", nil, "store path of a host's system, as `HOST=PATH`, which the host fetches from the binary cache; may be repeated")
 	f.BoolVar(&how.AtOnce, "at-once", false, "offer the documents to all hosts at once, without waves, and end a rollout that is under way")
+	f.BoolVar(&how.BeyondBudget, "beyond-budget", false, "with --at-once, exceed the disruption budgets of hosts")
 	f.StringArrayVar(&how.Without, "without", nil, "leave this `HOST` behind with a root that the flake no longer has; may be repeated")
 	foreign := f.Bool("replace-roots", false, "publish although the former version shares no root with the flake, and deploy every host by hand")
 	out := f.String("out", "", "write the signed documents to `FILE`, or to standard output for -, and publish nothing")

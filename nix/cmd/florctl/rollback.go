@@ -14,6 +14,9 @@ func newRollbackCmd() *cobra.Command {
 them at once, and a rollout that is under way ends. Hosts never go back to an older serial. The
 next publication takes the flake as it is, so revert the change in the flake too.
 
+Hosts with a disruption budget (rollout.atOnce) cannot all be changed at once: revert the change in
+the flake and publish it, or add --beyond-budget.
+
 Nothing is published where the version lacks a root that certificates of a host lead to. Exits 2
 when only some of the config providers took the version: the others serve the former documents
 until a publication reaches them. To undo a rollback, publish again.`,
@@ -21,6 +24,7 @@ until a publication reaches them. To undo a rollback, publish again.`,
 	cluster, key := ofCluster(cmd), signing(cmd)
 	var to published.Rollback
 	cmd.Flags().StringVar(&to.Digest, "digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without asking")
+	cmd.Flags().BoolVar(&to.BeyondBudget, "beyond-budget", false, "exceed the disruption budgets of hosts")
 	cmd.Flags().StringArrayVar(&to.Without, "without", nil, "leave this `HOST` behind with a root that the version does not have; may be repeated")
 	cmd.MarkFlagRequired("key")
 	cmd.Args = words(1, 2)

@@ -31,8 +31,9 @@ not go back either. florctl rollout resume continues.`},
 		{advance.Resume, "resume", "Continue a paused rollout", `
 Continue a paused rollout with its next wave. florctl rollout pause pauses it again.`},
 		{advance.Abort, "abort", "End the rollout, and go back", `
-End the rollout, and offer all hosts the former documents again. Publish again to
-start another.`},
+End the rollout, and offer all hosts the former documents again. Hosts with a disruption budget
+(rollout.atOnce) go back as it permits: florctl rollout status shows which hosts wait, and for
+which. With --beyond-budget all of them go back at once. Publish again to start another.`},
 	} {
 		cmd.AddCommand(newRolloutAct(c.act, c.name, c.short, c.long))
 	}
@@ -42,9 +43,17 @@ start another.`},
 func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short, Long: strings.TrimSpace(long)}
 	show := shown(cmd, "print JSON")
+	beyond := new(bool)
+	if act == advance.Abort {
+		cmd.Flags().BoolVar(beyond, "beyond-budget", false, "exceed the disruption budgets of hosts")
+	}
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if len(c.Providers) > 1 {
 			return fmt.Errorf("cluster %s: %d hosts provide documents, and a rollout is of one", c.Topology.Name, len(c.Providers))
+		}
+		act := act
+		if *beyond {
+			act = advance.AbortBeyondBudget
 		}
 		s, err := c.Providers[0].Rollout(cmd.Context(), act)
 		if err != nil {

@@ -20,6 +20,9 @@ import (
 type Importing struct {
 	Back   int64 // for a rollback, serial of the earlier version with these documents; otherwise zero
 	AtOnce bool  // offer the documents to all hosts at once, without waves
+
+	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	BeyondBudget bool
 }
 
 // Versions returns the published versions of the documents that the provider stores, newest first.
@@ -61,12 +64,18 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 // Import publishes signed documents, which r returns in the form of publish.Encode. It returns the
 // provider's message.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
-	path := "/v1/publish"
+	path, query := "/v1/publish", url.Values{}
 	switch {
 	case how.Back != 0:
 		path = fmt.Sprintf("/v1/rollback/%d", how.Back)
 	case how.AtOnce:
-		path += "?atOnce=true"
+		query.Set("atOnce", "true")
+	}
+	if how.BeyondBudget {
+		query.Set("beyondBudget", "true")
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
 	}
 	body, err := p.request(ctx, http.MethodPost, path, r)
 	if err != nil {

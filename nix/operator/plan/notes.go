@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -55,4 +57,38 @@ func replaced(was, is compile.Snapshot) []Note {
 		return []Note{{"the roots", "hosts with documents from the network are lost until they are deployed by hand: " + err.Error()}}
 	}
 	return nil
+}
+
+// limited adds a note for each disruption budget that limits how the changed hosts get the version.
+func limited(is compile.Snapshot, changed []Host) (all []Note, err error) {
+	for _, provider := range is.Topology.Providers[document.KindConfig].Hosts {
+		body := is.Documents[provider][document.DocPolicy]
+		if body.Body == "" {
+			continue
+		}
+		var policy struct {
+			Rollout *document.Rollout `json:"rollout"`
+		}
+		if err := json.Unmarshal([]byte(body.Body), &policy); err != nil {
+			return nil, err
+		}
+		if policy.Rollout == nil {
+			continue
+		}
+		for i, b := range policy.Rollout.Budgets {
+			for n, wave := range policy.Rollout.Waves {
+				var hosts []string
+				for _, h := range changed {
+					if slices.Contains(wave, h.Name) && slices.Contains(b.Hosts, h.Name) {
+						hosts = append(hosts, h.Name)
+					}
+				}
+				if len(hosts) > b.Most {
+					all = append(all, Note{fmt.Sprintf("rollout.atOnce[%d]", i), fmt.Sprintf("wave %d: at most %d of %s at once", n+1, b.Most, strings.Join(hosts, " "))})
+				}
+			}
+		}
+		break // all config providers have the same rollout
+	}
+	return all, nil
 }

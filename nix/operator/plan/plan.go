@@ -128,6 +128,11 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 		return p, err
 	}
 	slices.SortFunc(p.Hosts, func(a, b Host) int { return cmp.Compare(a.Name, b.Name) })
+	limits, err := limited(after, p.Hosts)
+	if err != nil {
+		return p, err
+	}
+	p.Notes = append(p.Notes, limits...)
 	p.Opened, p.Closed, p.implied = rights.sorted()
 	p.Widens = len(p.Opened)+len(p.Facts) > 0 || slices.ContainsFunc(p.Inputs, func(i Input) bool { return i.After != "" })
 	p.Unchanged = len(unchanged)

@@ -101,6 +101,9 @@ type Publication struct {
 	Replaces int64    // version that may contain commits which the flake lacks
 	AtOnce   bool     // offer the documents to all hosts at once, without waves
 	Without  []string // hosts that may be left behind with a removed root
+
+	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	BeyondBudget bool
 }
 
 // Publish makes the config providers serve signed documents to hosts.
@@ -130,7 +133,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 		}
 	}
-	partly := c.serve(ctx, s.record, s.version, client.Importing{AtOnce: how.AtOnce}, s.tree, follow...)
+	partly := c.serve(ctx, s.record, s.version, client.Importing{AtOnce: how.AtOnce, BeyondBudget: how.BeyondBudget}, s.tree, follow...)
 	if partly != nil && !errors.Is(partly, ErrPartly) {
 		return partly
 	}

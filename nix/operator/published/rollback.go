@@ -17,6 +17,9 @@ type Rollback struct {
 	Key     Key
 	Digest  string   // digest of the version, if it is not recorded
 	Without []string // hosts that may be left behind with a removed root
+
+	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	BeyondBudget bool
 }
 
 // Rollback publishes the documents of an earlier version again, as the newest version.
@@ -62,7 +65,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 		return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 	}
 	v := version{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
-	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents)}, tree)
+	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents), BeyondBudget: to.BeyondBudget}, tree)
 }
 
 // again returns the documents of a version under another serial, to be signed again. The version

@@ -80,10 +80,14 @@ or not signed by a key in its policy. To undo it, run florctl rollback.`,
 		Example: `  flor-provider import < documents`,
 	}
 	atOnce := cmd.Flags().Bool("at-once", false, "offer the documents to all hosts at once, without waves")
+	beyond := cmd.Flags().Bool("beyond-budget", false, "with --at-once, exceed the disruption budgets of hosts")
 	return t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, _ net.Conn) error {
 		path := "/v1/publish"
 		if *atOnce {
 			path += "?atOnce=true"
+			if *beyond {
+				path += "&beyondBudget=true"
+			}
 		}
 		return callControl(cmd.Context(), c, http.MethodPost, path, cmd.InOrStdin(), func(answer io.Reader) error {
 			var p control.Published

@@ -1,5 +1,5 @@
 # Waves by tag, by percentage and the rest; a maintenance window of a group inside another, on some
-# days. A host whose documents come with its system is in no wave.
+# days. A host whose documents come with its system is in no wave, and still in a budget.
 { base, key, merge, ... }:
 merge base {
   hosts = {
@@ -46,6 +46,19 @@ merge base {
       { rest = true; }
     ];
     healthy = 300;
+    atOnce = [
+      {
+        tags = [
+          "canary"
+          "ssd"
+        ];
+        most = 1;
+      }
+      {
+        tags = [ "canary" ];
+        most = 2;
+      }
+    ];
     maintenance = {
       eu = {
         days = [ "sun" ];

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostreport"
@@ -37,10 +38,34 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 		found = append(found, fix(fmt.Sprintf("agent is %s although the node's identity is there", r.State), h.restart("agent")))
 	}
 	seen := fmt.Sprintf("%s, %d connections", r.State, r.Connections)
+	if len(r.Uplinks) > 0 {
+		seen += fmt.Sprintf(", %d of %d uplinks", connected(r.Uplinks), len(r.Uplinks))
+	}
+	if kind := nats[r.NAT]; kind != "" {
+		seen += ", " + kind
+	}
 	if r.Unconfined != "" {
 		seen += ", unconfined: " + r.Unconfined
 	}
 	return seen, found
+}
+
+// nats describes the kinds of NAT.
+var nats = map[transport.NAT]string{
+	transport.NoNAT:    "no NAT",
+	transport.SameNAT:  "behind a NAT: relays see the same port, and direct connections can be made",
+	transport.OtherNAT: "behind a symmetric NAT: relays see different ports, and only connections through relays can be made",
+	transport.SomeNAT:  "behind a NAT of which one relay alone was seen",
+}
+
+// connected returns the number of uplinks with a connection.
+func connected(all []status.Uplink) (n int) {
+	for _, u := range all {
+		if u.Transport != "" {
+			n++
+		}
+	}
+	return n
 }
 
 // lacksAccount reports whether a problem is due to a missing account. That is reported separately,

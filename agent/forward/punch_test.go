@@ -2,6 +2,7 @@ package forward_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,8 +34,14 @@ func (n *natted) opened(t *testing.T, over document.Transport) (streams int64, a
 
 func (n *natted) direct(t *testing.T) bool {
 	t.Helper()
-	_, any := n.opened(t, document.OverQUIC)
+	_, any := n.opened(t, transport.Punched)
 	return any
+}
+
+// wantNAT checks which NAT Ursula has found.
+func (n *natted) wantNAT(t *testing.T, want transport.NAT) {
+	t.Helper()
+	kit.Eventually(t, "the kind of NAT", func() bool { return report(t, n.Ursula).NAT == want })
 }
 
 // TestPunched checks that two hosts behind NATs connect directly soon after they have begun through a
@@ -64,6 +71,10 @@ func TestPunched(t *testing.T) {
 	if err := agenttest.Ping(kept); err != nil {
 		t.Errorf("the relayed stream: %v", err)
 	}
+	if used := report(t, n.Laptop).RelayedTo; len(used) != 1 || used[0].Target != outline || used[0].Path != "direct (punched)" {
+		t.Errorf("paths in use: %+v", used)
+	}
+	n.wantNAT(t, transport.SameNAT)
 
 	// Only one direction is cut.
 	n.nats[1].NFT("table ip cut { chain forward { type filter hook forward priority -1; ip saddr 198.51.100.11 meta l4proto udp drop; }; }")
@@ -84,15 +95,19 @@ func TestNotPunched(t *testing.T) {
 	for name, test := range map[string]struct {
 		mode            string
 		caller, service bool
+		nat             transport.NAT
+		why             string
 	}{
-		"symmetric NATs":   {"fully-random", true, true},
-		"a hidden service": {"", true, false},
-		"a hidden caller":  {"", false, true},
+		"symmetric NATs":   {"fully-random", true, true, transport.OtherNAT, "gives no address"},
+		"a hidden service": {"", true, false, transport.SameNAT, "gives no address"},
+		"a hidden caller":  {"", false, true, transport.SameNAT, "this host is hidden"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := newNatted(t, test.mode)
 			n.meet(test.caller, test.service)
 			n.startAll(t)
+			n.wantNAT(t, test.nat)
+			time.Sleep(time.Second) // until Ursula has told the relays
 			for end := time.Now().Add(3 * time.Second); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
 				if !n.reaches(t) {
 					t.Error("outline is not reached")
@@ -100,6 +115,9 @@ func TestNotPunched(t *testing.T) {
 				if n.direct(t) {
 					t.Fatalf("paths: %q, want relays alone", slices.Sorted(slices.Values(n.paths(t))))
 				}
+			}
+			if used := report(t, n.Laptop).RelayedTo; len(used) != 1 || !strings.HasPrefix(used[0].Path, "by gate") || !strings.Contains(used[0].Why, test.why) {
+				t.Errorf("paths in use: %+v, want one by a relay, because %s", used, test.why)
 			}
 		})
 	}

@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
-	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
 )
@@ -202,7 +202,7 @@ func TestRelayLies(t *testing.T) {
 		}
 	}
 	for _, row := range report(t, c.Laptop).PeerConnections {
-		if row.Direction == telemetry.Out && row.Target == outline && row.Transport == document.OverQUIC {
+		if row.Direction == telemetry.Out && row.Target == outline && row.Transport == transport.Punched {
 			t.Errorf("laptop has a direct connection to %s", row.Remote)
 		}
 	}

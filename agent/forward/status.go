@@ -8,6 +8,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -67,6 +68,13 @@ func (f *forwarder) status() status.Report {
 		for _, u := range in.Uplinks() {
 			r.Uplinks = append(r.Uplinks, status.Uplink{Relay: u.Relay, Transport: u.Transport, Since: u.Since, Error: u.Error})
 		}
+	}
+	r.NAT = f.pool.NAT()
+	if in := f.publishing.Load(); in != nil && in.NAT() != transport.NATUnknown {
+		r.NAT = in.NAT()
+	}
+	for _, p := range f.pool.PathsInUse() {
+		r.RelayedTo = append(r.RelayedTo, status.Path{Target: p.Target, Caller: p.Caller, Path: p.Path, Since: p.Since, Why: p.Why})
 	}
 	r.Ending = trust.Ending(svids, s.identities.Trust, time.Now())
 	if trust := s.identities.Trust; trust != nil {

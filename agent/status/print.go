@@ -147,7 +147,11 @@ func tables(r Report, now time.Time) []*table {
 	for _, u := range r.Uplinks {
 		uplinks.row(u.Relay.Short(), cmp.Or(string(u.Transport), "not connected"), relative(u.Since, now), u.Error)
 	}
-	return append([]*table{identities, needs, published, reachable, socks, uplinks, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
+	paths := &table{head: []any{"PATH TO", "OF", "PATH", "SINCE", "WHY"}}
+	for _, p := range r.RelayedTo {
+		paths.row(p.Target.Short(), p.Caller.Short(), p.Path, relative(p.Since, now), p.Why)
+	}
+	return append([]*table{identities, needs, published, reachable, socks, uplinks, paths, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
 }
 
 func peerConnections(rows []usage.Row) *table {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -37,9 +38,11 @@ type Report struct {
 	Published       []Published                `json:"published"`
 	Reachable       []Reachable                `json:"reachable"`
 	SOCKS           []SOCKS                    `json:"socks"`
-	Connections     int64                      `json:"connections"`       // open connections and UDP sessions of both sides
-	PeerConnections []usage.Row                `json:"peerConnections"`   // connections between forwarders
-	Uplinks         []Uplink                   `json:"uplinks,omitempty"` // sorted by relay
+	Connections     int64                      `json:"connections"`         // open connections and UDP sessions of both sides
+	PeerConnections []usage.Row                `json:"peerConnections"`     // connections between forwarders
+	Uplinks         []Uplink                   `json:"uplinks,omitempty"`   // sorted by relay
+	NAT             transport.NAT              `json:"nat,omitempty"`       // in front of this host, as relays see it
+	RelayedTo       []Path                     `json:"relayedTo,omitempty"` // paths to services that relays lead to
 	Draining        []Draining                 `json:"draining,omitempty"`
 	Handshakes      []usage.Handshakes         `json:"handshakes"` // handshakes since the start
 	telemetry.Summary
@@ -102,6 +105,15 @@ type Uplink struct {
 	Transport document.Transport `json:"transport,omitempty"` // empty while there is no connection
 	Since     time.Time          `json:"since"`               // time since which Transport has its value
 	Error     string             `json:"error,omitempty"`     // last failure, while there is no connection
+}
+
+// Path is the path to a service that new connections of a caller use, where relays are one.
+type Path struct {
+	Target spiffe.ID `json:"target"`
+	Caller spiffe.ID `json:"caller"`
+	Path   string    `json:"path"` // "direct", "direct (punched)", or "by gate, gate2"
+	Since  time.Time `json:"since"`
+	Why    string    `json:"why,omitempty"` // reason why the path is not a direct one
 }
 
 // SOCKS is a SOCKS5 listener.

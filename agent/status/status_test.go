@@ -54,6 +54,10 @@ func full() status.Report {
 		{Relay: kit.ID("vertex/gate"), Transport: document.OverQUIC, Since: now.Add(-time.Hour)},
 		{Relay: kit.ID("vertex/far"), Since: now.Add(-time.Minute), Error: "no route to host"},
 	}
+	r.RelayedTo = []status.Path{
+		{Target: kit.ID("service/dns"), Caller: agenttest.Alice, Path: "by gate, gate2", Since: now.Add(-time.Minute), Why: "two relays"},
+		{Target: agenttest.Outline, Caller: agenttest.Alice, Path: "direct (punched)", Since: now.Add(-time.Hour)},
+	}
 	r.PeerConnections = []usage.Row{
 		{Direction: telemetry.In, Target: agenttest.Outline, Caller: agenttest.Bob, Transport: document.OverQUIC, Remote: "192.0.2.7:4610", Streams: 2, Allowed: 4096, Opened: 70},
 		{Direction: telemetry.Out, Target: agenttest.Outline, Caller: agenttest.Alice, Transport: document.OverTCP, Remote: "192.0.2.1:4610", Streams: 4096, Allowed: 4096, Opened: 5000, Full: true},
@@ -94,6 +98,10 @@ dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|
 UPLINK TO    OVER           SINCE       ERROR
 vertex/gate  quic           1h0m0s ago  
 vertex/far   not connected  1m0s ago    no route to host
+
+PATH TO          OF          PATH              SINCE       WHY
+service/dns      user/alice  by gate, gate2    1m0s ago    two relays
+service/outline  user/alice  direct (punched)  1h0m0s ago  
 
      CONNECTION TO    OF          FORWARDER       OVER  STREAMS                           EVER
 in   service/outline  user/bob    192.0.2.7:4610  quic  2 of 4096                         70

@@ -253,6 +253,13 @@ func TestPaths(t *testing.T) {
 				return name
 			}
 			for name, m := range manifests {
+				meets := len(m.Forwarder.Uplinks) > 0
+				for _, r := range m.Forwarder.Reach {
+					meets = meets || slices.ContainsFunc(r.Via, func(v document.Via) bool { return len(v.By) == 1 && v.By[0] != name })
+				}
+				if meets = meets && !c.Hosts[name].Hidden; m.Forwarder.Meet != meets {
+					t.Errorf("%s: relays tell the address of %s: %v, want %v", s, name, m.Forwarder.Meet, meets)
+				}
 				for _, r := range m.Forwarder.Reach {
 					at := face(r.ID, r.Port)
 					var want, got []string

@@ -192,3 +192,6 @@ func (s *Server) Uplinks() (all []transport.UplinkState) {
 	slices.SortFunc(all, func(a, b transport.UplinkState) int { return strings.Compare(a.Relay.String(), b.Relay.String()) })
 	return all
 }
+
+// NAT returns the kind of NAT in front of the sockets of uplinks.
+func (s *Server) NAT() transport.NAT { return s.outside.NAT() }

@@ -172,7 +172,7 @@ func (p *Pool) install(r Route, c *conn) error {
 			old.lose()
 		}
 	}
-	row := usage.Row{Direction: telemetry.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.transport, Remote: c.address, Allowed: MaxStreams}
+	row := usage.Row{Direction: telemetry.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.path(), Remote: c.address, Allowed: MaxStreams}
 	var remove func()
 	c.usage, remove = p.usage.Add(row, c.stats, &c.mux.Read, func() { closeWith(c.link, wire.Busy) })
 	e.current = c

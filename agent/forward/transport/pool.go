@@ -245,8 +245,8 @@ func (s *Stream) Explain(err error) error {
 	return explain(err, s.conn.peer.ID)
 }
 
-// Transport returns the transport of the stream's connection.
-func (s *Stream) Transport() document.Transport { return s.conn.transport }
+// Transport returns the transport of the stream's connection, or Punched.
+func (s *Stream) Transport() document.Transport { return s.conn.path() }
 
 // Forwarder returns the address of the remote forwarder.
 func (s *Stream) Forwarder() string { return s.conn.address }

@@ -1,11 +1,14 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/florete/florete/agent/forward/wire"
@@ -21,6 +24,18 @@ const (
 	// meetTimeout is the time that a relay has to introduce a host.
 	meetTimeout = 5 * time.Second
 )
+
+// Punched is the transport of direct connections to hosts behind a NAT, over QUIC, as it is shown. It
+// is not a value of documents.
+const Punched document.Transport = "punched"
+
+// path returns the transport, or Punched.
+func (c *conn) path() document.Transport {
+	if c.endpoint.punched != nil {
+		return Punched
+	}
+	return c.transport
+}
 
 // punched is the direct path to a host that a relay introduced. Its addresses are known only while
 // there is a connection.
@@ -108,6 +123,10 @@ func (p *Pool) seekDirect(r Route, c *conn) {
 // path, so a relay that names a wrong address achieves nothing.
 func (p *Pool) punch(r Route, via *Via, x *punched) error {
 	at, socket, err := p.meet(via)
+	var refused *RefusedError
+	if errors.As(err, &refused) && refused.Code == wire.NoRoute {
+		return fmt.Errorf("relay %s gives no address: the host is hidden, behind a symmetric NAT, or without QUIC", via.Relays[0])
+	}
 	if err != nil {
 		return fmt.Errorf("relay %s: %w", via.Relays[0], err)
 	}
@@ -210,6 +229,91 @@ func (p *Pool) punchAnew() {
 	for _, x := range p.punched {
 		x.next, x.failures = time.Time{}, 0
 	}
+}
+
+// PathInUse is the path to a target that new streams of a caller use.
+type PathInUse struct {
+	Caller, Target spiffe.ID
+	Path           string    // "direct", "direct (punched)", or "by gate, gate2"
+	Since          time.Time // time when the current connection was made
+	Why            string    // reason why the path is not a direct one
+}
+
+// PathsInUse returns the paths to the targets that relays lead to and that have connections, sorted.
+func (p *Pool) PathsInUse() (all []PathInUse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	for key, t := range p.targets {
+		var best *endpoint
+		relays, failed := false, ""
+		for _, e := range t.endpoints {
+			relays = relays || e.via != nil
+			if e.via == nil && e.failures > 0 {
+				failed = fmt.Sprintf("no answer at %s", strings.Join(e.addresses, ", "))
+			}
+			if e.current != nil && (best == nil || e.precedes(best, t.relays.chosen, now)) {
+				best = e
+			}
+		}
+		if best == nil || !relays {
+			continue
+		}
+		used := PathInUse{Caller: key.caller, Target: key.target.ID(), Path: "direct", Since: best.current.made}
+		switch {
+		case best.punched != nil:
+			used.Path = "direct (punched)"
+		case best.via != nil:
+			used.Path, used.Why = best.via.String(), p.whyRelayed(best.via, now)
+			if failed != "" {
+				used.Why = failed + "; " + used.Why
+			}
+		}
+		all = append(all, used)
+	}
+	slices.SortFunc(all, func(a, b PathInUse) int {
+		return cmp.Or(strings.Compare(a.Target.String(), b.Target.String()), strings.Compare(a.Caller.String(), b.Caller.String()))
+	})
+	return all
+}
+
+// precedes reports whether new streams use an endpoint rather than another, both with connections.
+func (e *endpoint) precedes(other, relay *endpoint, now time.Time) bool {
+	rank := func(x *endpoint) int {
+		switch {
+		case x.avoided(now):
+			return 3
+		case x.via == nil:
+			return 0
+		case x == relay:
+			return 1
+		}
+		return 2
+	}
+	return rank(e) < rank(other)
+}
+
+// whyRelayed returns the reason why the target that a path leads to is not connected to directly. The
+// caller holds the lock.
+func (p *Pool) whyRelayed(via *Via, now time.Time) string {
+	x := p.punched[via.key()]
+	switch {
+	case len(via.Relays) > 1:
+		return "two relays on the path, whose ends cannot meet"
+	case !via.Meet:
+		return "this host is hidden, or is the relay itself"
+	case p.outside.NAT() == OtherNAT:
+		return "a symmetric NAT is in front of this host"
+	case x == nil:
+		return "not tried yet"
+	case x.busy:
+		return "a direct connection is being made"
+	case x.reason == "":
+		return "the direct connection has ended"
+	case x.next.Before(now):
+		return x.reason
+	}
+	return fmt.Sprintf("%s; tried again after %s", x.reason, x.next.Sub(now).Round(time.Second))
 }
 
 // NAT returns the kind of NAT between this host's calls and its relays, as far as it is known.

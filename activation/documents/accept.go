@@ -3,10 +3,12 @@ package documents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 )
 
 // Codes of the errors with which a host refuses documents from the network.
@@ -146,7 +148,7 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 		return Offer{}, hostapi.Errorf(hostapi.CodeMissing, "the provider has no manifest for %s yet: publish it", s.set.Manifest.Host)
 	}
 	set := s.set
-	pins := s.set.Manifest.Trust.SigningKeys
+	pins := []signers.Set{s.set.Manifest.Trust.Signers()}
 	newer, e := s.newer(manifest, s.set.Document.Envelope, pins)
 	if e != nil {
 		return Offer{}, e
@@ -158,7 +160,7 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 		}
 		m.Policy = set.Policy
 		set = m
-		pins = append(append([]string{}, pins...), m.Manifest.Trust.SigningKeys...)
+		pins = append(pins, m.Manifest.Trust.Signers())
 	}
 	changed := newer
 	if policy, ok := byKind[document.DocPolicy]; ok {
@@ -181,9 +183,9 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 // returns false without an error for minVersion itself, and for an older document if the closure is
 // ahead of the published version. It returns an error for a document that is older than the newest
 // one from the network.
-func (s *Store) newer(d document.Document, held document.Envelope, pins []string) (bool, *hostapi.Error) {
-	if err := d.Verify(pins); err != nil {
-		return false, hostapi.Errorf(CodeTampered, "document from the network: %v: publish with a key that this host pins, or deploy its closure", err)
+func (s *Store) newer(d document.Document, held document.Envelope, pins []signers.Set) (bool, *hostapi.Error) {
+	if err := d.VerifyAny(pins...); err != nil {
+		return false, hostapi.Errorf(CodeTampered, "document from the network: %v: publish with %s that this host pins, or deploy its closure", err, keysNeeded(pins[0]))
 	}
 	e, m := d.Envelope, s.set.Manifest
 	if e.Host != m.Host || e.Cluster != m.Cluster {
@@ -197,6 +199,14 @@ func (s *Store) newer(d document.Document, held document.Envelope, pins []string
 		return false, hostapi.Errorf(CodeOlder, "document from the network: %s has serial %d, this host has already accepted serial %d: publish a newer one, or go back by deploying the closure", e.Kind, e.Serial, least.Serial)
 	}
 	return false, nil
+}
+
+// keysNeeded returns how many keys must sign, in words.
+func keysNeeded(by signers.Set) string {
+	if by.Need() == 1 {
+		return "a key"
+	}
+	return fmt.Sprintf("%d keys", by.Need())
 }
 
 // lost reports whether a document is the newest one that the network had for this host, but is not

@@ -3,6 +3,7 @@ package documents
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
@@ -19,11 +20,16 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 		return hostapi.Errorf(hostapi.CodeNewerFormat, "from the network: %v", err)
 	}
 	if err == nil {
+		if s.hasList(list) {
+			return nil // verified before, perhaps under a lower threshold
+		}
 		m := s.set.Manifest
-		err = signed.Verify(list, m.Cluster, m.Trust.SigningKeys)
+		if err = signed.Verify(list, m.Cluster, m.Trust.Signers()); err != nil {
+			err = fmt.Errorf("%w: sign it with %s that this host pins: florctl revoke --renew", err, keysNeeded(m.Trust.Signers()))
+		}
 	}
 	if err != nil {
-		return hostapi.Errorf(CodeTampered, "from the network: %v: sign it with a key that this host pins: florctl revoke --renew", err)
+		return hostapi.Errorf(CodeTampered, "from the network: %v", err)
 	}
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -52,4 +58,10 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 		return hostapi.Errorf(CodeDisk, "%v", err)
 	}
 	return nil
+}
+
+// hasList reports whether exactly this list is in force.
+func (s *Store) hasList(list *trust.Revocations) bool {
+	held, err := trust.ReadRevocations(s.layout.Revocations(), s.list)
+	return err == nil && held != nil && held.AsSigned().List == list.AsSigned().List
 }

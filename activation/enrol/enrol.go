@@ -30,6 +30,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
@@ -103,7 +104,8 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
-	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, m.Trust.SigningKeys); err != nil {
+	// One key is enough for the file: enough keys sign each document, list and admission in it.
+	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, signers.Any(m.Trust.SigningKeys...)); err != nil {
 		return nil, err
 	}
 	list, err := newestList(o.File.Artifact.Revocations, m, o.Set.Roots.Revocations())
@@ -133,7 +135,7 @@ func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Rev
 	}
 	list, err := s.Open()
 	if err == nil {
-		err = s.Verify(list, m.Cluster, m.Trust.SigningKeys)
+		err = s.Verify(list, m.Cluster, m.Trust.Signers())
 	}
 	if err == nil && list.Newer(held) {
 		err = list.Follows(held)
@@ -159,7 +161,7 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 	if f.Admission == nil {
 		return fmt.Errorf("identity file: admits no device, the manifest of %s has no SSH host key: have florctl id issue make another", m.Host)
 	}
-	a, _, err := f.Admission.Verify(m.Cluster, m.Identity.ID, m.Trust.SigningKeys)
+	a, _, err := f.Admission.Verify(m.Cluster, m.Identity.ID, m.Trust.Signers())
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete/activation/delivery"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
@@ -24,7 +25,7 @@ func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	if err := strictjson.Decode(b, &signed); err != nil {
 		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
 	}
-	f, err := signed.Verify("", spiffe.ID{}, []string{signingKey})
+	f, err := signed.Verify("", spiffe.ID{}, signers.Any(signingKey))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	if s := f.Artifact.Revocations; s != nil {
 		list, err := s.Open()
 		if err == nil {
-			err = s.Verify(list, f.Cluster, []string{signingKey})
+			err = s.Verify(list, f.Cluster, signers.Any(signingKey))
 		}
 		if err != nil {
 			return nil, err

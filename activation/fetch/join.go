@@ -171,7 +171,7 @@ func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) 
 	if admission == nil {
 		return nil, errors.New("approved without an admission")
 	}
-	admitted, _, err := admission.Verify(h.Manifest.Cluster, h.Manifest.Identity.ID, h.Manifest.Trust.SigningKeys)
+	admitted, _, err := admission.Verify(h.Manifest.Cluster, h.Manifest.Identity.ID, h.Manifest.Trust.Signers())
 	if err == nil && admitted.Key != device {
 		err = fmt.Errorf("admission of %s: of another device, %.200q", h.Manifest.Host, admitted.Key)
 	}

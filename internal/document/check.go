@@ -19,6 +19,9 @@ var unitName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*\.(path|service|socket|tim
 // check verifies conditions that the types do not express: names that are used in paths, references
 // between needs, and limits of the forwarder.
 func (m Manifest) check() error {
+	if err := m.Trust.check(); err != nil {
+		return err
+	}
 	ids := make([]string, 0, len(m.Needs))
 	for _, n := range m.Needs {
 		if slices.Contains(ids, n.ID) {
@@ -70,6 +73,14 @@ func (m Manifest) check() error {
 		}
 	}
 	return nil
+}
+
+// check refuses a threshold that no document could meet. Hosts check keys when they pin them.
+func (t Trust) check() error {
+	if t.Threshold == 0 {
+		return nil
+	}
+	return t.Signers().Check()
 }
 
 func (f Forwarder) check() error {

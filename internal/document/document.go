@@ -7,9 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/nix-community/go-nix/pkg/narinfo/signature"
-
-	"github.com/florete/florete/internal/pubkey"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -55,7 +53,9 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 func (d *Document) decode() (cluster, host string, err error) {
 	if d.Envelope.Kind == DocPolicy {
 		d.policy = new(Policy)
-		err = strictjson.Decode(d.body, d.policy)
+		if err = strictjson.Decode(d.body, d.policy); err == nil {
+			err = d.policy.Trust.check()
+		}
 		return d.policy.Cluster, d.policy.Host, err
 	}
 	d.manifest = new(Manifest)
@@ -65,42 +65,13 @@ func (d *Document) decode() (cluster, host string, err error) {
 	return d.manifest.Cluster, d.manifest.Host, err
 }
 
-// Verify checks the signature of the document against pinned public keys ("name:base64"). It
-// ignores weak keys, for which anybody can create a signature.
-func (d Document) Verify(keys []string) error {
-	return VerifySignature(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, keys)
-}
+// Verify checks that the document is signed by enough of the pinned keys.
+func (d Document) Verify(pins signers.Set) error { return d.VerifyAny(pins) }
 
-// VerifySignature checks that signed is a signature of text by one of the pinned public keys. The
-// argument what describes the text at the beginning of errors.
-func VerifySignature(what, text, signed string, keys []string) error {
-	if signed == "" {
-		return fmt.Errorf("%s: not signed", what)
-	}
-	sig, err := signature.ParseSignature(signed)
-	if err != nil {
-		return fmt.Errorf("%s: signature: %w", what, err)
-	}
-	var weak error
-	for _, k := range keys {
-		pin, err := signature.ParsePublicKey(k)
-		if err != nil {
-			return fmt.Errorf("pinned key %q: %w", k, err)
-		}
-		if err := pubkey.CheckEd25519(pin.Data); err != nil {
-			weak = fmt.Errorf(", and %q is no key: %w", k, err)
-			continue
-		}
-		// Try every pin instead of signature.VerifyFirst: while keys rotate, two pins may have the
-		// same name.
-		if pin.Verify(text, sig) {
-			return nil
-		}
-	}
-	if weak != nil {
-		return fmt.Errorf("%s: signature by %q does not verify with any other pinned key%w", what, sig.Name, weak)
-	}
-	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, sig.Name)
+// VerifyAny checks that at least one of several sets of pinned keys accepts the document's
+// signatures.
+func (d Document) VerifyAny(pins ...signers.Set) error {
+	return signers.VerifyAny(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, pins...)
 }
 
 // Manifest returns the body of the document if the document is a manifest, and otherwise the zero

@@ -18,6 +18,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/tests/kit"
 )
@@ -210,16 +211,16 @@ func TestVerify(t *testing.T) {
 		return d
 	}
 	good := open(env, sig.String())
-	if err := good.Verify([]string{other.String(), public.String()}); err != nil {
+	if err := good.Verify(signers.Any(other.String(), public.String())); err != nil {
 		t.Error(err)
 	}
 	for name, err := range map[string]error{
-		"not signed":     open(env, "").Verify([]string{public.String()}),
-		"no pins":        good.Verify(nil),
-		"other key":      good.Verify([]string{other.String()}),
-		"not a pin":      good.Verify([]string{"demo-1"}),
-		"garbled":        open(env, "demo-1:AAAA").Verify([]string{public.String()}),
-		"other envelope": open(envelope(t, text, func(e *document.Envelope) { e.Serial = 8 }), sig.String()).Verify([]string{public.String()}),
+		"not signed":     open(env, "").Verify(signers.Any(public.String())),
+		"no pins":        good.Verify(signers.Set{}),
+		"other key":      good.Verify(signers.Any(other.String())),
+		"not a pin":      good.Verify(signers.Any("demo-1")),
+		"garbled":        open(env, "demo-1:AAAA").Verify(signers.Any(public.String())),
+		"other envelope": open(envelope(t, text, func(e *document.Envelope) { e.Serial = 8 }), sig.String()).Verify(signers.Any(public.String())),
 	} {
 		if err == nil {
 			t.Errorf("%s: verified", name)
@@ -233,10 +234,10 @@ func TestVerify(t *testing.T) {
 	for !zero.Verify(document.SignedText(forgery()), forged) {
 		serial++
 	}
-	if err := open(forgery(), forged.String()).Verify([]string{zero.String(), public.String()}); err == nil || !strings.Contains(err.Error(), "small order") {
+	if err := open(forgery(), forged.String()).Verify(signers.Any(zero.String(), public.String())); err == nil || !strings.Contains(err.Error(), "small order") {
 		t.Errorf("a document that nobody signed: got %v", err)
 	}
-	if err := good.Verify([]string{zero.String(), public.String()}); err != nil {
+	if err := good.Verify(signers.Any(zero.String(), public.String())); err != nil {
 		t.Errorf("beside a key that anybody can sign for: %v", err)
 	}
 	dir := t.TempDir()

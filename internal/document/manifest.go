@@ -3,6 +3,7 @@ package document
 import (
 	"net/netip"
 
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixtime"
 )
@@ -33,7 +34,13 @@ type Manifest struct {
 type Trust struct {
 	Roots       []string `json:"roots"`
 	SigningKeys []string `json:"signingKeys"`
+	// Threshold is the number of different signing keys that must sign each document, revocation
+	// list and admission. Zero stands for one.
+	Threshold int `json:"threshold,omitempty"`
 }
+
+// Signers returns the signing keys with their threshold.
+func (t Trust) Signers() signers.Set { return signers.Set{Keys: t.SigningKeys, Threshold: t.Threshold} }
 
 // Identity is the node's SPIFFE ID, and the SSH host key (authorized_keys form, without comment)
 // with which the node proves itself at enrolment. The key is empty if Joins is set.

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
@@ -81,7 +82,7 @@ func IdentityFileText(file string) string { return "florete-identity-file-v1\n" 
 
 // Verify decodes an identity file and checks that it is for node and signed by one of keys. If the
 // machine is not a host, node is zero, and cluster may be empty.
-func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string) (f IdentityFile, err error) {
+func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, by signers.Set) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
 	}
@@ -94,7 +95,7 @@ func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, keys []string
 	if cluster != "" && f.Cluster != cluster || f.Node != node {
 		return f, fmt.Errorf("identity file: for %s of cluster %.64q, this host is %s of %q", f.Node, f.Cluster, node, cluster)
 	}
-	if err := document.VerifySignature("identity file", IdentityFileText(s.File), s.Signature, keys); err != nil {
+	if err := by.Verify("identity file", IdentityFileText(s.File), s.Signature); err != nil {
 		return f, fmt.Errorf("%w: want one that florctl id issue signed with a key that this host pins", err)
 	}
 	return f, nil

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 )
 
@@ -34,7 +35,7 @@ func TestIdentityVector(t *testing.T) {
 	if again, err := hostapi.SignIdentityRequest([]byte(v.Request.Request), device); err != nil || again != v.Request {
 		t.Errorf("got %+v, %v", again, err)
 	}
-	keys := []string{v.Key}
+	keys := signers.Any(v.Key)
 	f, err := v.File.Verify(r.Cluster, r.Node, keys)
 	if err != nil || f.SVID(r.SVIDs[0].ID) == nil || f.SVID(spiffe.ID{}) != nil {
 		t.Errorf("got %+v, %v", f, err)
@@ -91,7 +92,7 @@ func FuzzIdentityFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		file, err := hostapi.SignedIdentityFile{File: text, Signature: signature}.Verify("demo", r.Node, []string{v.Key})
+		file, err := hostapi.SignedIdentityFile{File: text, Signature: signature}.Verify("demo", r.Node, signers.Any(v.Key))
 		if err == nil && (text != v.File.File || file.Node != r.Node) {
 			t.Errorf("%q is accepted", text)
 		}

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -71,27 +72,27 @@ func TestJoinVector(t *testing.T) {
 	}
 
 	for name, s := range map[string]trust.SignedAdmission{"an operator's": v.Admission, "a token's": v.ByToken} {
-		a, until, err := s.Verify("demo", v.Request.Node, []string{v.Key})
+		a, until, err := s.Verify("demo", v.Request.Node, signers.Any(v.Key))
 		if err != nil || a.Key != v.Request.Device || until.IsZero() != (s.Grant == nil) {
 			t.Errorf("%s: %+v, %s, %v", name, a, until, err)
 		}
-		for what, change := range map[string]func(*trust.SignedAdmission) (string, spiffe.ID, []string){
-			"cluster": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
-				return "other", v.Request.Node, []string{v.Key}
+		for what, change := range map[string]func(*trust.SignedAdmission) (string, spiffe.ID, signers.Set){
+			"cluster": func(*trust.SignedAdmission) (string, spiffe.ID, signers.Set) {
+				return "other", v.Request.Node, signers.Any(v.Key)
 			},
-			"node": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
-				return "demo", v.Provider, []string{v.Key}
+			"node": func(*trust.SignedAdmission) (string, spiffe.ID, signers.Set) {
+				return "demo", v.Provider, signers.Any(v.Key)
 			},
-			"key": func(*trust.SignedAdmission) (string, spiffe.ID, []string) {
-				return "demo", v.Request.Node, []string{v.Request.Token}
+			"key": func(*trust.SignedAdmission) (string, spiffe.ID, signers.Set) {
+				return "demo", v.Request.Node, signers.Any(v.Request.Token)
 			},
-			"signature": func(s *trust.SignedAdmission) (string, spiffe.ID, []string) {
+			"signature": func(s *trust.SignedAdmission) (string, spiffe.ID, signers.Set) {
 				s.Signature = v.Request.TokenSign
-				return "demo", v.Request.Node, []string{v.Key}
+				return "demo", v.Request.Node, signers.Any(v.Key)
 			},
-			"text": func(s *trust.SignedAdmission) (string, spiffe.ID, []string) {
+			"text": func(s *trust.SignedAdmission) (string, spiffe.ID, signers.Set) {
 				s.Admission = strings.Replace(s.Admission, "demo", "dem0", 1)
-				return "demo", v.Request.Node, []string{v.Key}
+				return "demo", v.Request.Node, signers.Any(v.Key)
 			},
 		} {
 			other := s
@@ -100,7 +101,7 @@ func TestJoinVector(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := (trust.SignedAdmission{Admission: v.ByToken.Admission, Signature: v.ByToken.Signature}).Verify("demo", v.Request.Node, []string{v.Key}); err == nil {
+	if _, _, err := (trust.SignedAdmission{Admission: v.ByToken.Admission, Signature: v.ByToken.Signature}).Verify("demo", v.Request.Node, signers.Any(v.Key)); err == nil {
 		t.Error("a token admits without a grant")
 	}
 }

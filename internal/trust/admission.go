@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
@@ -62,11 +63,11 @@ func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Adm
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify decodes the grant, and checks that it is for node in the cluster and signed by one of
-// keys.
-func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g JoinGrant, err error) {
+// Verify decodes the grant, and checks that it is for node in the cluster and signed by
+// enough of the keys in by.
+func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
-	if err := document.VerifySignature(what, JoinGrantText(s.Grant), s.Signature, keys); err != nil {
+	if err := by.Verify(what, JoinGrantText(s.Grant), s.Signature); err != nil {
 		return g, err
 	}
 	if err := strictjson.Decode([]byte(s.Grant), &g); err != nil {
@@ -78,19 +79,19 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, keys []string) (g Jo
 	return g, nil
 }
 
-// Verify decodes the admission, and checks that it is for node in the cluster and signed by one of
-// keys, directly or through a grant. The result until is the end of the grant, which the caller
+// Verify decodes the admission, and checks that it is for node in the cluster and signed by
+// enough of the keys in by, directly or through a grant. The result until is the end of the grant, which the caller
 // must check. It is zero without a grant.
-func (s SignedAdmission) Verify(cluster string, node spiffe.ID, keys []string) (a Admission, until time.Time, err error) {
+func (s SignedAdmission) Verify(cluster string, node spiffe.ID, by signers.Set) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {
-		g, err := s.Grant.Verify(cluster, node, keys)
+		g, err := s.Grant.Verify(cluster, node, by)
 		if err != nil {
 			return a, until, err
 		}
-		keys, until = []string{g.Token}, g.Until.Time
+		by, until = signers.Any(g.Token), g.Until.Time
 	}
-	if err := document.VerifySignature(what, AdmissionText(s.Admission), s.Signature, keys); err != nil {
+	if err := by.Verify(what, AdmissionText(s.Admission), s.Signature); err != nil {
 		return a, until, err
 	}
 	if err := strictjson.Decode([]byte(s.Admission), &a); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
@@ -152,13 +153,13 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify checks that a revocation list is for the cluster and signed by one of the pinned public
-// keys ("name:base64"). The argument r is the result of Open.
-func (s SignedRevocations) Verify(r *Revocations, cluster string, keys []string) error {
+// Verify checks that a revocation list is for the cluster and signed by enough of the pinned keys.
+// The argument r is the result of Open.
+func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
 	}
-	return document.VerifySignature(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature, keys)
+	return by.Verify(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature)
 }
 
 // ReadRevocations reads a revocation list and its signature from a file. It returns nil if the file

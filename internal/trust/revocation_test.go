@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
@@ -123,13 +124,13 @@ func TestRevocationsSigned(t *testing.T) {
 	if list.CheckKey("SHA256:x") == nil || list.CheckKey("SHA256:y") != nil {
 		t.Error("keys")
 	}
-	pins := []string{key.ToPublicKey().String()}
+	pins := signers.Any(key.ToPublicKey().String())
 	if err := s.Verify(list, "demo", pins); err != nil {
 		t.Error(err)
 	}
 	for want, err := range map[string]error{
 		"is of cluster":                     s.Verify(list, "test", pins),
-		"does not verify with any pinned":   s.Verify(list, "demo", []string{other.ToPublicKey().String()}),
+		"does not verify with any pinned":   s.Verify(list, "demo", signers.Any(other.ToPublicKey().String())),
 		"list 3: not signed":                trust.SignedRevocations{List: s.List}.Verify(list, "demo", pins),
 		`signature by "demo-1" does not`:    trust.SignedRevocations{List: s.List + " ", Signature: s.Signature}.Verify(list, "demo", pins),
 		"has format 1.9":                    opens(strings.Replace(s.List, `"`+document.NewestFormat.String()+`"`, `"1.9"`, 1)),
@@ -234,7 +235,7 @@ func TestRevocationsVector(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.Signed.Verify(list, "demo", []string{v.Key}); err != nil || trust.RevocationsText(v.Signed.List) != v.Text {
+	if err := v.Signed.Verify(list, "demo", signers.Any(v.Key)); err != nil || trust.RevocationsText(v.Signed.List) != v.Text {
 		t.Errorf("%v, over %q", err, trust.RevocationsText(v.Signed.List))
 	}
 	if got := string(kit.JSON(list)); got != v.Signed.List {

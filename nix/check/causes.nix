@@ -145,6 +145,7 @@
   FL156 = "A host is `hidden`, so that the others get no address of it, and they must call it because it is a provider or a relay. Cure: Move the providers to another host, or take out `hidden`.";
   FL157 = "An entry of `expect` is untrue: a user, host or service does not reach a service that it should reach, or reaches one that it should not. Cure: Change the roles as the message says, or the entry if the access is intended.";
   FL158 = "`who` of an entry of `expect` names no user, host or service, or several. Cure: Correct the name, or write what follows the trust domain in its SPIFFE ID, such as `\"user/alice\"`.";
+  FL159 = "`trust.threshold` is above the number of different keys in `trust.signingKeys`, so that nobody could publish. A key that is listed with two names is one key. Cure: List the key of each operator who signs, or lower the threshold.";
   FL154 = "`self` is missing, so that the documents have no serial. They cannot be published, and `until` ends at no time. Cure: Write `inherit self;`.";
   FL160 = "No host has all tags of a disruption budget, so that it would limit nothing. Cure: Correct the tags, or give the hosts the tags.";
   FL161 = "A disruption budget permits to change all of its hosts at the same time. Cure: Write a smaller number, or take the budget out.";

@@ -14,6 +14,7 @@ let
     concatMap
     concatStringsSep
     elem
+    elemAt
     filter
     head
     length
@@ -125,15 +126,29 @@ let
     ++ shared
     ++ concatMap (k: k.top or [ ]) kinds;
 
-  trust = when (clean.trust.roots == [ ]) [
-    (fault {
-      id = "FL007";
-      place = "trust.roots";
-      problem = "hosts would trust";
-      value = "no certificate at all";
-      remedy = "make a root with `florctl ca init` and write trust.roots = [ ./ca.crt ];";
-    })
-  ];
+  trust =
+    when (clean.trust.roots == [ ]) [
+      (fault {
+        id = "FL007";
+        place = "trust.roots";
+        problem = "hosts would trust";
+        value = "no certificate at all";
+        remedy = "make a root with `florctl ca init` and write trust.roots = [ ./ca.crt ];";
+      })
+    ]
+    ++ when (clean.trust.threshold > 1 && clean.trust.threshold > signers) [
+      (fault {
+        id = "FL159";
+        place = "trust.threshold";
+        problem = "nobody could publish, because trust.signingKeys has ${toString signers} different keys, and so many must sign:";
+        value = toString clean.trust.threshold;
+        remedy = "list the public key of each operator who signs in trust.signingKeys, or write trust.threshold = ${toString (max1 signers)};";
+      })
+    ];
+
+  # How many different keys there are: a key with two names is one.
+  signers = length (distinct (map (k: elemAt (match "[^:]*:(.*)" k) 0) (filter (k: !isInvalid k) clean.trust.signingKeys)));
+  max1 = n: if n > 1 then n else 1;
 
   hostGroups = concatMap (
     g:

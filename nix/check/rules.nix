@@ -123,6 +123,7 @@ severity "error" {
   FL156 = "hidden host that others must call";
   FL157 = "access that the topology expects to be otherwise";
   FL158 = "expectation about nobody, or about several";
+  FL159 = "threshold above the number of signing keys";
   FL160 = "disruption budget of no host";
 }
 // severity "warning" {

@@ -164,6 +164,11 @@ let
         signingKeys = of "Public keys, in Nix format, that verify documents from the network. Required with `providers.config`." (
           listOf signingKey
         );
+        threshold =
+          default
+            "Number of different keys in `signingKeys` that must sign documents, revocation lists and admissions of devices. With 2, one stolen key publishes nothing."
+            1
+            (between 1 16 "keys");
       }
     );
     pathSalt =

@@ -83,8 +83,8 @@ in
   inherit (t) name trustDomain;
   trust = {
     domain = t.trustDomain;
-    inherit (t.trust) roots signingKeys;
-  };
+  }
+  // t.trust;
 
   # A host without addresses has no attribute for them.
   hosts = mapAttrs (

@@ -22,6 +22,7 @@ let
     invalid
     invert
     known
+    optionalAttrs
     sorted
     when
     ;
@@ -221,9 +222,12 @@ in
     name
     pathSalt
     teams
-    trust
     trustDomain
     ;
+  # A threshold of one changes nothing, and no document has it.
+  trust =
+    removeAttrs clean.trust [ "threshold" ]
+    // optionalAttrs (clean.trust.threshold > 1) { inherit (clean.trust) threshold; };
   kinds = (import ../kinds/own.nix).kinds clean;
   # Reports whether any host carries connections of others.
   relaying = elem true (catAttrs "relay" all.hosts);

@@ -14,6 +14,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
@@ -51,7 +52,7 @@ func newSite(t *testing.T) *site {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Archive.Import(t.Context(), r, archive.Terms{Keys: []string{key.ToPublicKey().String()}, Keep: 3, Host: "p", Before: Before(s.Archive)}); err != nil {
+		if _, _, err := s.Archive.Import(t.Context(), r, archive.Terms{Signers: signers.Any(key.ToPublicKey().String()), Keep: 3, Host: "p", Before: Before(s.Archive)}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -61,7 +61,7 @@ type Archive struct {
 type Version struct {
 	publish.Head
 	Rev      string        `json:"rev"`      // of the flake
-	Signer   string        `json:"signer"`   // name of the key
+	Signer   string        `json:"signer"`   // names of the keys
 	Imported unixtime.Time `json:"imported"` // at this provider
 	Content  string        `json:"content"`  // digest of all bodies and closures: a version that goes back has that of the one it goes back to
 	Digest   string        `json:"digest"`   // of all envelopes

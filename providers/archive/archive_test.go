@@ -17,6 +17,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -42,7 +43,7 @@ func newShop(t *testing.T) *shop {
 	return &shop{t, archive.Archive{Store: db}, kit.SigningKey("demo-1")}
 }
 
-func (s *shop) keys() []string { return []string{s.key.ToPublicKey().String()} }
+func (s *shop) keys() signers.Set { return signers.Any(s.key.ToPublicKey().String()) }
 
 func (s *shop) tree(serial int64, note string, hosts ...string) publish.Tree {
 	return providertest.Tree(s.key, serial, note, hosts...)
@@ -51,7 +52,7 @@ func (s *shop) tree(serial int64, note string, hosts ...string) publish.Tree {
 // publish imports a tree, and keeps three.
 func (s *shop) publish(tree publish.Tree) bool {
 	s.t.Helper()
-	v, changed, err := s.Import(s.t.Context(), providertest.Stream(tree), archive.Terms{Keys: s.keys(), Keep: 3})
+	v, changed, err := s.Import(s.t.Context(), providertest.Stream(tree), archive.Terms{Signers: s.keys(), Keep: 3})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -117,7 +118,7 @@ func TestSlowImport(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, _, err := s.Import(t.Context(), r, archive.Terms{Keys: s.keys(), Keep: 3}); err != nil {
+		if _, _, err := s.Import(t.Context(), r, archive.Terms{Signers: s.keys(), Keep: 3}); err != nil {
 			t.Fatal(err)
 		}
 		s.want(tree)
@@ -273,7 +274,7 @@ func TestRefused(t *testing.T) {
 		"of the past":   {s.tree(-1, "a", "ursula"), "serial -1, want the time of a commit"},
 		"unsigned by a": {providertest.Tree(kit.SigningKey("demo-1"), 11, "b", "ursula"), "does not verify with any pinned key"},
 	} {
-		_, _, err := s.Import(t.Context(), providertest.Stream(c.tree), archive.Terms{Keys: s.keys(), Keep: 3})
+		_, _, err := s.Import(t.Context(), providertest.Stream(c.tree), archive.Terms{Signers: s.keys(), Keep: 3})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want …%s…", name, err, c.want)
 		}
@@ -322,7 +323,7 @@ func TestKilled(t *testing.T) {
 		s.key = key
 		s.publish(old)
 		d := &dying{s.Store, left}
-		_, _, err := archive.Archive{Store: d}.Import(t.Context(), providertest.Stream(next), archive.Terms{Keys: s.keys(), Keep: 1})
+		_, _, err := archive.Archive{Store: d}.Import(t.Context(), providertest.Stream(next), archive.Terms{Signers: s.keys(), Keep: 1})
 		done = err == nil
 		if !done && !errors.Is(err, errDead) {
 			t.Fatal(err)
@@ -336,7 +337,7 @@ func TestKilled(t *testing.T) {
 			t.Fatalf("an import of %d commits shows little", left)
 		}
 		s.expire()
-		if _, _, err := s.Import(t.Context(), providertest.Stream(last), archive.Terms{Keys: s.keys(), Keep: 1}); err != nil {
+		if _, _, err := s.Import(t.Context(), providertest.Stream(last), archive.Terms{Signers: s.keys(), Keep: 1}); err != nil {
 			t.Fatal(err)
 		}
 		s.want(last)
@@ -387,7 +388,7 @@ func TestReadsWhileReplaced(t *testing.T) {
 	go func() {
 		defer close(ended)
 		for i := range 12 {
-			_, _, err := s.Import(t.Context(), providertest.Stream(trees[fmt.Sprint(i)]), archive.Terms{Keys: s.keys(), Keep: 1})
+			_, _, err := s.Import(t.Context(), providertest.Stream(trees[fmt.Sprint(i)]), archive.Terms{Signers: s.keys(), Keep: 1})
 			if err != nil {
 				t.Error(err)
 				return

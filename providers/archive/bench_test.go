@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
@@ -77,7 +78,7 @@ func BenchmarkFleet(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if _, _, err := a.Import(b.Context(), r, archive.Terms{Keys: []string{key}, Keep: 10}); err != nil {
+				if _, _, err := a.Import(b.Context(), r, archive.Terms{Signers: signers.Any(key), Keep: 10}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/publish"
@@ -26,8 +27,8 @@ const chunk = 64 << 10
 
 // Terms are the conditions of an import.
 type Terms struct {
-	Keys []string // one of which signed each document
-	Keep int      // how many versions stay
+	Signers signers.Set // enough of which signed each document
+	Keep    int         // how many versions stay
 
 	// Host is the host of this provider; its policy contains the plan of the rollout. With AtOnce,
 	// all hosts are offered the version whatever the plan says, and a rollout in progress ends.
@@ -153,7 +154,7 @@ type tree struct {
 func (t *tree) add(host string, e entry, envelope document.Envelope) {
 	t.hosts[host] = append(t.hosts[host], e)
 	t.rev = envelope.Rev
-	t.signer, _, _ = strings.Cut(e.Signature, ":")
+	t.signer = signers.Names(e.Signature)
 	fmt.Fprintf(t.all, "%s\n%s\n", e.Envelope, e.Signature)
 	fmt.Fprintln(t.digest, e.Envelope)
 	fmt.Fprintln(t.bodies, strings.TrimSpace(host+" "+envelope.Kind+" "+e.Digest+" "+envelope.Closure))
@@ -170,7 +171,7 @@ func (t *tree) version(head publish.Head) Version {
 // write writes the bodies that are missing.
 func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree, error) {
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
-	for h, err := range r.All(terms.Keys) {
+	for h, err := range r.All(terms.Signers) {
 		if err != nil {
 			return nil, refuse(err)
 		}

@@ -66,7 +66,7 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 		if r, err = r.Next(); r == nil || err != nil {
 			return bridge, back, refuse(err)
 		}
-		made, err := l.write(ctx, r, Terms{Keys: t.Keys})
+		made, err := l.write(ctx, r, Terms{Signers: t.Signers})
 		if err != nil {
 			return nil, nil, err
 		}

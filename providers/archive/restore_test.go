@@ -23,7 +23,7 @@ func TestRestored(t *testing.T) {
 	from.publish(from.tree(999, "oldest", "ursula", "forge"))
 	from.publish(old)
 	list := kit.Revocations(3, from.key, revocation.Target{Certificates: []string{"0a1b"}})
-	if _, _, err := from.SetRevocations(t.Context(), list, archive.ListTerms{Cluster: "demo", Keys: from.keys()}); err != nil {
+	if _, _, err := from.SetRevocations(t.Context(), list, archive.ListTerms{Cluster: "demo", Signers: from.keys()}); err != nil {
 		t.Fatal(err)
 	}
 	for name, next := range map[string]struct {
@@ -55,7 +55,7 @@ func TestRestored(t *testing.T) {
 			if d, _, err := s.Documents(t.Context(), "ursula", ""); !errors.Is(err, archive.ErrRestored) || !errors.Is(err, archive.ErrNone) {
 				t.Errorf("offered %v, %v", d, err)
 			}
-			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(999, "oldest", "ursula", "forge")), archive.Terms{Keys: s.keys(), Keep: 3})
+			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(999, "oldest", "ursula", "forge")), archive.Terms{Signers: s.keys(), Keep: 3})
 			if err == nil || !strings.Contains(err.Error(), "serial 1000 is served, this is 999") {
 				t.Errorf("an older one: %v", err)
 			}
@@ -80,7 +80,7 @@ func TestExclude(t *testing.T) {
 	imported := make(chan error, 1)
 	err := s.Exclude(t.Context(), func(ctx context.Context, c store.Cond) error {
 		go func() {
-			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(1000, "", "ursula")), archive.Terms{Keys: s.keys(), Keep: 3})
+			_, _, err := s.Import(t.Context(), providertest.Stream(s.tree(1000, "", "ursula")), archive.Terms{Signers: s.keys(), Keep: 3})
 			imported <- err
 		}()
 		select {

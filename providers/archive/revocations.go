@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/store"
 )
@@ -51,7 +52,7 @@ func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 // ListTerms are the conditions under which a revocation list is accepted.
 type ListTerms struct {
 	Cluster string
-	Keys    []string // one of which signed it
+	Signers signers.Set // enough of which signed it
 
 	// Record returns the changes to make in the same transaction; last is nil for the first list.
 	// Record may be nil.
@@ -63,7 +64,7 @@ type ListTerms struct {
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {
-		err = s.Verify(list, t.Cluster, t.Keys)
+		err = s.Verify(list, t.Cluster, t.Signers)
 	}
 	if err != nil {
 		return next, false, refuse(err)

@@ -53,7 +53,7 @@ func (s *shop) offer(terms archive.Terms, trees ...publish.Tree) (bool, error) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	terms.Keys, terms.Host = s.keys(), "p"
+	terms.Signers, terms.Host = s.keys(), "p"
 	if terms.Keep == 0 {
 		terms.Keep = 3
 	}

@@ -35,7 +35,7 @@ func (c *call) setRevocations() (any, error) {
 	}
 	var rows []server.Row
 	next, changed, err := c.Archive.SetRevocations(c.r.Context(), s, archive.ListTerms{
-		Cluster: c.policy.Cluster, Keys: c.policy.Trust.SigningKeys,
+		Cluster: c.policy.Cluster, Signers: c.policy.Trust.Signers(),
 		Record: func(last, next *trust.Revocations) []store.Op {
 			rows = RevokedRows(c.row, last, next)
 			return server.Ops(rows)

@@ -152,7 +152,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	}
 	var p Published
 	p.Version, p.Changed, err = c.Archive.Import(c.r.Context(), r, archive.Terms{
-		Keys: c.policy.Trust.SigningKeys, Keep: c.Keep, Host: c.policy.Host, AtOnce: atOnce, BeyondBudget: beyond, Before: advance.Before(c.Archive),
+		Signers: c.policy.Trust.Signers(), Keep: c.Keep, Host: c.policy.Host, AtOnce: atOnce, BeyondBudget: beyond, Before: advance.Before(c.Archive),
 		Record: func(last, next archive.Version, r archive.Rollout) ([]store.Op, error) {
 			if err := fits(next); err != nil {
 				return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/providertest"
@@ -67,7 +68,7 @@ func TestArtifact(t *testing.T) {
 		if err != nil || d.Envelope.Host != "ursula" || d.Envelope.Serial != 1000+serial {
 			t.Fatalf("got %+v, %v", d.Envelope, err)
 		}
-		if err := d.Verify([]string{key.ToPublicKey().String()}); err != nil {
+		if err := d.Verify(signers.Any(key.ToPublicKey().String())); err != nil {
 			t.Error(err)
 		}
 	}

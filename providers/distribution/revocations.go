@@ -80,7 +80,7 @@ func (r relist) compare(ctx context.Context) error {
 	}
 	policy := r.policies.Current()
 	_, _, err = r.archive.SetRevocations(ctx, here.AsSigned(), archive.ListTerms{
-		Cluster: policy.Cluster, Keys: policy.Trust.SigningKeys,
+		Cluster: policy.Cluster, Signers: policy.Trust.Signers(),
 		Record: func(last, next *trust.Revocations) []store.Op {
 			rows := control.RevokedRows(server.Row{Time: time.Now().UTC(), Caller: "this host, on which it is in force", Kind: Name}, last, next)
 			for i := range rows {

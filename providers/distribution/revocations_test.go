@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
@@ -13,7 +14,7 @@ import (
 func offer(t *testing.T, e *providertest.Env, number int64, targets ...revocation.Target) {
 	t.Helper()
 	_, _, err := (archive.Archive{Store: e.Store}).SetRevocations(t.Context(), kit.Revocations(number, signing, targets...),
-		archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}})
+		archive.ListTerms{Cluster: "demo", Signers: signers.Any(signing.ToPublicKey().String())})
 	if err != nil {
 		t.Fatal(err)
 	}

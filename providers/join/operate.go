@@ -152,7 +152,7 @@ func (o *Operator) check(t Token) error {
 	if err != nil || t.Uses != 1 {
 		return refuse("%d uses for %q: a token that approves by itself is for one host, once", t.Uses, t.Hosts)
 	}
-	g, err := t.Grant.Verify(o.Policy.Cluster, node, o.Policy.Trust.SigningKeys)
+	g, err := t.Grant.Verify(o.Policy.Cluster, node, o.Policy.Trust.Signers())
 	if err != nil {
 		return refuse("%v", err)
 	}
@@ -198,7 +198,7 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *trust.Sig
 	want, code, did := hostapi.JoinRejected, CodeReject, "rejected"
 	if admission != nil {
 		want, code, did = hostapi.JoinApproved, CodeApprove, "approved"
-		a, _, err := admission.Verify(o.Policy.Cluster, node, o.Policy.Trust.SigningKeys)
+		a, _, err := admission.Verify(o.Policy.Cluster, node, o.Policy.Trust.Signers())
 		if err != nil || admission.Grant != nil {
 			return r, refuse("%v: want an admission that a key of trust.signingKeys signed", err)
 		}

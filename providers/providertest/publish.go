@@ -9,6 +9,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store"
@@ -48,7 +49,7 @@ func Stream(tree publish.Tree) *publish.Reader {
 // Import stores the documents of a tree in a store, as if an operator had published them.
 func Import(t testing.TB, s store.Store, key signature.SecretKey, tree publish.Tree) {
 	t.Helper()
-	if _, _, err := (archive.Archive{Store: s}).Import(t.Context(), Stream(tree), archive.Terms{Keys: []string{key.ToPublicKey().String()}, Keep: 10}); err != nil {
+	if _, _, err := (archive.Archive{Store: s}).Import(t.Context(), Stream(tree), archive.Terms{Signers: signers.Any(key.ToPublicKey().String()), Keep: 10}); err != nil {
 		t.Fatal(err)
 	}
 }

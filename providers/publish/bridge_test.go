@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -98,7 +99,7 @@ func TestStreamsFollow(t *testing.T) {
 	readAll := func(text string) (serials []int64, err error) {
 		r, err := publish.NewReader(strings.NewReader(text))
 		for err == nil && r != nil {
-			for _, failed := range r.All([]string{k.ToPublicKey().String()}) {
+			for _, failed := range r.All(signers.Any(k.ToPublicKey().String())) {
 				if failed != nil {
 					return serials, failed
 				}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 )
 
 // ahead is the largest lead of a serial, which is the time of a commit, over the clock. Hosts that
@@ -27,8 +28,17 @@ const ahead = 10 * time.Minute
 // serial.
 type Tree map[string][]document.Document
 
-// Sign signs the documents of a cluster, which are compiled from a committed flake.
+// Sign signs the documents of a cluster, which are compiled from a committed flake, with one key.
 func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
+	return SignWith(hosts, now, func(_, text string) (string, error) {
+		sig, err := key.Sign(nil, text)
+		return sig.String(), err
+	})
+}
+
+// SignWith is like Sign for any number of keys. The function sign returns the signatures of a text.
+// Its first argument describes the text for people.
+func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -36,15 +46,12 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 				return nil, err
 			}
 			envelope, body, _ := d.Bytes()
-			sig, err := key.Sign(nil, document.SignedText(envelope))
+			sig, err := sign(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, host, d.Envelope.Serial), document.SignedText(envelope))
 			if err != nil {
 				return nil, err
 			}
-			signed, err := document.Open(envelope, body, sig.String())
+			signed, err := document.Open(envelope, body, sig)
 			if err != nil {
-				return nil, err
-			}
-			if err := signed.Verify([]string{key.ToPublicKey().String()}); err != nil {
 				return nil, err
 			}
 			tree[host] = append(tree[host], signed)
@@ -126,6 +133,30 @@ func publishable(e document.Envelope, now time.Time) error {
 	if at.After(now.Add(ahead)) {
 		return fmt.Errorf("serial %d is %s, more than %s ahead of the clock, %s: set the clock, and commit anew if the commit has the wrong time",
 			e.Serial, at.UTC().Format(time.RFC3339), ahead, now.UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
+// CheckSigned returns an error if too few keys signed the documents of a host for the host's own
+// manifest, because the host would refuse them as soon as the manifest is in force.
+func (t Tree) CheckSigned() error {
+	for _, host := range slices.Sorted(maps.Keys(t)) {
+		var by *signers.Set
+		for _, d := range t[host] {
+			if d.Envelope.Kind == document.DocManifest {
+				s := d.Manifest().Trust.Signers()
+				by = &s
+			}
+		}
+		for _, d := range t[host] {
+			if by == nil {
+				s := d.Policy().Trust.Signers() // a policy alone, for the time of a rollout
+				by = &s
+			}
+			if err := d.Verify(*by); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

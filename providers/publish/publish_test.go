@@ -10,6 +10,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -40,7 +41,7 @@ func TestSign(t *testing.T) {
 		t.Fatal(err)
 	}
 	for host, documents := range signed {
-		if err := documents[0].Verify([]string{k.ToPublicKey().String()}); err != nil {
+		if err := documents[0].Verify(signers.Any(k.ToPublicKey().String())); err != nil {
 			t.Errorf("%s: %v", host, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
 )
 
@@ -138,14 +139,14 @@ func (r *Reader) line() ([]byte, error) {
 	return line, err
 }
 
-// All yields the hosts of the stream with their documents. Each document must be signed by one of
-// keys. All yields an error at the end if the stream is cut short, or continues after its last host
+// All yields the hosts of the stream with their documents. Each document must be signed by enough
+// of the keys in by. All yields an error at the end if the stream is cut short, or continues after its last host
 // although no further stream is announced.
-func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
+func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""
 		for n := range r.Hosts {
-			h, err := r.next(before, keys)
+			h, err := r.next(before, by)
 			if err != nil {
 				yield(h, fmt.Errorf("host %d of %d: %w", n+1, r.Hosts, err))
 				return
@@ -164,7 +165,7 @@ func (r *Reader) All(keys []string) iter.Seq2[Host, error] {
 	}
 }
 
-func (r *Reader) next(before string, keys []string) (h Host, err error) {
+func (r *Reader) next(before string, by signers.Set) (h Host, err error) {
 	line, err := r.line()
 	if err == nil {
 		err = strictjson.Decode(line, &h)
@@ -184,7 +185,7 @@ func (r *Reader) next(before string, keys []string) (h Host, err error) {
 		d, err := document.Open([]byte(raw.Envelope), []byte(raw.Body), raw.Signature)
 		// Hosts may be ahead of their provider: its own documents alone are for it.
 		if newer := new(document.NewerFormatError); err == nil || errors.As(err, &newer) {
-			err = d.Verify(keys)
+			err = d.Verify(by)
 		}
 		e := d.Envelope
 		switch {

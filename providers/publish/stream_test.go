@@ -8,6 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
@@ -18,7 +19,7 @@ func read(text string, keys []string) (all []publish.Host, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for h, err := range r.All(keys) {
+	for h, err := range r.All(signers.Any(keys...)) {
 		if err != nil {
 			return all, err
 		}

@@ -134,7 +134,7 @@ func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until ti
 	if p.Admission == nil {
 		return nil, until, hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: it has no SSH host key in the policy, and no admission: flor join -", p.Node)
 	}
-	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.SigningKeys)
+	admitted, until, err := p.Admission.Verify(f.Cluster, p.Node, f.Trust.Signers())
 	if err == nil {
 		key, err = hostapi.ParseHostKey(admitted.Key)
 	}

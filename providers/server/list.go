@@ -127,7 +127,7 @@ func (p *Policies) verifiedList(s trust.SignedRevocations) (*trust.Revocations, 
 	list, err := s.Open()
 	if err == nil {
 		policy := p.Current()
-		err = s.Verify(list, policy.Cluster, policy.Trust.SigningKeys)
+		err = s.Verify(list, policy.Cluster, policy.Trust.Signers())
 	}
 	return list, err
 }

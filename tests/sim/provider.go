@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -139,7 +140,7 @@ func (p *Provider) publish(tree publish.Tree, key string) error {
 	if err != nil {
 		return err
 	}
-	_, _, err = archive.Archive{Store: db}.Import(context.Background(), r, archive.Terms{Keys: []string{key}, Keep: 10})
+	_, _, err = archive.Archive{Store: db}.Import(context.Background(), r, archive.Terms{Signers: signers.Any(key), Keep: 10})
 	return err
 }
 

@@ -53,19 +53,21 @@ func newJoinApproveCmd() *cobra.Command {
 		Short: "Admit the device that requests to be a host",
 		Long: `Sign that a device which requests to be a host is that host. The device enrols within seconds.
 flor join prints its fingerprint: pass it with --device, or compare it with the fingerprint that
-florctl prints, and confirm. No provider can admit a device without this signature. To take it
-back, run florctl revoke --host-key.`,
+florctl prints, and confirm. No provider can admit a device without this signature. Where
+trust.threshold is above one, another operator first runs this command with --sign-only FILE. To
+take an admission back, run florctl revoke --host-key.`,
 		Example: "  florctl join approve elm --key ~/demo-ca/signing.key --device SHA256:…",
 	}
-	keyFile := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
+	sign := together(cmd)
+	cmd.Flags().Lookup("signed").Hidden = true // admissions are not recorded
 	device := cmd.Flags().String("device", "", "approve the device with this `FINGERPRINT`, SHA256:…, without asking")
 	cmd.MarkFlagRequired("key")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
-		key, err := published.ReadKey(*keyFile, "")
+		key, err := sign()
 		if err != nil {
 			return err
 		}
-		return c.Approve(cmd.Context(), args[0], *device, key)
+		return signedOnly(c.Approve(cmd.Context(), args[0], *device, key))
 	})
 }
 

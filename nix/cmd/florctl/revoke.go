@@ -23,7 +23,7 @@ type revoking struct {
 }
 
 func newRevoking(cmd *cobra.Command) *revoking {
-	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), key: signing(cmd)}
+	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), key: together(cmd)}
 	f := cmd.Flags()
 	f.StringVar(&r.host, "host", "", "`HOST` to name, with everything issued to it: the same as node/HOST")
 	f.StringArrayVar(&r.keys, "host-key", nil, "SSH host `KEY`, or its fingerprint SHA256:…; may be repeated")
@@ -74,6 +74,9 @@ whatever documents are published or rolled back, until you run florctl reinstate
   florctl revoke --serial 3f9a… --key …             one certificate
   florctl revoke spiffe://blue.example/user/eve …   an identity of a foreign trust domain
 
+Where trust.threshold is above one, another operator first runs the same command with --sign-only
+FILE. Then run it with --with FILE within a week.
+
 Prints the hosts that have not reported the list yet, and exits 2 when there are any.`,
 	}
 	r := newRevoking(cmd)
@@ -102,7 +105,7 @@ Prints the hosts that have not reported the list yet, and exits 2 when there are
 			return err
 		}
 		c.WarnUndeclared(t)
-		return c.Revoke(cmd.Context(), r.Revising, t)
+		return signedOnly(c.Revoke(cmd.Context(), r.Revising, t))
 	}
 	return cmd
 }
@@ -122,7 +125,7 @@ hour, or at once with flor refetch. To undo it, run florctl revoke again.`,
 		if err != nil {
 			return err
 		}
-		return c.Reinstate(cmd.Context(), r.Revising, t)
+		return signedOnly(c.Reinstate(cmd.Context(), r.Revising, t))
 	}
 	return cmd
 }

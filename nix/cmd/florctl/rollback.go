@@ -19,9 +19,10 @@ the flake and publish it, or add --beyond-budget.
 
 Nothing is published where the version lacks a root that certificates of a host lead to. Exits 2
 when only some of the config providers took the version: the others serve the former documents
-until a publication reaches them. To undo a rollback, publish again.`,
+until a publication reaches them. Where trust.threshold is above one, another operator first runs
+this command with --sign-only FILE. To undo a rollback, publish again.`,
 	}
-	cluster, key := ofCluster(cmd), signing(cmd)
+	cluster, key := ofCluster(cmd), together(cmd)
 	var to published.Rollback
 	cmd.Flags().StringVar(&to.Digest, "digest", "", "sign a version that was published elsewhere, if this is its `DIGEST`, without asking")
 	cmd.Flags().BoolVar(&to.BeyondBudget, "beyond-budget", false, "exceed the disruption budgets of hosts")
@@ -39,7 +40,7 @@ until a publication reaches them. To undo a rollback, publish again.`,
 		if err != nil {
 			return err
 		}
-		return c.Rollback(cmd.Context(), to)
+		return signedOnly(c.Rollback(cmd.Context(), to))
 	}
 	return cmd
 }

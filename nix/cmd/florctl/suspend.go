@@ -51,7 +51,7 @@ func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) err
 			return err
 		}
 		c.WarnUndeclared(t)
-		return c.Revise(cmd.Context(), r.Revising, func(list *trust.Revocations) error { return with(list, t.ID) })
+		return signedOnly(c.Revise(cmd.Context(), r.Revising, func(list *trust.Revocations) error { return with(list, t.ID) }))
 	}
 	return cmd
 }

@@ -19,7 +19,7 @@ import (
 type Topology struct {
 	Name          string
 	TrustDomain   string
-	Trust         struct{ SigningKeys, Roots []string } // roots in PEM
+	Trust         document.Trust
 	Hosts         map[string]Host
 	Services      map[string]Service
 	Users         map[string]User

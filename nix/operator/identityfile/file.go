@@ -40,6 +40,9 @@ func (i *Issuing) issue() error {
 	i.file.Schema, i.file.Format, i.file.Cluster, i.file.Node = hostapi.IdentityFileSchema, document.NewestFormat, m.Cluster, m.Identity.ID
 	device := i.fingerprint()
 	if device != "" {
+		if err := i.Key.CheckAlone("admission of "+m.Identity.ID.Short(), m.Trust.Signers()); err != nil {
+			return fmt.Errorf("%w: write the sshHostKey of %s in the flake, or let it join over the network, with florctl join approve", err, i.Host)
+		}
 		line := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves)))
 		text, sig, err := i.Key.SignJSON(trust.NewAdmission(m.Cluster, m.Identity.ID, line, i.now), trust.AdmissionText)
 		if err != nil {

@@ -25,7 +25,6 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/publish"
 )
 
 // Issuing contains the options for creating an identity file, and creates it.
@@ -150,9 +149,9 @@ func (i *Issuing) read(ctx context.Context, src compile.Source) error {
 	if err := i.Key.CheckPinned(c.Name, c.Documents); err != nil {
 		return err
 	}
-	documents, err := publish.Sign(c.Documents, i.Key.SecretKey, i.now)
+	documents, err := i.Key.SignDocuments(c.Name, c.Documents)
 	if err != nil {
-		return fmt.Errorf("cluster %s: %w", c.Name, err)
+		return err
 	}
 	for _, d := range documents[i.Host] {
 		if d.Envelope.Kind == document.DocManifest {

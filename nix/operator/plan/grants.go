@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -23,7 +24,13 @@ func root(a at) (facts []fact) {
 	return facts
 }
 
-func key(a at) []fact { return one(Right{"key " + text(a.v), "sign", "every document"}) }
+func key(a at) []fact {
+	r := Right{"key " + text(a.v), "sign", "every document"}
+	if n, err := strconv.Atoi(shown(a.up[0]["threshold"])); err == nil {
+		r.What = fmt.Sprintf("every document, with %d of the other keys", n-1)
+	}
+	return one(r)
+}
 
 func enrol(a at) []fact {
 	node := a.id(a.up[0]["id"])

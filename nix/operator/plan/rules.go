@@ -22,6 +22,8 @@ var rules = withSettings(map[string]rule{
 	"policy.trust.roots[]":         {grants: root},
 	"manifest.trust.signingKeys[]": {grants: key},
 	"policy.trust.signingKeys[]":   {grants: key},
+	"manifest.trust.threshold":     {why: "part of what each signing key may do"},
+	"policy.trust.threshold":       {why: "part of what each signing key may do"},
 
 	"manifest.federation[].trustDomain":        {why: "part of whom a root vouches for"},
 	"manifest.federation[].bundle":             {grants: func(a at) []fact { return bundle(shown(a.up[0]["trustDomain"]), a.v) }},

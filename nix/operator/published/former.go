@@ -15,7 +15,7 @@ import (
 // former returns the documents that a provider needs in addition to next for a rollout: the
 // policies of provider hosts for its duration, if they change, and the documents to go back to,
 // namely the documents of the version published before.
-func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, key Key) ([]publish.Tree, error) {
+func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, by *round) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
 	if !c.rolledOut(next) || last == 0 || last >= serial { // the same version again, or one that is refused
 		return nil, nil
@@ -32,7 +32,7 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 		return nil, err
 	}
 	// Hosts that go back verify later documents with these.
-	if err := publish.RejectUnpinned(back, key.ToPublicKey()); err != nil {
+	if err := publish.RejectUnpinned(back, by.key.ToPublicKey()); err != nil {
 		return nil, err
 	}
 	bridge, err := publish.Bridge(next, back, serial-1)
@@ -44,7 +44,10 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 		if len(documents) == 0 {
 			continue
 		}
-		tree, err := publish.Sign(documents, key.SecretKey, time.Now())
+		tree, err := publish.SignWith(documents, time.Now(), by.sign)
+		if err == nil && by.key.only == "" {
+			err = tree.CheckSigned()
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -25,6 +25,10 @@ import (
 // request. The device key must have the fingerprint device. If device is empty, Approve asks the
 // operator to compare the fingerprint.
 func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
+	by, err := key.begin(c.Topology.Name, actAdmit, c.Topology.Trust.Signers())
+	if err != nil {
+		return err
+	}
 	return c.decide(ctx, host, func(r join.Request) (d control.Decision, err error) {
 		if h, ok := c.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
 			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, c.Topology.Name)
@@ -47,7 +51,10 @@ func (c Cluster) Approve(ctx context.Context, host, device string, key Key) erro
 		default:
 			return d, fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", found, r.Host, device)
 		}
-		text, sig, err := key.SignJSON(trust.NewAdmission(c.Topology.Name, c.Topology.Hosts[r.Host].ID, r.Device, time.Now()), trust.AdmissionText)
+		text, sig, err := by.signJSON("admission of "+c.Topology.Hosts[r.Host].ID.Short(), trust.NewAdmission(c.Topology.Name, c.Topology.Hosts[r.Host].ID, r.Device, by.at), trust.AdmissionText)
+		if err == nil {
+			err = by.write(c.Out, fmt.Sprintf("admission of device %s as %s", sshkey.FingerprintSHA256(is), r.Host))
+		}
 		return control.Decision{Admission: &trust.SignedAdmission{Admission: text, Signature: sig}}, err
 	})
 }
@@ -137,6 +144,10 @@ func checkJoins(t compile.Topology, pattern string) error {
 func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*trust.SignedGrant, error) {
 	if err := key.CheckOf(c.Topology, "providers"); err != nil {
 		return nil, err
+	}
+	// The token is a secret of the operator who makes it, so no other operator can sign for it.
+	if err := key.CheckAlone("--approve", c.Topology.Trust.Signers()); err != nil {
+		return nil, fmt.Errorf("%w: create the token without --approve, and admit the device with florctl join approve", err)
 	}
 	h, ok := c.Topology.Hosts[record.Hosts]
 	if !ok || record.Uses != 1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/publish"
 )
@@ -22,6 +23,35 @@ type Key struct {
 	signature.SecretKey
 	file   string
 	record string // file that records what the key signed
+
+	only   string       // file for signatures, if nothing is published with them
+	others []signatures // of other operators
+}
+
+// SignOnly makes acts write their signatures to a file, and do nothing else, if file is not empty.
+func (k Key) SignOnly(file string) Key {
+	k.only = file
+	return k
+}
+
+// With makes the key sign together with other operators: it adds the signatures in files.
+func (k Key) With(with []string) (Key, error) {
+	for _, file := range with {
+		s, err := readSignatures(file)
+		if err != nil {
+			return k, err
+		}
+		k.others = append(k.others, s)
+	}
+	return k, nil
+}
+
+// CheckAlone returns an error if the key signs together with others, for an act that cannot.
+func (k Key) CheckAlone(act string, by signers.Set) error {
+	if by.Need() > 1 {
+		return fmt.Errorf("%s: trust.threshold demands signatures by %d keys, and one key would sign", act, by.Need())
+	}
+	return nil
 }
 
 // ReadKey reads a signing key from a file. The argument record is the file that records what the
@@ -62,7 +92,17 @@ func (k Key) CheckOf(t compile.Topology, those string) error {
 	return nil
 }
 
-// SignJSON encodes a value in JSON, and signs the result of text for it.
+// signJSON encodes a value in JSON, and signs the result of text for it.
+func (r *round) signJSON(what string, v any, text func(string) string) (encoded, signed string, err error) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return "", "", err
+	}
+	signed, err = r.sign(what, text(string(b)))
+	return string(b), signed, err
+}
+
+// SignJSON encodes a value in JSON, and signs the result of text for it, with this key alone.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
@@ -133,7 +134,11 @@ func TestLiar(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				follow, err := c.former(t.Context(), r, next, last.Serial, "", Key{SecretKey: key})
+				by, err := Key{SecretKey: key}.begin("demo", actPublish, signers.Any(pinned...))
+				if err != nil {
+					t.Fatal(err)
+				}
+				follow, err := c.former(t.Context(), r, next, last.Serial, "", by)
 				if err != nil {
 					refused++
 				}
@@ -178,7 +183,11 @@ func TestLiar(t *testing.T) {
 				l.lists = append(l.lists, list.AsSigned())
 			}
 			id := kit.ID(fmt.Sprintf("user/u%d", l.r.IntN(4)))
-			list, err := c.next(t.Context(), Key{SecretKey: key}, r, time.Hour, false, func(list *trust.Revocations) error {
+			by, err := Key{SecretKey: key}.begin("demo", actRevoke, signers.Any(pinned...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			list, s, err := c.next(t.Context(), by, r, time.Hour, false, func(list *trust.Revocations) error {
 				if l.r.IntN(3) == 0 {
 					if err := revocation.Reinstate(list, revocation.Target{ID: id}); err == nil {
 						delete(revoked, id)
@@ -189,11 +198,13 @@ func TestLiar(t *testing.T) {
 				revoked[id] = true
 				return nil
 			})
+			if err == nil {
+				err = c.put(t.Context(), r, s)
+			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := revocation.Sign(list, key)
-			if err != nil {
+			if s, err = revocation.Sign(list, key); err != nil {
 				t.Fatal(err)
 			}
 			if list, err = s.Open(); err != nil {

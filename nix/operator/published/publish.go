@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -23,6 +24,7 @@ type Signed struct {
 	key     Key
 	src     compile.Source
 	record  *record
+	round   *round
 	version version
 	bodies  map[string][]document.Document // unsigned
 	tree    publish.Tree
@@ -62,8 +64,8 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 		return s, fmt.Errorf("cluster %s: --closure: %w", c.Name, err)
 	}
 	s = Signed{Name: c.Name, key: key, src: src, bodies: c.Documents}
-	if s.tree, err = publish.Sign(c.Documents, key.SecretKey, time.Now()); err != nil {
-		return s, fmt.Errorf("cluster %s: %w", c.Name, err)
+	if s.tree, s.round, err = key.signDocuments(c.Name, c.Documents); err != nil {
+		return s, err
 	}
 	if s.record, err = openRecord(key.record, c.Name); err != nil {
 		return s, err
@@ -72,8 +74,40 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 	return s, nil
 }
 
+// SignDocuments signs the documents of a cluster, together with the other operators whose signature
+// files of the same publication the key has.
+func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, error) {
+	tree, _, err := k.signDocuments(cluster, documents)
+	return tree, err
+}
+
+func (k Key) signDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, *round, error) {
+	by, err := k.begin(cluster, actPublish, signersOf(documents))
+	if err != nil {
+		return nil, nil, err
+	}
+	tree, err := publish.SignWith(documents, time.Now(), by.sign)
+	if err != nil {
+		return nil, nil, fmt.Errorf("cluster %s: %w", cluster, err)
+	}
+	by.Serial = tree.Head().Serial
+	return tree, by, nil
+}
+
+// signersOf returns the keys that must sign the documents according to the documents themselves.
+func signersOf(documents map[string][]document.Document) signers.Set {
+	for _, all := range documents {
+		for _, d := range all {
+			if d.Envelope.Kind == document.DocManifest {
+				return d.Manifest().Trust.Signers()
+			}
+		}
+	}
+	return signers.Set{}
+}
+
 func (s Signed) String() string {
-	return fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", s.Name, len(s.tree), s.version.Serial, s.key.ToPublicKey().Name)
+	return fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", s.Name, len(s.tree), s.version.Serial, signers.Names(s.round.Texts[0].Signatures))
 }
 
 // CheckRootsKept returns an error if the documents contain none of the roots of the previous
@@ -83,6 +117,17 @@ func (s Signed) CheckRootsKept() error {
 		return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", s.Name, err)
 	}
 	return nil
+}
+
+// WriteSignatures writes the signatures if the key only signs, and then returns ErrSignedOnly.
+func (s Signed) WriteSignatures(out io.Writer) error {
+	if s.key.only == "" {
+		return nil
+	}
+	if err := s.record.offered(s.version); err != nil {
+		return err
+	}
+	return s.round.write(out, fmt.Sprintf("cluster %s, %d hosts, serial %d, %s", s.Name, len(s.tree), s.version.Serial, s.version.Digest))
 }
 
 // Write writes the signed documents to a file that a provider can import, or to stdout if the path
@@ -129,15 +174,29 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	}
 	var follow []publish.Tree
 	if !how.AtOnce {
-		if follow, err = c.former(ctx, s.record, s.bodies, last.Serial, how.Former, s.key); err != nil {
+		if follow, err = c.former(ctx, s.record, s.bodies, last.Serial, how.Former, s.round); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 		}
+	}
+	list, err := c.renewed(ctx, s.round, s.record)
+	if err == nil {
+		err = s.WriteSignatures(c.Out)
+	}
+	if err != nil {
+		return err
+	}
+	// Hosts of which more keys must sign than before would refuse the former list.
+	if list != nil && list.weak {
+		if err := c.renew(ctx, s.record, list); err != nil {
+			return err
+		}
+		list = nil
 	}
 	partly := c.serve(ctx, s.record, s.version, client.Importing{AtOnce: how.AtOnce, BeyondBudget: how.BeyondBudget}, s.tree, follow...)
 	if partly != nil && !errors.Is(partly, ErrPartly) {
 		return partly
 	}
-	if err := c.renew(ctx, s.key, s.record); err != nil {
+	if err := c.renew(ctx, s.record, list); err != nil {
 		return err
 	}
 	return partly

@@ -1,14 +1,17 @@
 package published
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/fleet"
@@ -44,7 +47,7 @@ func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error
 		}
 		list, err := r.Signed.Open()
 		if err == nil {
-			err = r.Signed.Verify(list, c.Topology.Name, c.Topology.Trust.SigningKeys)
+			err = r.Signed.Verify(list, c.Topology.Name, signers.Any(c.Topology.Trust.SigningKeys...))
 		}
 		if err != nil {
 			return nil, err
@@ -87,6 +90,11 @@ func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revoca
 	if own != nil {
 		all = append([]*trust.Revocations{own}, all...)
 	}
+	for _, list := range all {
+		if err := c.checkSigned(list, own); err != nil {
+			return nil, nil, err
+		}
+	}
 	newest = newestOf(all)
 	seen := map[string]bool{}
 	for _, other := range all {
@@ -98,44 +106,73 @@ func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revoca
 	return newest, forks, nil
 }
 
-// next signs a list that continues the newest one, and makes all providers offer it. It keeps
+// checkSigned returns an error unless enough keys signed a list, or it is the one on record, or the
+// operator accepts it. Lists from before the threshold was raised have too few signatures.
+func (c Cluster) checkSigned(list, own *trust.Revocations) error {
+	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers())
+	if weak == nil || own != nil && list.Digest() == own.Digest() {
+		return nil
+	}
+	revokes := describeRevoked(list)
+	return c.Confirm(fmt.Sprintf("Revocation list %d revokes %s, and is not on the record of this key. %v.\nIs the list from before trust.threshold was raised, and is it to be continued?", list.Number, revokes, weak),
+		fmt.Sprintf("%v; nothing is signed: if the list is from before trust.threshold was raised, answer on a terminal, or let the operator who signed it sign first, and name their record with --signed", weak))
+}
+
+// describeRevoked names at most ten entries of a list.
+func describeRevoked(list *trust.Revocations) string {
+	var all []string
+	for _, e := range list.Entries {
+		all = append(all, cmp.Or(e.ID.Short(), strings.Join(e.EnrolKeyFingerprints, ", ")))
+	}
+	for _, s := range list.Certificates {
+		all = append(all, "certificate "+s.Serial)
+	}
+	if n := len(all); n > 10 {
+		all = append(all[:10], fmt.Sprintf("%d more", n-10))
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing")
+}
+
+// next signs a list that continues the newest one. It keeps
 // everything that earlier lists revoke and that was not reinstated.
-func (c Cluster) next(ctx context.Context, key Key, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (*trust.Revocations, error) {
-	if err := key.CheckOf(c.Topology, "hosts"); err != nil {
-		return nil, err
+func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (next *trust.Revocations, s trust.SignedRevocations, err error) {
+	if err := by.key.CheckOf(c.Topology, "hosts"); err != nil {
+		return nil, s, err
 	}
 	last, forks, err := c.continued(ctx, r)
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
-	next := revocation.Next(last, c.Topology.Name, time.Now(), valid)
+	next = revocation.Next(last, c.Topology.Name, by.at, valid)
 	for _, f := range forks {
 		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes what either does\n", f.why)
 		revocation.Keep(next, last, f.list)
 	}
 	ahead, host, err := c.ahead(ctx, last.InForce())
 	if err != nil {
-		return nil, err
+		return nil, s, err
 	}
 	if ahead != 0 {
 		if !force {
-			return nil, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
+			return nil, s, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
 				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
 		}
 		next.Number, next.Former = ahead+1, "" // the preceding list is not known
 	}
 	if err := with(next); err != nil {
-		return nil, err
+		return nil, s, err
 	}
-	s, err := revocation.Sign(next, key.SecretKey)
-	if err != nil {
-		return nil, err
-	}
+	s, err = revocation.SignWith(next, by.sign)
+	return next, s, err
+}
+
+// put makes all providers offer a list, and records it.
+func (c Cluster) put(ctx context.Context, r *record, s trust.SignedRevocations) error {
 	if err := c.offer(ctx, s); err != nil {
-		return nil, err
+		return err
 	}
 	r.of().Revocations = &s
-	return next, r.save()
+	return r.save()
 }
 
 // offer makes all providers offer a list.
@@ -220,20 +257,40 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 // listPoll is the interval at which reports are requested.
 const listPoll = 300 * time.Millisecond
 
-// renew signs the list again if half of the time until the next update has passed.
-func (c Cluster) renew(ctx context.Context, key Key, r *record) error {
+// renewal is a list that is signed again without a change.
+type renewal struct {
+	list *trust.Revocations
+	trust.SignedRevocations
+	weak bool // the list before is not signed by as many keys as the flake demands
+}
+
+// renewed signs the list again if half of the time until the next update has passed, or if too few
+// keys signed it. It returns nil if neither is the case.
+func (c Cluster) renewed(ctx context.Context, by *round, r *record) (*renewal, error) {
 	list, err := c.Revocations(ctx)
 	if err != nil || list == nil {
-		return err
+		return nil, err
 	}
 	lifetime := list.NextUpdate.Sub(list.Signed.Time)
-	if time.Since(list.Signed.Time) < lifetime/2 {
+	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers()) != nil
+	if by.at.Sub(list.Signed.Time) < lifetime/2 && !weak {
+		return nil, nil
+	}
+	next, s, err := c.next(ctx, by, r, lifetime, false, func(*trust.Revocations) error { return nil })
+	if err != nil {
+		return nil, errors.Join(errors.New("the revocation list is not signed anew"), err)
+	}
+	return &renewal{next, s, weak}, nil
+}
+
+// renew makes all providers offer a renewed list.
+func (c Cluster) renew(ctx context.Context, r *record, list *renewal) error {
+	if list == nil {
 		return nil
 	}
-	next, err := c.next(ctx, key, r, lifetime, false, func(*trust.Revocations) error { return nil })
-	if err != nil {
+	if err := c.put(ctx, r, list.SignedRevocations); err != nil {
 		return errors.Join(errors.New("the revocation list is not signed anew"), err)
 	}
-	fmt.Fprintf(c.Out, "revocation list %d, signed anew, is offered\n", next.Number)
+	fmt.Fprintf(c.Out, "revocation list %d, signed anew, is offered\n", list.list.Number)
 	return nil
 }

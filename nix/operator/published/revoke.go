@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/compile"
@@ -128,8 +129,22 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	if err != nil {
 		return err
 	}
-	next, err := c.next(ctx, how.Key, record, how.Valid, how.Force, with)
+	by, err := how.Key.begin(c.Topology.Name, actRevoke, c.Topology.Trust.Signers())
 	if err != nil {
+		return err
+	}
+	next, s, err := c.next(ctx, by, record, how.Valid, how.Force, with)
+	if err == nil && by.Serial != 0 && by.Serial != next.Number {
+		err = fmt.Errorf("--with %s: for revocation list %d, and this one is %d: sign anew", how.Key.others[0].file, by.Serial, next.Number)
+	}
+	if err != nil {
+		return err
+	}
+	by.Serial = next.Number
+	if err := by.write(c.Out, fmt.Sprintf("cluster %s, revocation list %d, %s", c.Topology.Name, next.Number, document.Digest([]byte(s.List)))); err != nil {
+		return err
+	}
+	if err := c.put(ctx, record, s); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.Out, "revocation list %d is offered; the next one is due on %s\n", next.Number, next.NextUpdate.UTC().Format(time.DateOnly))
@@ -144,7 +159,7 @@ func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) er
 	}
 	s, list, err := revocation.Supply(b)
 	if err == nil {
-		err = s.Verify(list, c.Topology.Name, c.Topology.Trust.SigningKeys)
+		err = s.Verify(list, c.Topology.Name, c.Topology.Trust.Signers())
 	}
 	if err == nil {
 		err = c.offer(ctx, s)

@@ -35,8 +35,19 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	if err != nil {
 		return err
 	}
+	by, err := to.Key.begin(c.Topology.Name, actRollback, c.Topology.Trust.Signers())
+	if err != nil {
+		return err
+	}
 	newest := versions[0].Serial
-	next := max(time.Now().Unix(), newest+1, record.newest()+1)
+	next := max(by.at.Unix(), newest+1, record.newest()+1)
+	if by.Serial != 0 { // of the operator who signed first
+		if known, ok := record.version(by.Serial); by.Serial <= newest || by.Serial < record.newest() && (!ok || known.Served) {
+			return fmt.Errorf("--with %s: for serial %d, and %d was signed since: sign anew", to.Key.others[0].file, by.Serial, max(newest, record.newest()))
+		}
+		next = by.Serial
+	}
+	by.Serial = next
 	// Hosts verify with the manifest in force, and then with the published one.
 	inForce, err := c.tree(ctx, newest)
 	if err == nil {
@@ -60,11 +71,20 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	if err != nil {
 		return err
 	}
-	tree, err := publish.Sign(documents, to.Key.SecretKey, time.Now())
+	tree, err := publish.SignWith(documents, time.Now(), by.sign)
+	if err == nil && to.Key.only == "" {
+		err = tree.CheckSigned()
+	}
 	if err != nil {
 		return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 	}
 	v := version{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
+	if to.Key.only != "" {
+		if err := record.offered(v); err != nil {
+			return err
+		}
+		return by.write(c.Out, fmt.Sprintf("cluster %s, back to serial %d as serial %d, %s", c.Topology.Name, to.Serial, next, v.Digest))
+	}
 	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents), BeyondBudget: to.BeyondBudget}, tree)
 }
 

@@ -18,6 +18,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
@@ -315,7 +316,7 @@ func (l *lists) change(do func(*trust.Revocations, spiffe.ID) error, host spiffe
 	l.c.must(do(list, host))
 	signed, err := revocation.Sign(list, signing)
 	l.c.must(err)
-	terms := archive.ListTerms{Cluster: "demo", Keys: []string{signing.ToPublicKey().String()}}
+	terms := archive.ListTerms{Cluster: "demo", Signers: signers.Any(signing.ToPublicKey().String())}
 	for again := 0; ; again++ {
 		within, done := context.WithTimeout(l.c.t.Context(), time.Minute)
 		if l.interrupt != nil && again < 5 {

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
@@ -162,7 +163,7 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 	if err != nil {
 		return err
 	}
-	_, _, err = a.Import(ctx, r, archive.Terms{Keys: []string{strings.TrimSpace(key)}, Keep: 10})
+	_, _, err = a.Import(ctx, r, archive.Terms{Signers: signers.Any(strings.TrimSpace(key)), Keep: 10})
 	return err
 }
 

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/publish"
@@ -148,7 +149,7 @@ func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do 
 	}
 	r, err := publish.NewReader(stream)
 	if err == nil {
-		_, _, err = archive.Archive{Store: db}.Import(ctx, r, archive.Terms{Keys: keys, Keep: 1})
+		_, _, err = archive.Archive{Store: db}.Import(ctx, r, archive.Terms{Signers: signers.Any(keys...), Keep: 1})
 	}
 	if err := errors.Join(err, db.Close(), h.Provide(distribution.Name), do(), replaced(dir, dir+".evil"), os.RemoveAll(dir+".evil")); err != nil {
 		return err

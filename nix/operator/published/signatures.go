@@ -1,0 +1,173 @@
+package published
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/signers"
+	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
+)
+
+// signaturesSchema is the schema of a signature file.
+const signaturesSchema = "florete.signatures/v1"
+
+// Acts for which operators sign.
+const (
+	actPublish  = "publication"
+	actRollback = "rollback"
+	actRevoke   = "revocation list"
+	actAdmit    = "admission"
+)
+
+// maxSignatures is the maximum size of a signature file in bytes.
+const maxSignatures = 64 << 20
+
+// longestRound is the longest time in which several operators may sign the same texts.
+const longestRound = 7 * 24 * time.Hour
+
+// signatures is the content of a signature file, with which operators sign the same texts one after
+// the other. It has no text in it, but the digest of each. Every operator makes the texts from
+// their own checkout, so nobody signs a text that they did not make themselves.
+type signatures struct {
+	Schema  string        `json:"schema"`
+	Cluster string        `json:"cluster"`
+	Act     string        `json:"act"`
+	Serial  int64         `json:"serial"` // of the version, or number of the list; zero for others
+	Time    unixtime.Time `json:"time"`   // time in the texts
+	Texts   []signedText  `json:"texts"`
+
+	file string
+}
+
+// signedText is a text that operators signed.
+type signedText struct {
+	What       string `json:"what"`   // for people
+	Digest     string `json:"digest"` // document.Digest of the signed text
+	Signatures string `json:"signatures"`
+}
+
+// readSignatures reads a signature file.
+func readSignatures(file string) (s signatures, err error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return s, fmt.Errorf("--with: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxSignatures))
+	if err == nil {
+		err = strictjson.Decode(b, &s)
+	}
+	if err == nil && s.Schema != signaturesSchema {
+		err = fmt.Errorf("schema %.64q, want %q", s.Schema, signaturesSchema)
+	}
+	if err != nil {
+		return s, fmt.Errorf("--with %s: %w: want what --sign-only of the same florctl command wrote", file, err)
+	}
+	s.file = file
+	return s, nil
+}
+
+// round is one act that operators sign together, with this operator's part in it.
+type round struct {
+	key Key
+	by  signers.Set
+	at  time.Time // time for all texts of the round
+	signatures
+}
+
+// begin begins to sign an act of a cluster, of which as many keys must sign as by demands.
+func (k Key) begin(cluster, act string, by signers.Set) (*round, error) {
+	r := &round{key: k, by: by, at: time.Now(), signatures: signatures{Schema: signaturesSchema, Cluster: cluster, Act: act}}
+	for i, s := range k.others {
+		if s.Cluster != cluster || s.Act != act {
+			return nil, fmt.Errorf("--with %s: signs a %.64s of cluster %.64q, want a %s of %q", s.file, s.Act, s.Cluster, act, cluster)
+		}
+		if s.Time != k.others[0].Time || s.Serial != k.others[0].Serial {
+			return nil, fmt.Errorf("--with %s: begun at %s for %d, and %s at %s for %d: let the second operator pass --with the first one's file",
+				s.file, s.Time.UTC().Format(time.RFC3339), s.Serial, k.others[0].file, k.others[0].Time.UTC().Format(time.RFC3339), k.others[0].Serial)
+		}
+		if i > 0 {
+			continue
+		}
+		if age := r.at.Sub(s.Time.Time); age > longestRound || age < -10*time.Minute {
+			return nil, fmt.Errorf("--with %s: of %s, want at most %s ago: sign anew", s.file, s.Time.UTC().Format(time.RFC3339), longestRound)
+		}
+		r.at, r.Serial = s.Time.Time, s.Serial
+	}
+	r.Time = unixtime.Of(r.at)
+	r.at = r.Time.Time
+	return r, nil
+}
+
+// sign signs a text, and returns the signatures of all operators who signed it. It returns an error
+// if another operator signed a different text instead, and unless the key only signs, if too few
+// signed it.
+func (r *round) sign(what, text string) (string, error) {
+	digest := document.Digest([]byte(text))
+	sig, err := r.key.Sign(nil, text)
+	if err != nil {
+		return "", err
+	}
+	if err := signers.Any(r.key.ToPublicKey().String()).Verify(what, text, sig.String()); err != nil {
+		return "", err
+	}
+	all := sig.String()
+	for _, s := range r.key.others {
+		i := slices.IndexFunc(s.Texts, func(t signedText) bool { return t.Digest == digest })
+		if i < 0 {
+			return "", fmt.Errorf("--with %s: does not sign this %s, %s%s: nothing is signed. Both operators need the same commit, flags and published version", s.file, what, digest, s.instead(what))
+		}
+		if err := signers.Any(r.by.Keys...).Verify(what, text, s.Texts[i].Signatures); err != nil {
+			return "", fmt.Errorf("--with %s: %w: want a signature by one of trust.signingKeys", s.file, err)
+		}
+		all = signers.Join(all, s.Texts[i].Signatures)
+	}
+	r.Texts = append(r.Texts, signedText{what, digest, all})
+	if r.key.only == "" {
+		if err := r.by.Verify(what, text, all); err != nil {
+			return "", err
+		}
+	}
+	return all, nil
+}
+
+// instead describes the text that a file signs under the same name.
+func (s signatures) instead(what string) string {
+	for _, t := range s.Texts {
+		if t.What == what {
+			return ", but " + t.Digest
+		}
+	}
+	if s.Serial != 0 {
+		return fmt.Sprintf(", but serial %d", s.Serial)
+	}
+	return ""
+}
+
+// ErrSignedOnly is returned by acts that were signed with --sign-only, so that nothing else is done.
+var ErrSignedOnly = errors.New("signed only")
+
+// write writes the signature file if the key only signs, and then returns ErrSignedOnly.
+func (r *round) write(out io.Writer, describe string) error {
+	if r.key.only == "" {
+		return nil
+	}
+	b, err := json.MarshalIndent(r.signatures, "", "  ")
+	if err == nil {
+		err = atomicfile.File(r.key.only, append(b, '\n'), 0o644)
+	}
+	if err != nil {
+		return fmt.Errorf("--sign-only: %w", err)
+	}
+	fmt.Fprintf(out, "%s: %s, signed by %s: another operator passes it with --with to the same command, which needs the signatures of %d keys\n",
+		r.key.only, describe, signers.Names(r.Texts[0].Signatures), r.by.Need())
+	return ErrSignedOnly
+}

@@ -1,0 +1,7 @@
+{ base, merge, ... }:
+merge base {
+  trust = {
+    signingKeys = base.trust.signingKeys ++ [ "other-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=" ];
+    threshold = 2;
+  };
+}

@@ -1,6 +1,6 @@
-// Package advance steps the rollout of a config provider: it reads the reports of hosts and writes
-// each step, with its audit row, in one transaction. Operators pause, resume and abort a rollout
-// through it.
+// Package advance moves the rollout of a config provider forward: it reads the reports of hosts,
+// and writes each step of the rollout with its audit row in one transaction. Operators pause,
+// resume and abort a rollout through this package.
 package advance
 
 import (
@@ -22,27 +22,28 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Code is the code of audit rows about a rollout.
+// Code is the audit code of rows about a rollout.
 const Code = "rollout"
 
-// A Runner steps the rollout in progress.
+// A Runner advances the rollout that is in progress, step by step, while its provider runs.
 type Runner struct {
 	Archive archive.Archive
-	Kind    string // of audit rows
+	Kind    string // kind in the audit rows
 	Logger  *slog.Logger
 
 	hosts []rollout.Host // of the rollout that began at a time
 	of    unixtime.Time
 }
 
-// every is the interval between two steps. If a step takes long, the runner pauses for idle times
-// its duration.
+// every is the interval between two steps. After a step that takes long, the runner pauses for the
+// duration of the step multiplied by idle.
 const (
 	every = 2 * time.Second
 	idle  = 20
 )
 
-// Run steps the rollout in progress until ctx ends. Errors are logged, and the step is tried again.
+// Run advances the rollout in progress until ctx ends. If a step fails, Run logs the error and
+// tries the step again.
 func (r *Runner) Run(ctx context.Context) {
 	var failed journal.Once
 	for rest := every; ; {
@@ -101,8 +102,8 @@ func same(a, b rollout.State) bool {
 	return err == nil && err2 == nil && string(was) == string(is)
 }
 
-// row returns the audit row of a step. news is true if the step changed the documents offered to a
-// host or ended the rollout.
+// row returns the audit row of a step from the rollout state was to the state is. The result news
+// is true if the step ended the rollout or changed the documents that a host is offered.
 func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
 	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
 		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}
@@ -131,7 +132,7 @@ func Describe(s rollout.State) string {
 	return text
 }
 
-// reader reads reports, until one cannot be read.
+// reader reads reports of hosts until a report cannot be read.
 type reader struct {
 	archive archive.Archive
 	ctx     context.Context
@@ -152,8 +153,8 @@ func (r *reader) report(host string) (report hostreport.Kept) {
 	return report
 }
 
-// Before returns a function for archive.Terms.Before that reads the problems that hosts had before
-// a rollout from their reports.
+// Before returns a function for the field Before of archive.Terms. The function reads from hosts'
+// reports which problems they had before the rollout.
 func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
 	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
@@ -169,7 +170,7 @@ func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time
 	}
 }
 
-// An Act is an operator's act on the rollout in progress.
+// An Act is a change that an operator makes to the rollout in progress, such as a pause.
 type Act string
 
 // The acts of an operator.
@@ -178,19 +179,20 @@ const (
 	Resume Act = "resume"
 	Abort  Act = "abort"
 
-	// AbortBeyondBudget aborts and offers all hosts the former documents at once, whatever their
-	// budgets.
+	// AbortBeyondBudget aborts the rollout and offers the former documents to all hosts at once,
+	// even beyond their disruption budgets.
 	AbortBeyondBudget Act = "abort-beyond-budget"
 )
 
-// Acts lists all acts.
+// Acts lists all acts that an operator can request.
 var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 
-// ErrAct is the error of an act that is not possible in the current state of the rollout.
+// ErrAct is the error of an act that the current state of the rollout does not permit.
 var ErrAct = errors.New("the rollout cannot be changed")
 
-// Do carries out an act for the caller of row, and writes the row in the same transaction. It
-// returns the new state and the row as written.
+// Do carries out an operator's act on the rollout, and writes the audit row in the same
+// transaction. The row names the caller. Do returns the new state of the rollout and the row as it
+// was written.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)
@@ -210,7 +212,7 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now ro
 	return now, row, err
 }
 
-// done reports whether a rollout is already in the state that an act leads to.
+// done reports whether a rollout is already in the state to which the act leads.
 func (act Act) done(s rollout.State) bool {
 	switch act {
 	case Pause:

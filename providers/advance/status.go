@@ -14,18 +14,18 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Status is the status of a rollout.
+// Status is the status of a rollout: its state, and the progress of each wave.
 type Status struct {
 	rollout.State
-	Progress []Wave `json:"progress"` // empty of one that has ended
+	Progress []Wave `json:"progress"` // empty after the rollout has ended
 }
 
-// Wave is the status of the hosts of one wave.
+// Wave is the progress of the hosts in one wave of a rollout.
 type Wave struct {
 	Wave    int `json:"wave"` // 0 for provider hosts that receive policies first
 	Hosts   int `json:"hosts"`
-	Offered int `json:"offered"` // whom the version is offered
-	InForce int `json:"inForce"` // who reported that it is in force
+	Offered int `json:"offered"` // number of hosts to which the version is offered
+	InForce int `json:"inForce"` // number of hosts that reported the version in force
 }
 
 // StatusOf returns the status of the rollout, or the zero Status if there never was one.
@@ -36,7 +36,7 @@ func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 		return s, err
 	}
 	hosts, err := a.Waited(ctx, at)
-	if errors.Is(err, store.ErrNotFound) { // it has ended meanwhile
+	if errors.Is(err, store.ErrNotFound) { // the rollout has ended meanwhile
 		return s, nil
 	}
 	if err != nil {
@@ -63,7 +63,7 @@ func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 	return s, read.failed
 }
 
-// Print writes the status for people.
+// Print writes the status as text for people.
 func (s Status) Print(w io.Writer) error {
 	if s.Serial == 0 {
 		_, err := fmt.Fprintln(w, "no version has been rolled out in waves")

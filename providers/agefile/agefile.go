@@ -1,5 +1,6 @@
-// Package agefile encrypts secrets that are kept in files, with age (age-encryption.org/v1), to a
-// passphrase or to public keys of age and SSH. The age program can open these files, too.
+// Package agefile encrypts secrets that are kept in files, such as the key of a CA. Files are
+// encrypted with age (age-encryption.org/v1) to a passphrase or to public keys of age and SSH. The
+// age program can open them, too.
 package agefile
 
 import (
@@ -12,7 +13,7 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal encrypts a text to the recipients, in age's ASCII armor.
+// Seal encrypts plain to the recipients, in age's ASCII armor.
 func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)
@@ -32,10 +33,11 @@ func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// Sealed reports whether a text is encrypted.
+// Sealed reports whether b is encrypted with age in ASCII armor.
 func Sealed(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte(armor.Header)) }
 
-// Open decrypts a text with one of the identities. It returns nothing of a text that was changed.
+// Open decrypts b with one of the identities. If b was changed since it was encrypted, Open returns
+// an error and no text.
 func Open(b []byte, identities []age.Identity) ([]byte, error) {
 	if len(identities) == 0 {
 		return nil, errors.New("sealed with age: want the identity that opens it")

@@ -15,15 +15,15 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// To holds the flags that choose whether, and to whom, a file is encrypted.
+// To holds the command-line flags that choose whether a file is encrypted, and to which recipients.
 type To struct {
 	to           []string
 	byPassphrase bool
 	passphrase   string // file
 }
 
-// Flags adds the encryption flags to a command. what names the content in their help, such as "the
-// key".
+// Flags adds the flags of To to a command. The argument what describes the encrypted content in the
+// help texts, for example "the key".
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
@@ -34,16 +34,16 @@ func Flags(cmd *cobra.Command, what string) *To {
 	return s
 }
 
-// Given reports whether any of the flags is set.
+// Given reports whether any of the encryption flags is set.
 func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphrase != "" }
 
-// WorkFactor is the binary logarithm of the scrypt work factor for passphrases. The default costs a
-// second of a processor and 256 MiB for each guess. A file records its own factor. Tests set a
-// lower one.
+// WorkFactor is the binary logarithm of the scrypt work factor for passphrases. With the default,
+// each guess of a passphrase costs a second of processor time and 256 MiB of memory. Each file
+// records its own factor, so files with other factors can be opened. Tests set a lower factor.
 var WorkFactor = 18
 
-// Recipients returns the recipients that the flags name, or none if the file is not to be
-// encrypted. It may prompt for a passphrase for file.
+// Recipients returns the recipients that the flags name. It returns none if the file is not to be
+// encrypted. If a passphrase is needed, Recipients prompts for it and names the file.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)
@@ -78,7 +78,7 @@ func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	return []age.Recipient{r}, nil
 }
 
-// Recipient parses a public key of age or SSH.
+// Recipient parses the public key of a recipient, which is a key of age or SSH.
 func Recipient(text string) (age.Recipient, error) {
 	if strings.HasPrefix(text, "ssh-") {
 		return agessh.ParseRecipient(text)
@@ -86,9 +86,9 @@ func Recipient(text string) (age.Recipient, error) {
 	return age.ParseX25519Recipient(text)
 }
 
-// Opening adds the flags that open an encrypted file. Their names start with prefix, such as "ca-".
-// The returned function reads the identities for a file; it prompts on the terminal if no flag
-// names one.
+// Opening adds flags to a command that select the identities for opening an encrypted file. The
+// names of the flags start with prefix, for example "ca-". The returned function reads the
+// identities for a file. If no flag selects identities, the function prompts on the terminal.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` of the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` of the passphrase that opens "+what+" (default: read from the terminal)")
@@ -106,7 +106,8 @@ func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.I
 	}
 }
 
-// Identities parses the content of an identity file: age identities, or an SSH private key.
+// Identities parses the content of an identity file, which has age identities or an SSH private
+// key.
 func Identities(b []byte) ([]age.Identity, error) {
 	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
 		return age.ParseIdentities(bytes.NewReader(b))
@@ -118,8 +119,8 @@ func Identities(b []byte) ([]age.Identity, error) {
 	return []age.Identity{i}, nil
 }
 
-// passphraseOf is the identity of a file that is encrypted to a passphrase. It names the file, so
-// that nobody types the passphrase of another one.
+// passphraseOf is the identity of a file that is encrypted to a passphrase. Its prompt names the
+// file, so that people do not type the passphrase of another file.
 type passphraseOf struct{ sealed, file, prefix string }
 
 // Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to one.
@@ -156,12 +157,12 @@ func readPassphrase(file string) (string, error) {
 	return text, nil
 }
 
-// fromFile is the remedy in errors without a terminal.
+// fromFile is the remedy in the error of a prompt without a terminal.
 const fromFile = "--passphrase-file FILE"
 
-// Prompt reads a line from the terminal without showing it. Standard input is left alone, since it
-// may be a certificate request. Without a terminal, the error contains instead, which says what to
-// do.
+// Prompt reads a line, such as a passphrase, from the terminal without showing it. It does not read
+// standard input, which may be a certificate request. If there is no terminal, Prompt returns an
+// error with the remedy instead.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {
@@ -188,7 +189,7 @@ func Prompt(text, instead string) (string, error) {
 	return line, err
 }
 
-// lineOf reads to the end of a line and no further.
+// lineOf reads one line from the terminal and no byte after it.
 func lineOf(tty *os.File) (string, error) {
 	var line []byte
 	for b := make([]byte, 1); ; {

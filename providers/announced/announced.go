@@ -19,32 +19,33 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Config configures an API behind the forwarder. All fields are required.
+// Config configures an API that the forwarder publishes. All fields are required.
 type Config struct {
-	Socket    string // that the forwarder connects to
-	Forwarder string // account that alone may
-	Service   string // that leads there
-	Kind      string // of audit rows
+	Socket    string // Unix socket to which the forwarder connects
+	Forwarder string // account of the forwarder; no other may connect
+	Service   string // service under which the forwarder publishes the socket
+	Kind      string // kind in the audit rows
 
-	Conns, ConnsOfCaller int // that are open at most, in all and of one caller
+	Conns, ConnsOfCaller int // most open connections, in total and of one caller
 
-	Wanted  func() bool // is there anybody to serve?
+	Wanted  func() bool // reports whether there are callers to serve
 	Handler http.Handler
 	Audit   *server.Audit
 	Logger  *slog.Logger
 }
 
-// A Caller is an identity that the forwarder announced, with the name by which it called.
+// A Caller is the identity of a caller that the forwarder announced, and the name under which it
+// called the service.
 type Caller struct {
 	ID   spiffe.ID
 	Name string
 
-	// Account is an account of this host that calls without the forwarder, from its own process.
-	// Such a caller has neither ID nor Name.
+	// Account is set for a process on this host that calls without the forwarder. It is the
+	// process's Unix account. Such a caller has neither ID nor Name.
 	Account string
 }
 
-// String returns the caller as audit rows name it.
+// String returns the caller in the form of audit rows.
 func (c Caller) String() string {
 	if c.Account != "" {
 		return "the account " + c.Account + " of this host"
@@ -54,10 +55,11 @@ func (c Caller) String() string {
 
 type callerKey struct{}
 
-// From returns the caller of a request from the request's context.
+// From returns the caller of the request to which the context belongs.
 func From(ctx context.Context) Caller { return ctx.Value(callerKey{}).(Caller) }
 
-// ServeAccount serves one connection of an account of this host until the connection is closed.
+// ServeAccount serves an API to an account of this host on one connection, without the forwarder.
+// It returns when the connection is closed.
 func ServeAccount(c net.Conn, account string, h http.Handler) error {
 	l := &single{Conn: c, closed: make(chan struct{})}
 	hs := &http.Server{Handler: h, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -69,7 +71,7 @@ func ServeAccount(c net.Conn, account string, h http.Handler) error {
 	return nil
 }
 
-// single is a listener that accepts one connection and ends with it.
+// single is a listener that accepts one connection, and ends when that connection is closed.
 type single struct {
 	net.Conn
 	accepted bool
@@ -93,11 +95,11 @@ func (s *single) Close() error {
 
 func (s *single) Addr() net.Addr { return s.LocalAddr() }
 
-// retry is the pause after a failure of the socket, and the interval at which Wanted is called
-// until it reports true.
+// retry is the pause after the socket has failed. It is also the interval at which Run calls
+// Config.Wanted until that returns true.
 const retry = time.Second
 
-// Run serves until ctx ends. It starts to listen once c.Wanted reports true.
+// Run serves the API until ctx ends. It starts to listen when c.Wanted returns true.
 func Run(ctx context.Context, c Config) {
 	journal.Every(ctx, retry, c.Logger, func(ctx context.Context) error {
 		if c.Wanted() {

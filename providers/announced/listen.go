@@ -21,10 +21,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is the longest time that the forwarder may take to announce a caller.
+// patience is the longest time that the forwarder may take to announce the caller of a connection.
 const patience = 5 * time.Second
 
-// conn is a connection of a caller that the forwarder announced.
+// conn is a connection with the caller that the forwarder announced for it.
 type conn struct {
 	net.Conn
 	r       *bufio.Reader
@@ -42,8 +42,8 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// listener accepts the connections of callers. Connections that are not yet announced delay no
-// others.
+// listener accepts connections and waits until the forwarder has announced their callers. A
+// connection that is not announced yet does not delay others.
 type listener struct {
 	*net.UnixListener
 	Config
@@ -55,8 +55,8 @@ type listener struct {
 	all      sync.WaitGroup
 }
 
-// listen makes the socket, accessible to the forwarder's group. It replaces the socket that a
-// process left behind when it died.
+// listen creates the Unix socket so that the forwarder's group can use it. It replaces a socket
+// that an earlier process left behind.
 func (c Config) listen() (*listener, error) {
 	u, err := unixsock.Listen(c.Socket, "unix", 0o660)
 	if err != nil {
@@ -107,7 +107,7 @@ func (l *listener) run() {
 	}
 }
 
-// admit hands over an announced connection, and closes any other.
+// admit passes a connection on once its caller is announced, and closes any other connection.
 func (l *listener) admit(u *net.UnixConn) {
 	c, err := l.announcedBy(u)
 	if err == nil {
@@ -129,7 +129,8 @@ func (l *listener) admit(u *net.UnixConn) {
 	}
 }
 
-// announcedBy reads the announcement of the caller, from the forwarder alone.
+// announcedBy reads the announcement of a connection's caller. It accepts an announcement only from
+// the forwarder.
 func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	if err := u.SetReadDeadline(time.Now().Add(patience)); err != nil {
 		return nil, err
@@ -171,7 +172,8 @@ func (l *listener) announcedBy(u *net.UnixConn) (*conn, error) {
 	return c, u.SetReadDeadline(time.Time{})
 }
 
-// fromForwarder returns an error unless the peer process has the forwarder's account.
+// fromForwarder returns an error unless the process at the other end runs under the forwarder's
+// account.
 func (l *listener) fromForwarder(u *net.UnixConn) error {
 	peer, err := unixsock.Peer(u)
 	if err != nil {

@@ -15,20 +15,21 @@ import (
 )
 
 const (
-	// PageConnections bounds the open connections of pages, so that people do not take the
+	// PageConnections is the largest number of open connections to web pages. The limit leaves the
 	// connections that hosts need.
 	PageConnections = 1024
 	maxPageHeader   = 32 << 10
 )
 
-// Pages are the web pages of a provider: plain HTTP on a loopback address. The forwarder publishes
-// them as a service, with encryption and an access list. All fields are required.
+// Pages are the web pages of a provider. They are served over plain HTTP at a loopback address, and
+// the forwarder publishes them as a service with encryption and an access list. All fields are
+// required.
 type Pages struct {
-	Name    string // of the kind
+	Name    string // name of the kind
 	Listen  string // a loopback host:port
-	Secret  string // why it must be one, "passwords would cross the network in clear"
+	Secret  string // reason for loopback, "passwords would cross the network in clear"
 	Handler http.Handler
-	Ready   func() // called when they are served
+	Ready   func() // called when the pages are served
 	Logger  *slog.Logger
 }
 
@@ -44,7 +45,7 @@ func (c Pages) Check() error {
 	return nil
 }
 
-// ServePages serves pages until ctx ends.
+// ServePages serves the web pages of a provider until ctx ends.
 func ServePages(ctx context.Context, c Pages) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -65,7 +66,8 @@ func ServePages(ctx context.Context, c Pages) error {
 		ErrorLog:          slog.NewLogLogger(c.Logger.Handler(), slog.LevelWarn),
 	}
 	c.Ready()
-	// They all come from the forwarder's address, which has no share of its own.
+	// All callers have the forwarder's address, so a limit for each address would limit all of
+	// them.
 	limit := conns.Limit{Total: PageConnections, Prefix: PageConnections}
 	if err := conns.Serve(ctx, web, conns.Listen(conns.Patient(listener, c.Logger), limit)); err != nil {
 		return fmt.Errorf("%s listen: %w", c.Name, err)
@@ -73,8 +75,8 @@ func ServePages(ctx context.Context, c Pages) error {
 	return nil
 }
 
-// ParseIssuer parses an issuer, which must be a scheme and a host without a path. Clients compare
-// issuers byte for byte (OpenID Connect Discovery 1.0 section 4.3).
+// ParseIssuer parses the issuer URL of OpenID Connect tokens, which must have a scheme and a host
+// and no path. Clients compare issuers byte for byte (OpenID Connect Discovery 1.0 section 4.3).
 func ParseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || issuer != u.Scheme+"://"+u.Host || u.Host == "" {
@@ -83,8 +85,8 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 	return u, nil
 }
 
-// AtIssuer reports whether a Host header is the issuer's. Another name that leads here, as in DNS
-// rebinding, is not.
+// AtIssuer reports whether the Host header of a request has the issuer's name. Requests under other
+// names can come from DNS rebinding.
 func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))

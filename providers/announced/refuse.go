@@ -16,14 +16,15 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Refusals writes audit rows for the requests that a service refuses.
+// Refusals writes an audit row for each request that a service refuses.
 type Refusals struct {
-	Kind   string // of audit rows
+	Kind   string // kind in the audit rows
 	Audit  *server.Audit
 	Logger *slog.Logger
 }
 
-// Row returns the audit row of a request, to be completed for an act or a refusal.
+// Row returns the audit row of a request. The caller completes the row when it acts on the request
+// or refuses it.
 func (f Refusals) Row(r *http.Request) server.Row {
 	caller := From(r.Context())
 	row := server.Row{Time: time.Now().UTC(), Caller: caller.String(), Kind: f.Kind}
@@ -33,8 +34,9 @@ func (f Refusals) Row(r *http.Request) server.Row {
 	return row
 }
 
-// Refuse records that a request ended with an error, and returns the error for its caller. An
-// internal error is logged, and its caller receives no details. Refuse sets headers of the answer.
+// Refuse records in the audit log that a request failed, and returns the error to send to the
+// caller. For an internal error, Refuse logs the details and returns an error without them. It also
+// sets headers of the answer.
 func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
@@ -55,13 +57,14 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	if refusal.RetryAfter > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(refusal.RetryAfter))
 	}
-	// The rest of a body is not read.
+	// The rest of the request's body is not read.
 	w.Header().Set("Connection", "close")
 	return refusal
 }
 
-// Access refuses requests from a page of another site, and callers whose access is less than want.
-// A role with group may read, a role with group-write may also write.
+// Access refuses a request from a page of another site, and a caller who has less access than the
+// request needs. The error names the group that a role must have: group to read, or group with the
+// suffix "-write" to write.
 func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
@@ -80,8 +83,8 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
-// Operator refuses callers that are no operators or whose access is less than want. An account of
-// this host that can open the state may do everything.
+// Operator refuses a caller who is no operator or has less access than the request needs. An
+// account of this host that can open the state may do everything.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	if From(r.Context()).Account != "" {
 		return nil
@@ -98,7 +101,7 @@ func ownPage(r *http.Request) error {
 	return nil
 }
 
-// Reply writes v as JSON.
+// Reply writes v to the caller as JSON.
 func Reply(w http.ResponseWriter, status int, v any) {
 	w.Header().Set(document.HeaderFormat, document.NewestFormat.String())
 	httpreply.JSON(w, status, v)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Stall is the longest time between two reads of a body, or two writes of an answer.
+// Stall is the longest pause between two reads of a request's body, or between two writes of an
+// answer.
 const Stall = 20 * time.Second
 
 type body struct {
@@ -15,8 +16,8 @@ type body struct {
 	until time.Time
 }
 
-// Body returns a reader of a request's body, which may have at most size bytes and take at most the
-// time within. It gives up on a caller that stalls.
+// Body returns a reader of a request's body. Reading fails if the body is larger than size bytes,
+// takes longer than within, or if the caller sends nothing for the time Stall.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }
@@ -34,7 +35,8 @@ type answer struct {
 	until time.Time
 }
 
-// Answer returns w for an answer that is sent within a time. It gives up on a caller that stalls.
+// Answer returns a writer for an answer that must be sent within the given time. Writing fails if
+// the caller reads nothing for the time Stall.
 func Answer(w http.ResponseWriter, within time.Duration) http.ResponseWriter {
 	return answer{w, http.NewResponseController(w), time.Now().Add(within)}
 }

@@ -1,4 +1,5 @@
-// Package auditview reads, selects and prints rows of providers' audit logs.
+// Package auditview reads, selects and prints the rows of providers' audit logs. The audit commands
+// of florctl and flor-provider use it.
 package auditview
 
 import (
@@ -9,14 +10,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// A Row is one decision in an audit log.
+// A Row is one decision of a provider, as its audit log records it.
 type Row struct {
 	server.Row
-	Text json.RawMessage // as it was written
-	At   string          // the host that decided it, where logs of several are read
+	Text json.RawMessage // text of the row as it was written
+	At   string          // host of the log, if logs of several hosts are read
 }
 
-// Parse parses the JSON text of a row.
+// Parse parses an audit row from its JSON text.
 func Parse(text json.RawMessage) (Row, error) {
 	r := Row{Text: text}
 	if err := json.Unmarshal(text, &r.Row); err != nil {
@@ -25,8 +26,10 @@ func Parse(text json.RawMessage) (Row, error) {
 	return r, nil
 }
 
-// Read yields the rows of pages, oldest first. page returns the rows that follow after and the
-// position of the next page, which is empty after the last. The first page is at.
+// Read yields the rows of an audit log, oldest first. It calls page for one page after the other.
+// The argument of page is the position of the page, empty for the first, and the result next is the
+// position of the following page, empty after the last. Each row gets the host at, from which the
+// log comes.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {
@@ -49,7 +52,7 @@ func Read(at string, page func(after string) (rows []json.RawMessage, next strin
 	}
 }
 
-// Merge merges logs by time.
+// Merge merges several audit logs into one, in the order of time.
 func Merge(logs []iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		type head struct {

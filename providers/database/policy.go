@@ -16,14 +16,14 @@ import (
 // Request contains the parameters of a need of kind database, as the policy grants them.
 type Request struct {
 	Server  string `json:"server"`
-	Name    string `json:"name"`    // of the database there, and what names of roles and keys start with
+	Name    string `json:"name"`    // name of the database, with which its roles and keys start
 	Rotate  int64  `json:"rotate"`  // seconds after which the login is replaced; 0 for never
-	Overlap int64  `json:"overlap"` // seconds for which the former one works on
+	Overlap int64  `json:"overlap"` // seconds for which the former login still works
 
-	Generation int `json:"-"` // the grant's
+	Generation int `json:"-"` // generation of the grant
 }
 
-// Of returns the name of the database among those of all servers.
+// Of returns the name that identifies the database across all servers.
 func (r Request) Of() serveraccount.Name {
 	return serveraccount.Name{Server: r.Server, Account: r.Name}
 }
@@ -39,16 +39,18 @@ func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], 
 	return d.Accounts.Compile(p, is.Servers, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before reports whether this grant takes precedence over another grant of the same database.
+// Before reports whether this grant comes before another grant of the same database. If grants of a
+// database differ during a rollout, the last grant in this order applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Overlap, other.Overlap), cmp.Compare(r.Rotate, other.Rotate)) < 0
 }
 
-// named matches names that need no quotes in SQL and are no pattern in Redis. A role's name is two
-// bytes longer, and PostgreSQL allows 63.
+// named matches names that need no quotes in SQL and contain no pattern characters of Redis. It
+// allows 61 characters, because a role's name is two bytes longer and PostgreSQL allows 63.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
-// Validate returns an error unless the request is valid. The rules are the same for all servers.
+// Validate returns an error unless the request is valid. The rules are the same for all servers, so
+// the server is ignored.
 func (r Request) Validate(serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Name):
@@ -59,7 +61,7 @@ func (r Request) Validate(serveraccount.Server) error {
 	return nil
 }
 
-// values returns the values of an answer.
+// values returns the values that a host receives for a login.
 func values(s serveraccount.Server, name, user, password string) map[string]string {
 	u := url.URL{User: url.UserPassword(user, password), Host: net.JoinHostPort(s.Host, strconv.Itoa(s.Port))}
 	values := map[string]string{"host": s.Host, "port": strconv.Itoa(s.Port), "user": user, "password": password}

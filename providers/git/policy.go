@@ -19,15 +19,15 @@ import (
 // Request contains the parameters of a need of kind git, as the policy grants them.
 type Request struct {
 	Forge        string   `json:"forge"`
-	Account      string   `json:"account"` // of the token there
+	Account      string   `json:"account"` // account of the token at the forge
 	Repositories []string `json:"repositories"`
 	Access       string   `json:"access"`   // "read" or "write"
 	Lifetime     int64    `json:"lifetime"` // seconds
 
-	Generation int `json:"-"` // the grant's
+	Generation int `json:"-"` // generation of the grant
 }
 
-// Of returns the name of the account among those of all forges.
+// Of returns the name that identifies the account across all forges.
 func (r Request) Of() serveraccount.Name {
 	return serveraccount.Name{Server: r.Forge, Account: r.Account}
 }
@@ -49,7 +49,8 @@ func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], err
 	return t.Accounts.Compile(p, is.Forges, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before reports whether this grant takes precedence over another grant of the same token.
+// Before reports whether this grant comes before another grant of the same token. If grants of a
+// token differ during a rollout, the last grant in this order applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Lifetime, other.Lifetime), cmp.Compare(r.Access, other.Access),
 		slices.Compare(r.Repositories, other.Repositories)) < 0
@@ -59,11 +60,11 @@ var (
 	// named matches account names that both kinds of forge accept.
 	named = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 
-	// repository matches paths that are plain in a shell and in a URL.
+	// repository matches paths that need no quotes in a shell and no escapes in a URL.
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-// Validate returns an error unless the request is valid at the forge.
+// Validate returns an error unless the request is valid at the given forge.
 func (r Request) Validate(of serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Account) || len(r.Account) > 40:
@@ -83,8 +84,9 @@ func (r Request) Validate(of serveraccount.Server) error {
 	return nil
 }
 
-// values returns the values of an answer. Traffic goes through the forwarder, so the URL uses HTTP.
-// Credentials have the form that a Git helper prints.
+// values returns the values that a host receives for a token. The URL uses HTTP, because the
+// forwarder encrypts the traffic. The credentials have the form that a Git credential helper
+// prints.
 func values(f serveraccount.Server, user, token string) map[string]string {
 	at := url.URL{Scheme: "http", Host: net.JoinHostPort(f.Host, strconv.Itoa(f.Port))}
 	return map[string]string{"url": at.String(), "user": user, "token": token, "credentials": "username=" + user + "\npassword=" + token + "\n"}

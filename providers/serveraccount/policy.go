@@ -28,9 +28,10 @@ type Request[R any] interface {
 	// Validate returns an error if the request is not valid at the server s.
 	Validate(s Server) error
 
-	// Before reports whether this grant takes precedence over another grant of the same account. A
-	// grant of a higher generation takes precedence, so that all processes with the same policy
-	// choose the same grant.
+	// Before reports whether this grant comes before another grant of the same account. If grants
+	// of an account differ during a rollout, the last grant in this order applies. A grant of a
+	// higher generation comes later, so that all processes with the same policy choose the same
+	// grant.
 	Before(R) bool
 }
 
@@ -56,8 +57,8 @@ type Policy[R Request[R]] struct {
 
 // Compile decodes the accounts that a policy grants at these servers.
 //
-// During a rollout, grants of one account may differ. The grant that takes precedence then applies
-// to all of them.
+// During a rollout, grants of one account may differ. The grant that is last in the order of Before
+// then applies to all of them.
 func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {

@@ -127,9 +127,10 @@ let
           policyOf
           ;
       };
+      rollout = import ./documents/rollout.nix { inherit clean topology; };
       policy = import ./documents/policy.nix {
         inherit topology access needs;
-        rollout = import ./documents/rollout.nix { inherit clean topology; };
+        inherit rollout;
       };
       document = import ./documents/envelope.nix {
         cluster = clean.name;
@@ -176,7 +177,9 @@ let
       units = unitsIn "/usr/local/bin";
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
-      topology = import ./resolve/export.nix topology;
+      topology =
+        import ./resolve/export.nix topology
+        // (if rollout.budgets or [ ] == [ ] then { } else { inherit (rollout) budgets; });
       public = (import ./resolve/publichalf.nix).all clean;
       manifests = each manifest;
       policies = intersectAttrs policy.providers (each policy.of);

@@ -58,7 +58,7 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         seconds;
     atOnce =
       of
-        "Disruption budgets: limits of how many hosts are changed at the same time. All of them hold. Without `waves`, a version then reaches hosts in one wave."
+        "Disruption budgets: limits of how many hosts are changed at the same time. All of them hold, in rollouts and for `florctl deploy`. Without `waves`, a version then reaches hosts in one wave."
         (
           listOf (
             record "a disruption budget" {

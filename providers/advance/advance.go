@@ -225,11 +225,17 @@ func (act Act) done(s rollout.State) bool {
 	return s.Status == rollout.Aborted
 }
 
-func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
+// callerName returns the caller of a row without the trust domain.
+func callerName(row server.Row) string {
 	by := row.Caller
 	if _, name, ok := strings.Cut(by, "://"); ok {
 		_, by, _ = strings.Cut(name, "/")
 	}
+	return by
+}
+
+func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
+	by := callerName(row)
 	switch {
 	case !s.AtWork() && s.Serial == 0:
 		return s, fmt.Errorf("%w: no version has been rolled out", ErrAct)
@@ -245,4 +251,49 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 		return s.End(rollout.Aborted, "by "+by+", beyond the budget", row.Time), nil
 	}
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
+}
+
+// Claim claims the part of its budgets that a host takes while the caller of row deploys it, for at
+// most lasts. budgets are those of the policy in force. If a budget does not permit that now, Claim
+// returns the reason. A host without a budget needs no claim.
+func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
+	by := callerName(row)
+	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}
+	err = claims(ctx, a, &row, "claim", "host "+host+" is being deployed by "+by, func(at archive.Rollout, hosts []rollout.Host, read *reader) (next rollout.State) {
+		next, waits = at.Claim(host, claim, budgets, row.Time, hosts, read.report)
+		return next
+	})
+	return waits, row, err
+}
+
+// Release ends a claim.
+func Release(ctx context.Context, a archive.Archive, host string, row server.Row) (_ server.Row, err error) {
+	err = claims(ctx, a, &row, "release", "host "+host+" is no longer being deployed", func(at archive.Rollout, _ []rollout.Host, _ *reader) rollout.State {
+		return at.Release(host, row.Time)
+	})
+	return row, err
+}
+
+// claims changes the claims, and writes the row in the same transaction if they differ.
+func claims(ctx context.Context, a archive.Archive, row *server.Row, act, message string, change func(archive.Rollout, []rollout.Host, *reader) rollout.State) error {
+	return store.Retry(ctx, func() error {
+		at, err := a.Rollout(ctx)
+		if err != nil {
+			return err
+		}
+		var hosts []rollout.Host
+		if at.AtWork() {
+			if hosts, err = a.Waited(ctx, at); err != nil {
+				return err
+			}
+		}
+		read := reader{a, ctx, nil}
+		next := change(at, hosts, &read)
+		if read.failed != nil || same(at.State, next) {
+			return read.failed
+		}
+		row.Outcome, row.Code, row.Serial, row.Message = server.Granted, Code, at.Serial, message
+		row.Detail = map[string]string{"act": act}
+		return a.SetRollout(ctx, at, next, row.Op())
+	})
 }

@@ -220,3 +220,33 @@ func TestOperatorMeanwhile(t *testing.T) {
 		t.Errorf("%s, %v", &out, err)
 	}
 }
+
+// TestClaims checks that claims of hosts are kept in the state of the rollout, with an audit row
+// for each change, and that nothing is written for a host that has to wait.
+func TestClaims(t *testing.T) {
+	s := newSite(t)
+	budgets := []document.Budget{{Tags: []string{"etcd"}, Most: 1, Hosts: []string{"a", "b"}}}
+	row := server.Row{Time: s.now, Kind: "control", Caller: "spiffe://demo.flor/user/alice"}
+	s.report("a", 20, "active")
+	s.report("b", 10, "active")
+	claim := func(host, want string) {
+		t.Helper()
+		waits, written, err := Claim(t.Context(), s.Archive, budgets, host, time.Minute, row)
+		if err != nil || waits != want {
+			t.Fatalf("%s: %q, %v, want %q", host, waits, err, want)
+		}
+		if (written.Outcome == server.Granted) != (want == "") {
+			t.Errorf("%s: the row %+v", host, written)
+		}
+	}
+	claim("a", "")
+	claim("b", "b: waits for the budget of at most 1 at once of hosts with tags etcd: a: is being deployed by user/alice")
+	r, err := s.Archive.Rollout(t.Context())
+	if err != nil || r.Status != rollout.Active || len(r.Claims) != 1 {
+		t.Fatalf("%+v, %v", r.State, err)
+	}
+	if _, err := Release(t.Context(), s.Archive, "a", row); err != nil {
+		t.Fatal(err)
+	}
+	claim("b", "")
+}

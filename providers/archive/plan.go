@@ -44,7 +44,7 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 		return last, err
 	}
 	state := rollout.New(v.Serial, old.Serial, *made.plan, bridge != nil, now)
-	state.Again = back.Serial
+	state.Again, state.Claims = back.Serial, last.Claims
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
 

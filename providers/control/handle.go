@@ -36,6 +36,8 @@ var endpoints = []endpoint{
 	{"POST", "/v1/rollback/{serial}", document.AccessWrite, (*call).rollback},
 	{"GET", "/v1/rollout", document.AccessRead, (*call).rollout},
 	{"POST", "/v1/rollout/{act}", document.AccessWrite, (*call).changeRollout},
+	{"POST", "/v1/claims/{host}", document.AccessWrite, (*call).claim},
+	{"POST", "/v1/claims/{host}/release", document.AccessWrite, (*call).release},
 	{"POST", "/v1/rotate", document.AccessWrite, (*call).rotate},
 	{"GET", "/v1/revocations", document.AccessRead, (*call).revocations},
 	{"POST", "/v1/revocations", document.AccessWrite, (*call).setRevocations},

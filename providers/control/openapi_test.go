@@ -96,6 +96,7 @@ func TestOpenAPI(t *testing.T) {
 	}
 	bodies := map[string]any{
 		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: unixtime.Of(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
+		"/v1/claims/{host}":      control.Claim{Seconds: 60},
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
 		"/v1/revocations":        kit.Revocations(1, e.key, revocation.Target{ID: kit.ID("user/eve")}),
 		"/v1/files":              file.File{Ref: "wiki/smtp", Content: &content},

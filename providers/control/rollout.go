@@ -2,9 +2,14 @@ package control
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"slices"
+	"time"
 
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/advance"
 )
 
@@ -26,4 +31,53 @@ func (c *call) changeRollout() (any, error) {
 		row.Log(c.r.Context(), c.Logger)
 	}
 	return state, err
+}
+
+// Claim requests that a host may be changed, for a time.
+type Claim struct {
+	Seconds int `json:"seconds"`
+}
+
+// Claimed is the answer to a Claim.
+type Claimed struct {
+	Waits string `json:"waits,omitempty"` // why a disruption budget does not permit it now
+}
+
+// longestClaim is the longest time of a claim: florctl deploy waits for at most a day.
+const longestClaim = 25 * time.Hour
+
+// claim lets the caller change a host, if its disruption budgets permit that now.
+func (c *call) claim() (any, error) {
+	var of Claim
+	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
+	if err == nil {
+		err = strictjson.Decode(b, &of)
+	}
+	if err != nil {
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, `body: %v: want {"seconds":420}`, err)
+	}
+	lasts := time.Duration(of.Seconds) * time.Second
+	if of.Seconds < 1 || lasts > longestClaim {
+		return nil, hostapi.Errorf(hostapi.CodeMalformed, "seconds %d, want 1 to %d", of.Seconds, int(longestClaim.Seconds()))
+	}
+	var budgets []document.Budget
+	if c.policy.Rollout != nil {
+		budgets = c.policy.Rollout.Budgets
+	}
+	c.row.Code = advance.Code
+	waits, row, err := advance.Claim(c.r.Context(), c.Archive, budgets, c.r.PathValue("host"), lasts, c.row)
+	if err == nil && row.Outcome != "" {
+		row.Log(c.r.Context(), c.Logger)
+	}
+	return Claimed{waits}, err
+}
+
+// release ends a claim.
+func (c *call) release() (any, error) {
+	c.row.Code = advance.Code
+	row, err := advance.Release(c.r.Context(), c.Archive, c.r.PathValue("host"), c.row)
+	if err == nil && row.Outcome != "" {
+		row.Log(c.r.Context(), c.Logger)
+	}
+	return Claimed{}, err
 }

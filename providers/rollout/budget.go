@@ -153,63 +153,88 @@ type use struct {
 	taken    []string // reasons, of hosts that are being changed or are not healthy
 }
 
+// usage is the use of all budgets.
+type usage struct {
+	of      map[string][]*use // by host
+	changes map[string]bool   // hosts that are being changed
+	takes   map[string]bool   // hosts that are being changed or are not healthy
+}
+
+// usage returns the use of all budgets at the time now, and a text for each host that is being
+// changed.
+func (s State) usage(now time.Time, members map[string]*member, report func(host string) hostreport.Kept) (l usage, changing []string) {
+	uses := make([]use, len(s.Budgets))
+	l = usage{map[string][]*use{}, map[string]bool{}, map[string]bool{}}
+	for i, b := range s.Budgets {
+		uses[i].Budget = b
+		for _, name := range b.Hosts {
+			l.of[name] = append(l.of[name], &uses[i])
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(members)) {
+		m := members[name]
+		if change, text := s.takes(now, m, report(name)); text != "" {
+			l.take(name, change, text)
+			if change && (m.manifest == nil || !m.manifest.excuses(silent, false)) {
+				changing = append(changing, name+": "+text)
+			}
+		}
+	}
+	return l, changing
+}
+
+func (l usage) take(name string, change bool, text string) {
+	for _, u := range l.of[name] {
+		if change && !l.changes[name] {
+			u.changing++
+		}
+		if !l.takes[name] {
+			u.taken = append(u.taken, name+": "+text)
+		}
+	}
+	l.changes[name], l.takes[name] = l.changes[name] || change, true
+}
+
+// waits returns why a host cannot be changed now, or "" if all budgets permit it.
+func (l usage) waits(name string) string {
+	for _, u := range l.of[name] {
+		full := len(u.taken)+1 > u.Most
+		if l.takes[name] {
+			full = u.changing-rank(l.changes[name])+1 > u.Most
+		}
+		if full {
+			return fmt.Sprintf("%s: waits for the budget of %s: %s", name, u.Budget, some(slices.Clone(u.taken)))
+		}
+	}
+	return ""
+}
+
 // allot offers documents to hosts as far as all budgets permit. It returns a text for each host
 // that waits for a budget, and for each host that is being changed.
 func (s *State) allot(now time.Time, hosts []Host, report func(host string) hostreport.Kept) (blocked, changing []string, offered bool) {
 	if len(s.Budgets) == 0 {
 		return nil, nil, false
 	}
-	uses, of := make([]use, len(s.Budgets)), map[string][]*use{}
-	for i, b := range s.Budgets {
-		uses[i].Budget = b
-		for _, name := range b.Hosts {
-			of[name] = append(of[name], &uses[i])
-		}
-	}
-	changes, unwell := map[string]bool{}, map[string]bool{}
-	take := func(m *member, change bool, text string) {
-		for _, u := range of[m.name] {
-			if change && !changes[m.name] {
-				u.changing++
-			}
-			if !unwell[m.name] {
-				u.taken = append(u.taken, m.name+": "+text)
-			}
-		}
-		changes[m.name], unwell[m.name] = changes[m.name] || change, true
-	}
 	members := s.members(hosts)
+	l, changing := s.usage(now, members, report)
 	var due []*member
 	waitsForPolicy := false
 	for _, name := range slices.Sorted(maps.Keys(members)) {
-		m := members[name]
-		if change, text := s.takes(now, m, report(name)); text != "" {
-			take(m, change, text)
-			if change && (m.manifest == nil || !m.manifest.excuses(silent, false)) {
-				changing = append(changing, name+": "+text)
-			}
-		}
-		if s.goal(m) != s.Stages[name] {
+		if m := members[name]; s.goal(m) != s.Stages[name] {
 			due = append(due, m)
 			waitsForPolicy = waitsForPolicy || s.Status == Returning && m.policy == nil
 		}
 	}
 	// A host that takes part of a budget in any case comes first: it may become healthy by that.
 	slices.SortStableFunc(due, func(a, b *member) int {
-		return cmp.Compare(rank(unwell[b.name]), rank(unwell[a.name]))
+		return cmp.Compare(rank(l.takes[b.name]), rank(l.takes[a.name]))
 	})
 	was := s.Stages
 	for _, m := range due {
-		full := slices.IndexFunc(of[m.name], func(u *use) bool {
-			if unwell[m.name] {
-				return u.changing-rank(changes[m.name])+1 > u.Most
-			}
-			return len(u.taken)+1 > u.Most
-		})
+		waits := l.waits(m.name)
 		switch {
-		case full >= 0:
-			u := of[m.name][full]
-			blocked = append(blocked, fmt.Sprintf("%s: waits for the budget of %s: %s", m.name, u.Budget, some(slices.Clone(u.taken))))
+		case waits != "":
+			blocked = append(blocked, waits)
 		case waitsForPolicy && m.policy != nil:
 			blocked = append(blocked, m.name+": keeps the policy of both versions until other hosts have been offered the former documents")
 		default:
@@ -220,10 +245,55 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 				}
 			}
 			s.Stages[m.name] = s.goal(m)
-			take(m, true, "has just been offered documents")
+			l.take(m.name, true, "has just been offered documents")
 		}
 	}
 	return blocked, changing, offered
+}
+
+// Claim is the part of its budgets that a host takes while an operator deploys it.
+type Claim struct {
+	By    string        `json:"by"`
+	Until unixtime.Time `json:"until"`
+}
+
+// Claim adds a claim of a host. budgets are those of the version in force, which count besides the
+// budgets of a rollout in progress. If a budget does not permit to change the host now, Claim
+// returns the reason and an unchanged state.
+func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.Time, hosts []Host, report func(host string) hostreport.Kept) (_ State, waits string) {
+	if was, ok := s.Claims[host]; ok && was.By != c.By && now.Before(was.Until.Time) {
+		return s, fmt.Sprintf("%s: is being deployed by %s", host, was.By)
+	}
+	all := s
+	all.Budgets = budgets
+	if s.AtWork() {
+		all.Budgets = slices.Concat(s.Budgets, budgets)
+	}
+	l, _ := all.usage(now, all.members(hosts), report)
+	if waits = l.waits(host); waits != "" {
+		return s, waits
+	}
+	s.Claims = s.claims(now)
+	s.Claims[host] = c
+	return s, ""
+}
+
+// Release removes the claim of a host.
+func (s State) Release(host string, now time.Time) State {
+	s.Claims = s.claims(now)
+	delete(s.Claims, host)
+	return s
+}
+
+// claims returns a copy of the claims that have not expired.
+func (s State) claims(now time.Time) map[string]Claim {
+	all := map[string]Claim{}
+	for host, c := range s.Claims {
+		if now.Before(c.Until.Time) {
+			all[host] = c
+		}
+	}
+	return all
 }
 
 func rank(b bool) int {
@@ -237,6 +307,9 @@ func rank(b bool) int {
 // the host has been offered documents and has not yet confirmed them.
 func (s State) takes(now time.Time, m *member, r hostreport.Kept) (change bool, text string) {
 	stage := s.Stages[m.name]
+	if c, ok := s.Claims[m.name]; ok && now.Before(c.Until.Time) {
+		return true, "is being deployed by " + c.By
+	}
 	if r.Received.IsZero() && (m.manifest == nil || m.manifest.New) {
 		return false, "" // nothing of this cluster runs on it yet
 	}

@@ -164,7 +164,8 @@ type world struct {
 	offers   map[string]offered // the last ones
 	open     map[string]bool    // offers that no report has confirmed
 	broken   map[string]bool
-	calm     bool // nothing breaks, and nobody acts
+	claimed  map[string]time.Time // until when an operator deploys a host
+	calm     bool                 // nothing breaks, and nobody acts
 	log      []string
 }
 
@@ -216,7 +217,7 @@ func (w *world) observe() {
 	for _, b := range w.state.Budgets {
 		n := 0
 		for _, name := range b.Hosts {
-			if w.open[name] {
+			if w.open[name] || w.now.Before(w.claimed[name]) {
 				n++
 			}
 		}
@@ -282,7 +283,7 @@ func (w *world) step() {
 
 func newWorld(t *testing.T, seed uint64) *world {
 	w := &world{T: t, rand: rand.New(rand.NewPCG(seed, 75)), now: time.Date(2026, 7, 15, 12, 0, 0, 0, time.UTC), reports: map[string]hostreport.Kept{},
-		policies: map[string]bool{}, has: map[string]offered{}, offers: map[string]offered{}, open: map[string]bool{}, broken: map[string]bool{}}
+		policies: map[string]bool{}, has: map[string]offered{}, offers: map[string]offered{}, open: map[string]bool{}, broken: map[string]bool{}, claimed: map[string]time.Time{}}
 	var names []string
 	for i := range 3 + w.rand.IntN(5) {
 		names = append(names, fmt.Sprintf("h%d", i))
@@ -334,9 +335,9 @@ func newWorld(t *testing.T, seed uint64) *world {
 // time more hosts are between an offer and its confirmation than each budget permits, that no
 // serial goes back, and that the rollout ends once all hosts are healthy.
 func TestBudgetsHold(t *testing.T) {
-	seeds := uint64(200)
+	seeds := uint64(100)
 	if testing.Short() {
-		seeds = 60
+		seeds = 40
 	}
 	ends := map[Status]int{}
 	for seed := range seeds {
@@ -368,6 +369,16 @@ func TestBudgetsHold(t *testing.T) {
 				w.state = w.state.Resume(w.now)
 			case at == 35 && w.rand.IntN(10) == 0:
 				w.state = w.state.Stop(Aborted, "by a test", w.now)
+			case at == 37:
+				until := w.now.Add(time.Duration(w.rand.IntN(60)) * time.Second).Truncate(time.Second)
+				claim := Claim{By: fmt.Sprint("user/", w.rand.IntN(2)), Until: unixtime.Of(until)}
+				s, waits := w.state.Claim(name, claim, nil, w.now, w.hosts, func(host string) hostreport.Kept { return w.reports[host] })
+				if w.state = s; waits == "" {
+					w.claimed[name] = until
+				}
+			case at == 38:
+				w.state = w.state.Release(name, w.now)
+				delete(w.claimed, name)
 			case at == 36 && w.rand.IntN(20) == 0:
 				w.now = w.now.Add(20 * time.Minute) // nobody reports
 			}
@@ -388,4 +399,44 @@ func TestBudgetsHold(t *testing.T) {
 			t.Errorf("no rollout is %s: %v", s, ends)
 		}
 	}
+}
+
+// TestClaim checks that hosts that are deployed while no rollout is in progress obey the budgets of
+// the version in force, and that a rollout waits for them.
+func TestClaim(t *testing.T) {
+	budgets := []document.Budget{budget(1, "a", "b", "c")}
+	f := newFleet(t, false)
+	f.state = State{Serial: former, Status: Done}
+	report := func(host string) hostreport.Kept { return f.reports[host] }
+	claim := func(host, by, want string) {
+		t.Helper()
+		s, waits := f.state.Claim(host, Claim{By: by, Until: unixtime.Of(f.now.Add(5 * time.Minute))}, budgets, f.now, nil, report)
+		if waits != want {
+			t.Fatalf("%s: %q, want %q", host, waits, want)
+		}
+		f.state = s
+	}
+	claim("a", "user/alice", "")
+	claim("a", "user/alice", "")
+	claim("a", "user/bob", "a: is being deployed by user/alice")
+	claim("canary", "user/bob", "")
+	const full = "b: waits for the budget of at most 1 at once of hosts with tags etcd: a: "
+	claim("b", "user/bob", full+"is being deployed by user/alice")
+	claims := f.state.Claims
+	g := newBudgeted(t, false, budgets...)
+	g.state.Claims = claims
+	g.report("canary", next)
+	g.after(75 * time.Second)
+	g.stages("[a=version]") // which is being changed anyway
+	g.report("a", next)
+	g.after(3 * time.Minute)
+	g.want(Active, 2, full+"is being deployed by user/alice")
+	g.after(2 * time.Minute) // the claim has expired
+	g.stages("[a=version b=version]")
+
+	f.report("a", former, waiting)
+	f.state = f.state.Release("a", f.now)
+	claim("b", "user/bob", full+"need cert-node is not fulfilled")
+	f.report("a", former)
+	claim("b", "user/bob", "")
 }

@@ -66,6 +66,7 @@ type State struct {
 	Again   int64             `json:"again,omitempty"`   // serial under which the former documents are offered again
 	Ends    Status            `json:"ends,omitempty"`    // status after returning
 	Blocked string            `json:"blocked,omitempty"` // while returning, the hosts that wait for a budget
+	Claims  map[string]Claim  `json:"claims,omitempty"`  // by host, also while no rollout is in progress
 
 	Began    unixtime.Time `json:"began"`
 	Since    unixtime.Time `json:"since"`             // time of the last offer

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/deploy"
 )
 
@@ -23,6 +25,9 @@ bundle and installs it. It then waits until the host reports the new documents t
 A host that does not report within --timeout goes back to its former state by itself. A NixOS host
 does so only if services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
 deployment, deploy the former revision of the flake.
+
+Hosts with a disruption budget (rollout.atOnce) wait until it permits to change them. This needs
+the right to publish.
 
 A host without a certificate is refused at once if it cannot get one by itself: a host that joins
 with a token before its device is approved, and the first provider host. Install those with florctl
@@ -65,10 +70,26 @@ the SSH host key of a machine that is not installed yet.`,
 		if err != nil {
 			return err
 		}
+		limited := map[string]bool{}
+		for _, b := range topology.Budgets {
+			for _, h := range b.Hosts {
+				limited[h] = true
+			}
+		}
 		var lines sync.Mutex
 		return deploy.Deployment{
 			Flake: src.Ref(), Timeout: *timeout, Jobs: *jobs,
-			Reports: c.Providers.Reports,
+			Reports: c.Providers.Reports, Limited: limited,
+			Claim: func(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
+				err = c.Providers.First(func(p *client.Provider) (err error) {
+					waits, err = p.Claim(ctx, host, lasts)
+					return err
+				})
+				return waits, err
+			},
+			Release: func(ctx context.Context, host string) error {
+				return c.Providers.First(func(p *client.Provider) error { return p.Release(ctx, host) })
+			},
 			Log: func(host, text string) {
 				lines.Lock()
 				defer lines.Unlock()

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
@@ -105,6 +106,20 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	}
 	err = p.Get(ctx, "/v1/rollout", &s)
 	return s, err
+}
+
+// Claim claims the right to change a host for a time. If a disruption budget does not permit that
+// now, Claim returns the reason.
+func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
+	var claimed control.Claimed
+	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)
+	return claimed.Waits, err
+}
+
+// Release ends a claim.
+func (p *Provider) Release(ctx context.Context, host string) error {
+	var claimed control.Claimed
+	return p.Post(ctx, "/v1/claims/"+url.PathEscape(host)+"/release", nil, &claimed)
 }
 
 // Revocations returns the revocation list that the provider offers to hosts.

@@ -31,6 +31,7 @@ type Topology struct {
 	Parts         map[string]Part     // such as "shell@eu", as named in roles and groups
 	Providers     map[string]Provider // by kind of need
 	Secrets       map[string]Secret
+	Budgets       []document.Budget // disruption budgets
 }
 
 // Host is a host of the cluster.

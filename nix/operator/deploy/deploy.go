@@ -74,6 +74,12 @@ type Deployment struct {
 	// Reports returns the last report of each host, by name.
 	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
+	// Claim claims the right to change a host, and returns the reason if a disruption budget does
+	// not permit that now. Release ends the claim. Both are called for the hosts in Limited alone.
+	Claim   func(ctx context.Context, host string, lasts time.Duration) (waits string, err error)
+	Release func(ctx context.Context, host string) error
+	Limited map[string]bool // hosts in disruption budgets
+
 	// Log prints a message about the progress on a host.
 	Log func(host, text string)
 }
@@ -104,7 +110,7 @@ func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 }
 
 // host deploys one host.
-func (d Deployment) host(ctx context.Context, h Host) error {
+func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	remote, err := connect(ctx, h)
 	if err != nil {
 		return err
@@ -112,6 +118,18 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 	defer remote.close()
 	if err := d.canReport(ctx, h, remote); err != nil {
 		return err
+	}
+	if d.Limited[h.Name] {
+		if err := d.claim(ctx, h); err != nil {
+			return err
+		}
+		// After a failure the claim stays until it ends by itself, because what the host last
+		// reported may be of before.
+		defer func() {
+			if failed == nil {
+				failed = d.Release(ctx, h.Name)
+			}
+		}()
 	}
 	put := d.install
 	if h.Bundle == nil {
@@ -135,6 +153,31 @@ func (d Deployment) host(ctx context.Context, h Host) error {
 	}
 	d.Log(h.Name, fmt.Sprintf("deployed: commit %s is confirmed", pending.ID))
 	return nil
+}
+
+// claim waits until the disruption budgets of a host permit to change it. It gives up if nothing
+// changes for as long as another deployment may take.
+func (d Deployment) claim(ctx context.Context, h Host) error {
+	waited, since := "", time.Now()
+	for {
+		waits, err := d.Claim(ctx, h.Name, d.Timeout+grace)
+		switch {
+		case err != nil:
+			return fmt.Errorf("its disruption budget: %w", err)
+		case waits == "":
+			return nil
+		case waits != waited:
+			d.Log(h.Name, strings.TrimPrefix(waits, h.Name+": "))
+			waited, since = waits, time.Now()
+		case time.Since(since) > d.Timeout+grace:
+			return fmt.Errorf("not deployed: it %s: repair the other host, or take rollout.atOnce out of the flake and publish", strings.TrimPrefix(waits, h.Name+": "))
+		}
+		select {
+		case <-time.After(poll):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // canReport returns an error if the host could not report after the deployment, and would go back

@@ -190,3 +190,61 @@ func TestRebuild(t *testing.T) {
 		})
 	}
 }
+
+// TestLimited checks that a host with a disruption budget is changed only once the provider permits
+// it, and that the claim is released after a success alone.
+func TestLimited(t *testing.T) {
+	for name, x := range map[string]struct {
+		rebuild, want string
+		refusal       error
+	}{
+		"succeeds":   {"", "claim 2m1s, claim 2m1s, release", nil},
+		"fails":      {"exit 1", "claim 2m1s, claim 2m1s", nil},
+		"may not":    {"", "claim 2m1s", errors.New("denied")},
+		"never free": {"", "claim 2m1s, claim 2m1s, claim 2m1s", context.DeadlineExceeded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			calls := tools(t, x.rebuild)
+			b, err := json.Marshal(hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var did []string
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			err = Deployment{
+				Flake: ".", Timeout: time.Second, Jobs: 1, Log: func(_, text string) { t.Log(text) },
+				Reports: func(context.Context) (map[string]hostreport.Kept, error) {
+					return map[string]hostreport.Kept{"forge": {Sequence: 1, Report: b}}, nil
+				},
+				Limited: map[string]bool{"forge": true},
+				Claim: func(_ context.Context, host string, lasts time.Duration) (string, error) {
+					if _, err := os.ReadFile(calls); err == nil {
+						t.Error("the host is changed before the claim")
+					}
+					did = append(did, "claim "+lasts.String())
+					switch {
+					case x.refusal == context.DeadlineExceeded && len(did) == 3:
+						cancel()
+						return "forge: waits for x", nil
+					case x.refusal != nil && x.refusal != context.DeadlineExceeded:
+						return "", x.refusal
+					case len(did) == 1 || x.refusal != nil:
+						return "forge: waits for x", nil
+					}
+					return "", nil
+				},
+				Release: func(context.Context, string) error { did = append(did, "release"); return nil },
+			}.Run(ctx, []Host{{Name: "forge"}})
+			if failed := x.rebuild != "" || x.refusal != nil; failed != (err != nil) {
+				t.Error(err)
+			}
+			if got := strings.Join(did, ", "); got != x.want {
+				t.Errorf("%s, want %s", got, x.want)
+			}
+			if _, err := os.ReadFile(calls); (err == nil) != (x.refusal == nil) {
+				t.Errorf("whether it was changed: %v", err)
+			}
+		})
+	}
+}

@@ -1,10 +1,10 @@
 // Package archive keeps the published versions of a cluster's documents in the state store of a
-// config provider. The newest version is served, during a rollout in waves. Older versions are kept
-// for rollbacks.
+// config provider. The newest version is served to hosts; a rollout offers it to them in waves.
+// Older versions are kept for rollbacks.
 //
-// Most bodies are the same in the next version. A body is stored once, by its digest, compressed
-// and split into chunks that fit one transaction. A version consists of envelopes and signatures,
-// with many hosts to a key:
+// Most bodies of documents are the same in the next version. A body is stored once, under its
+// digest. It is compressed, and split into chunks that fit into one transaction. Envelopes and
+// signatures are stored for each version, with many hosts to a key:
 //
 //	config/version/<serial>         describes a version; written last, when the version is complete
 //	config/index/<tree>/<bucket>    envelopes and signatures of the hosts of a bucket
@@ -12,9 +12,9 @@
 //	config/rollout                  the rollout in progress, or the last one
 //	config/import                   held by the import in progress, with a lease
 //
-// An import writes the bodies, then the index, then the version, each in transactions that require
-// config/import. If it is interrupted at any point, the version before is still served, and the
-// next import removes the leftovers.
+// An import writes the bodies, then the index, then the version. Each of its transactions requires
+// that the import still holds config/import. If the import is interrupted at any point, the version
+// before is still served, and the next import removes the leftovers.
 package archive
 
 import (
@@ -47,25 +47,26 @@ const (
 	bodies     = everything + "body/"
 )
 
-// perBucket is the approximate number of hosts that share a key of the index. A host that looks for
-// its documents reads the entries of all of them, but each further key costs a write.
+// perBucket is the approximate number of hosts that share a key of the index. A larger number makes
+// imports cheaper, because each key costs a write. It makes reads more expensive, because a host
+// reads the entries of all hosts in its bucket.
 const perBucket = 16
 
-// An Archive is the set of versions in a state store.
+// An Archive is the set of published versions in a state store.
 type Archive struct {
 	store.Store
 	memory *memory
 }
 
-// A Version is one publication.
+// A Version describes one published set of documents for all hosts of the cluster.
 type Version struct {
 	publish.Head
-	Rev      string        `json:"rev"`      // of the flake
-	Signer   string        `json:"signer"`   // names of the keys
-	Imported unixtime.Time `json:"imported"` // at this provider
-	Content  string        `json:"content"`  // digest of all bodies and closures: a version that goes back has that of the one it goes back to
-	Digest   string        `json:"digest"`   // of all envelopes
-	Tree     string        `json:"tree"`     // of its index
+	Rev      string        `json:"rev"`      // revision of the flake
+	Signer   string        `json:"signer"`   // names of the keys that signed the version
+	Imported unixtime.Time `json:"imported"` // time of the import at this provider
+	Content  string        `json:"content"`  // digest of all bodies and closures; a rollback has the digest of the version to which it returns
+	Digest   string        `json:"digest"`   // digest of all envelopes
+	Tree     string        `json:"tree"`     // name of the version's index
 	Buckets  int           `json:"buckets"`
 
 	// Restored reports whether the version came from a backup. Hosts may have had newer versions
@@ -77,21 +78,22 @@ type Version struct {
 type entry struct {
 	Envelope  string `json:"envelope"`
 	Signature string `json:"signature"`
-	Digest    string `json:"digest"` // of the body
+	Digest    string `json:"digest"` // digest of the body
 
-	// The wave and window of the host in the plan of the version's rollout.
-	Wave   int              `json:"wave,omitempty"`   // 0 where nobody waits for it
-	Group  string           `json:"group,omitempty"`  // whose maintenance window it has
-	Before rollout.Problems `json:"before,omitempty"` // when that began
+	// Wave and Group are the host's wave and maintenance window in the version's rollout plan.
+	Wave   int              `json:"wave,omitempty"`   // 0 if the rollout does not wait for the host
+	Group  string           `json:"group,omitempty"`  // group with the host's maintenance window
+	Before rollout.Problems `json:"before,omitempty"` // problems of the host when the rollout began
 }
 
-// index is the content of a bucket, by host.
+// index is the content of a bucket: the documents of each host, by the host's name.
 type index map[string][]entry
 
-// ErrNone is the error of an archive without versions, or without the requested one.
+// ErrNone is the error for an archive that has no versions, or that does not have the requested
+// version.
 var ErrNone = errors.New("nothing is published")
 
-// Versions returns the versions that are kept, newest first.
+// Versions returns the versions that the archive keeps, newest first.
 func (a Archive) Versions(ctx context.Context) ([]Version, error) {
 	entries, _, err := a.List(ctx, versions)
 	if err != nil {
@@ -115,11 +117,12 @@ func decodeVersion(e store.Entry) (v Version, err error) {
 	return v, nil
 }
 
-// ErrRestored is an ErrNone: the only versions were restored from a backup.
+// ErrRestored is the error for an archive whose only versions were restored from a backup. It wraps
+// ErrNone.
 var ErrRestored = fmt.Errorf("%w since this state was restored: florctl publish", ErrNone)
 
-// Newest returns the version that is served; during a rollout, not all hosts are offered it yet.
-// The error is ErrNone if there is none.
+// Newest returns the version that is served. During a rollout, not all hosts are offered this
+// version yet. If no version is served, the error is ErrNone.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
 	v, err := a.last(ctx)
 	if err == nil && v.Restored {
@@ -128,7 +131,7 @@ func (a Archive) Newest(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// last returns the newest version, served or not.
+// last returns the newest version, even if it is not served.
 func (a Archive) last(ctx context.Context) (Version, error) {
 	const most = 100
 	newest := store.Entry{}
@@ -150,7 +153,7 @@ func (a Archive) last(ctx context.Context) (Version, error) {
 	}
 }
 
-// Export writes the version with a serial in the format of florctl publish.
+// Export writes the version with the given serial to w, in the format that florctl publish reads.
 func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	all, err := a.Versions(ctx)
 	if err != nil {
@@ -167,8 +170,8 @@ func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	})
 }
 
-// hosts yields the hosts of a version in order. The names and envelopes of all are in memory, but
-// only one host's bodies.
+// hosts yields the hosts of a version, sorted by name. It keeps the names and envelopes of all
+// hosts in memory, and the bodies of one host at a time.
 func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, error) bool) error {
 	whole, err := a.whole(ctx, v)
 	if err != nil {
@@ -186,7 +189,7 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, 
 	return nil
 }
 
-// whole returns the index of a version.
+// whole returns the complete index of a version.
 func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	prefix, after, found := indices+v.Tree+"/", "", 0
 	whole := index{}
@@ -213,7 +216,7 @@ func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	return whole, nil
 }
 
-// Closures returns the store paths that the documents of a version name, by host.
+// Closures returns the Nix store path of each host's system in a version, by host.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
 	whole, err := a.whole(ctx, v)
 	if err != nil {
@@ -273,7 +276,7 @@ func (a Archive) decode(e store.Entry) (of index, err error) {
 	return of, nil
 }
 
-// body reads a body, or returns an error if a part is missing.
+// body reads a body from its chunks. It returns an error if a chunk is missing.
 func (a Archive) body(ctx context.Context, digest string) ([]byte, error) {
 	prefix, err := bodyKey(digest)
 	if err != nil {
@@ -311,7 +314,7 @@ func sum32(s string) uint32 {
 	return h.Sum32()
 }
 
-// bodyKey returns the prefix of the keys of a body's chunks.
+// bodyKey returns the key prefix under which the chunks of a body are stored.
 func bodyKey(digest string) (string, error) {
 	sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(digest, "sha256-"))
 	if err != nil {
@@ -325,6 +328,6 @@ func decompress(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Multistream(false) // a chunk too many, of an import that failed, is none of it
+	r.Multistream(false) // ignores extra chunks, which a failed import may have left
 	return io.ReadAll(r)
 }

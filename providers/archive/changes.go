@@ -9,9 +9,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Changes yields the revision of the store at which the documents offered to hosts last changed,
-// and then each later one. Hosts resume from a revision after a restart. Revisions that were
-// compacted away are skipped, which is harmless because every answer is complete.
+// Changes yields the store revision at which the documents offered to hosts last changed, and then
+// the revision of each later change. Hosts resume from such a revision after a restart. Changes
+// skips revisions that were compacted away. This is harmless, because every answer to a host is
+// complete.
 func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for ctx.Err() == nil {
@@ -31,7 +32,7 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 					yield(0, err)
 					return
 				}
-				// A version that goes is none that is in force.
+				// A version that is removed is not in force.
 				if offers := e.Key == rolling || e.Key == revoking || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
 					return
 				}
@@ -40,8 +41,8 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-// newestOffer returns the revision at which the offers last changed, and the revision up to which
-// it looked.
+// newestOffer returns the revision newest, at which the offered documents last changed, and the
+// revision at, up to which it has looked.
 func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) {
 	all, at, err := a.List(ctx, versions)
 	if err != nil {

@@ -22,44 +22,46 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// chunk is the largest size of a value, in bytes.
+// chunk is the largest size of a value in the state store, in bytes.
 const chunk = 64 << 10
 
-// Terms are the conditions of an import.
+// Terms are the conditions under which the archive imports a version.
 type Terms struct {
-	Signers signers.Set // enough of which signed each document
-	Keep    int         // how many versions stay
+	Signers signers.Set // signing keys of each document, with their threshold
+	Keep    int         // number of versions to keep
 
-	// Host is the host of this provider; its policy contains the plan of the rollout. With AtOnce,
-	// all hosts are offered the version whatever the plan says, and a rollout in progress ends.
+	// Host is the name of this provider's host, whose policy contains the plan of the rollout. If
+	// AtOnce is true, the version is offered to all hosts without a rollout, and a rollout in
+	// progress ends.
 	Host   string
 	AtOnce bool
 
-	// BeyondBudget permits to offer the version to all hosts at once although that exceeds their
-	// budgets.
+	// BeyondBudget permits an import that offers the version to all hosts at once although that
+	// exceeds their disruption budgets.
 	BeyondBudget bool
 
-	// Before returns the problems that hosts have before the rollout. It may be nil.
+	// Before returns the problems that hosts had before the rollout, by host. It may be nil.
 	Before func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error)
 
-	// Record may refuse that next replaces last, and returns the changes to make in the same
-	// transaction. last is the zero Version for the first import. Record may be nil.
+	// Record is called before the version next replaces the version last. It returns changes to
+	// make in the same transaction, or an error to refuse the version. The argument last is the
+	// zero Version for the first import. Record may be nil.
 	Record func(last, next Version, r Rollout) ([]store.Op, error)
 }
 
-// Import serves the version that r contains, or begins its rollout. It reports whether anything
-// changed; importing the same version again changes nothing. A version that is not signed, is
-// older, or differs from the one with the same serial is refused with a Refusal, and nothing
-// changes.
+// Import publishes the version that r contains: it serves the version, or begins its rollout. The
+// result changed is false if the same version was imported before. Import refuses a version that is
+// not signed, that is older than the newest one, or that differs from the version with the same
+// serial. The error is then a Refusal, and nothing changes.
 func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {
 		return v, false, err
 	}
 	defer func() {
-		// A failed import is swept as well: nothing refers to its values. A failure here is no
-		// failure of the import, since the next import removes the leftovers, and the lock ends by
-		// itself.
+		// The leftovers of a failed import are swept as well, because nothing refers to them. If
+		// the sweep fails, the import has not failed: the next import removes the leftovers, and
+		// the lock ends by itself.
 		left := errors.Join(l.sweep(context.WithoutCancel(ctx), t.Keep), l.release(context.WithoutCancel(ctx)))
 		if err != nil {
 			err = errors.Join(err, left)
@@ -77,7 +79,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	if err := follows(r.Head, old); err != nil {
 		return v, false, err
 	}
-	if !old.Restored { // its bodies are there
+	if !old.Restored { // the bodies of a restored version may be absent
 		if err := l.bodiesOf(ctx, old, l.written); err != nil {
 			return v, false, err
 		}
@@ -128,7 +130,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	return v, true, l.flush(ctx)
 }
 
-// follows refuses a version that would make hosts go back.
+// follows refuses a version that would take hosts back to an earlier version.
 func follows(next publish.Head, old Version) error {
 	switch {
 	case next.Serial < 1:
@@ -141,14 +143,14 @@ func follows(next publish.Head, old Version) error {
 	return nil
 }
 
-// tree is the progress of an import before its index is written.
+// tree is the progress of an import until its index is written.
 type tree struct {
 	hosts               index
 	rev, signer         string
-	all, digest, bodies hash.Hash // of lines: with signatures, envelopes alone, bodies alone
+	all, digest, bodies hash.Hash // hashes of the lines: with signatures, of envelopes, of bodies
 
-	plan       *document.Rollout // of the policy of this provider; nil for none
-	unreadable error             // that policy
+	plan       *document.Rollout // plan in the policy of this provider; nil if it has none
+	unreadable error             // reason why that policy cannot be read
 }
 
 func (t *tree) add(host string, e entry, envelope document.Envelope) {
@@ -168,7 +170,7 @@ func (t *tree) version(head publish.Head) Version {
 		Buckets: (len(t.hosts) + perBucket - 1) / perBucket}
 }
 
-// write writes the bodies that are missing.
+// write writes the bodies of a version that the archive does not have yet.
 func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree, error) {
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
 	for h, err := range r.All(terms.Signers) {
@@ -193,8 +195,8 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 	return t, l.flush(ctx)
 }
 
-// body writes a body that the version before does not have. It writes bodies of a failed import
-// again, because looking for each in the store would take longer.
+// body writes a body unless the version before has it. If a failed import has written the body, it
+// is written again, because looking for each body in the store would take longer.
 func (l *lock) body(ctx context.Context, digest, text string) error {
 	prefix, err := bodyKey(digest)
 	if err != nil {
@@ -209,7 +211,7 @@ func (l *lock) body(ctx context.Context, digest, text string) error {
 		return err
 	}
 	chunks := slices.Collect(slices.Chunk(packed, chunk))
-	for n, value := range slices.Backward(chunks) { // for releases that take one with a first chunk to be whole
+	for n, value := range slices.Backward(chunks) { // last chunk first: older releases assume that a body with a first chunk is complete
 		if err := l.put(ctx, chunkKey(prefix, n), value); err != nil {
 			return err
 		}
@@ -217,7 +219,7 @@ func (l *lock) body(ctx context.Context, digest, text string) error {
 	return nil
 }
 
-// index writes envelopes and signatures.
+// index writes the index of a version, which contains the envelopes and signatures.
 func (l *lock) index(ctx context.Context, v Version, hosts index) error {
 	buckets := make([]index, v.Buckets)
 	for host, entries := range hosts {
@@ -243,8 +245,7 @@ func (l *lock) index(ctx context.Context, v Version, hosts index) error {
 	return l.flush(ctx)
 }
 
-// compress compresses a body. It is called for each host, so the writer's tables are allocated
-// once.
+// compress compresses a body. All calls share one writer, so that its tables are allocated once.
 func (l *lock) compress(b []byte) ([]byte, error) {
 	var packed bytes.Buffer
 	l.gzip.Reset(&packed)

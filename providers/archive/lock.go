@@ -14,25 +14,26 @@ import (
 // Held is the key of the import in progress, which holds it with a lease.
 const Held = everything + "import"
 
-// ttl is the time for which an import that died holds the lock.
+// ttl is the time for which the lock stays held after the importing process has died.
 const ttl = 30 * time.Second
 
-// lock is the right to change an archive. Every transaction of its holder requires it.
+// lock is the exclusive right to change an archive. Every transaction of its holder requires that
+// the lock is still held.
 type lock struct {
 	Archive
 	lease store.LeaseID
-	at    int64  // revision that made the key
-	end   func() // of keeping the lease
+	at    int64  // revision at which the key was made
+	end   func() // ends the extension of the lease
 
-	sent    chan error   // of the commit under way, nil for none
+	sent    chan error   // result of the commit in progress; nil if there is none
 	ops     []store.Op   // to be committed together
-	conds   []store.Cond // of that, beside the lock
+	conds   []store.Cond // conditions of that commit, besides the lock
 	size    int
-	written map[string]bool // bodies, of this import and the version before
+	written map[string]bool // bodies of this import and of the version before
 	gzip    *gzip.Writer
 }
 
-// lock waits until no other import is in progress.
+// lock acquires the lock. It waits until no other import is in progress.
 func (a Archive) lock(ctx context.Context) (*lock, error) {
 	for began := time.Now(); ; {
 		l := &lock{Archive: a, end: func() {}, written: map[string]bool{}, gzip: gzip.NewWriter(nil)}
@@ -45,7 +46,7 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 			l.keep(ctx)
 			return l, nil
 		}
-		if !errors.Is(err, store.ErrConflict) { // it may hold the lock all the same
+		if !errors.Is(err, store.ErrConflict) { // the lock may be held in spite of the error
 			return nil, errors.Join(err, l.release(context.WithoutCancel(ctx)))
 		}
 		if err := l.release(ctx); err != nil {
@@ -62,8 +63,8 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 	}
 }
 
-// keep extends the lease until release, because the time between two commits may be long on a busy
-// machine.
+// keep extends the lease of the lock until release. On a busy machine the time between two commits
+// may be longer than the lease.
 func (l *lock) keep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -86,8 +87,8 @@ func (l *lock) release(ctx context.Context) error {
 	return l.Revoke(ctx, l.lease)
 }
 
-// put sets a key with the next flush. Once that has become large, its commit begins, while the
-// caller verifies and compresses further values.
+// put sets a key in the next commit. Once the pending changes are large, put begins to commit them
+// while the caller verifies and compresses further values.
 func (l *lock) put(ctx context.Context, key string, value []byte) error {
 	if l.size+len(value) > store.MaxBytes || len(l.ops) == store.MaxOps {
 		if err := l.send(ctx); err != nil {
@@ -101,7 +102,7 @@ func (l *lock) put(ctx context.Context, key string, value []byte) error {
 
 func (l *lock) add(op store.Op) { l.ops = append(l.ops, op) }
 
-// flush commits the pending changes.
+// flush commits the pending changes and waits for the result.
 func (l *lock) flush(ctx context.Context) error {
 	if err := l.send(ctx); err != nil {
 		return err
@@ -109,7 +110,7 @@ func (l *lock) flush(ctx context.Context) error {
 	return l.settle()
 }
 
-// send begins to commit the pending changes, after the commit before.
+// send begins to commit the pending changes, once the commit before has ended.
 func (l *lock) send(ctx context.Context) error {
 	if err := l.settle(); err != nil || len(l.ops) == 0 {
 		return err
@@ -122,7 +123,7 @@ func (l *lock) send(ctx context.Context) error {
 	return nil
 }
 
-// settle waits for the commit in progress.
+// settle waits for the commit in progress and returns its error.
 func (l *lock) settle() error {
 	if l.sent == nil {
 		return nil
@@ -140,7 +141,7 @@ func (l *lock) commit(ctx context.Context, txn store.Txn) error {
 	return err
 }
 
-// sweep removes versions beyond the number to keep, and everything that no version refers to.
+// sweep removes all versions except the newest keep ones, and all data to which no version refers.
 func (l *lock) sweep(ctx context.Context, keep int) error {
 	all, err := l.Versions(ctx)
 	if err != nil {
@@ -177,7 +178,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	return errors.Join(l.collect(ctx, indices, used, whole), l.collect(ctx, bodies, used, body))
 }
 
-// bodiesOf adds the bodies of a version to note.
+// bodiesOf adds the digests of a version's bodies to the set note.
 func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) error {
 	whole, err := l.whole(ctx, v)
 	if err != nil {
@@ -195,11 +196,12 @@ func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) er
 	return nil
 }
 
-// page is the number of values, each of at most one chunk, that are in memory at once.
+// page is the number of values that are in memory at once. Each value is at most one chunk.
 const page = 32
 
-// collect removes the keys below prefix whose name is not used, in order, so that the first chunk
-// of a body goes before the others.
+// collect removes unused keys below prefix. A key is used if the function name returns a name in
+// the set used. Keys are removed in order, so that the first chunk of a body goes before its other
+// chunks.
 func (l *lock) collect(ctx context.Context, prefix string, used map[string]bool, name func(key string) string) error {
 	for after := ""; ; {
 		entries, err := l.Page(ctx, prefix, after, page)

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// memory is a cache for one process: hosts that come at once share what each of them would read. A
-// nil memory caches nothing.
+// memory caches what hosts read from the archive, so that hosts that call at the same time share
+// one read. It belongs to one process. A nil memory caches nothing.
 type memory struct {
 	mu      sync.Mutex
-	buckets map[string]decoded // by key, of the index
-	next    *reading           // that begins when the one at work has ended
-	busy    bool               // one is at work
+	buckets map[string]decoded // by key in the index
+	next    *reading           // begins when the current read has ended
+	busy    bool               // a read is in progress
 }
 
 // decoded is a bucket of the index at a revision of its key.
@@ -23,8 +23,8 @@ type decoded struct {
 // maxBuckets bounds the cached buckets, to those of 32,000 hosts.
 const maxBuckets = 2048
 
-// Remembering returns an archive that caches the index, and in which hosts that ask at the same
-// time share one read, for a process that serves many hosts.
+// Remembering returns an archive for a process that serves many hosts. It caches the index, and
+// hosts that call at the same time share one read of the state store.
 func (a Archive) Remembering() Archive {
 	a.memory = &memory{buckets: map[string]decoded{}}
 	return a
@@ -83,7 +83,7 @@ func (m *memory) read(ctx context.Context, read func(context.Context) (offering,
 	}
 }
 
-// work reads for as long as somebody waits.
+// work reads the offering as long as a caller waits for it.
 func (m *memory) work(ctx context.Context, read func(context.Context) (offering, error)) {
 	for {
 		m.mu.Lock()

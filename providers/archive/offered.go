@@ -12,24 +12,25 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// rolling is the key of the rollout.
+// rolling is the key of the rollout in progress, or of the last one.
 const rolling = everything + "rollout"
 
-// Rollout is the rollout in progress, or the last one.
+// Rollout is the rollout in progress, or the last rollout if none is in progress.
 type Rollout struct {
 	rollout.State
 
-	// Bridge has the policies that provider hosts use during the rollout, which grant the needs of
-	// both versions; nil if both grant the same. Return has the former documents, signed under a
-	// serial above the version's, because no signing key is available when they are needed.
+	// Bridge has the policies that provider hosts use during the rollout. They grant the needs of
+	// both versions. Bridge is nil if both versions grant the same needs. Return has the documents
+	// of the former version, in case the rollout is aborted. They are signed in advance under a
+	// serial above the new version's, because no signing key is available during an abort.
 	Bridge *Version `json:"bridge,omitempty"`
 	Return *Version `json:"return,omitempty"`
 
-	revision int64 // of the key
+	revision int64 // revision of the key
 }
 
-// Rollout returns the rollout in progress or the last one, or the zero Rollout if there never was
-// one.
+// Rollout returns the rollout in progress, or the last rollout if none is in progress. If there
+// never was a rollout, it returns the zero Rollout.
 func (a Archive) Rollout(ctx context.Context) (r Rollout, err error) {
 	e, err := a.Get(ctx, rolling)
 	if errors.Is(err, store.ErrNotFound) {
@@ -50,7 +51,7 @@ func (r Rollout) op() (store.Op, error) {
 	return store.Put(rolling, value), err
 }
 
-// needs returns the additional versions that a rollout in progress needs.
+// needs returns the versions that must be kept for a rollout in progress, besides the newest ones.
 func (r Rollout) needs() (all []Version) {
 	if !r.AtWork() {
 		return nil
@@ -63,9 +64,10 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout moves a rollout that Rollout returned to state s, and applies further changes in the
-// same transaction. If s goes back to the former version, its documents become the newest version.
-// The error is store.ErrConflict if the rollout has changed since it was read.
+// SetRollout changes the state of a rollout to s, and makes the changes then in the same
+// transaction. The rollout r must come from Archive.Rollout. If s returns to the former version,
+// that version's documents become the newest version. If the rollout has changed since it was read,
+// the error is store.ErrConflict.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
 	if r.AtWork() && r.Status != rollout.Returning && slices.Contains([]rollout.Status{rollout.Returning, rollout.Stopped, rollout.Aborted}, s.Status) {
 		back := *r.Return
@@ -85,7 +87,7 @@ func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, the
 	return err
 }
 
-// Waited returns the hosts that a rollout waits for.
+// Waited returns the hosts for which a rollout waits.
 func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err error) {
 	v, err := a.version(ctx, r.Serial)
 	if err != nil {
@@ -123,9 +125,10 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Documents returns the documents that a host is offered, or none if it has none. If their tag
-// equals has, the documents are not read, and same is true. The answer depends on keys below
-// config/version/ and on config/rollout.
+// Documents returns the documents that a host is offered, or none if the host has no documents. The
+// argument has is the tag of the documents that the host already has. If the tag is still the same,
+// Documents does not read them, and the result same is true. The answer depends on config/rollout
+// and on the keys below config/version/.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {
@@ -145,14 +148,14 @@ func tagOf(entries []entry) string {
 	return hostapi.Tag(envelopes...)
 }
 
-// offering is a consistent view of the state that decides what hosts are offered.
+// offering is a consistent view of the state that decides which documents hosts are offered.
 type offering struct {
 	rollout Rollout
 	newest  Version
 }
 
-// offering reads the state, again if it changed meanwhile, because the newest version may belong to
-// another rollout.
+// offering reads the rollout and the newest version. If either has changed meanwhile, it reads both
+// again, because the newest version may belong to another rollout.
 func (a Archive) offering(ctx context.Context) (offering, error) {
 	r, err := a.Rollout(ctx)
 	for err == nil {
@@ -169,7 +172,8 @@ func (a Archive) offering(ctx context.Context) (offering, error) {
 	return offering{}, err
 }
 
-// offered reads the documents offered to a host, again if they were removed meanwhile.
+// offered reads the documents that a host is offered. If they were removed meanwhile, it starts
+// again.
 func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
 	is, err := a.memory.read(ctx, a.offering)
 	for err == nil {
@@ -189,7 +193,7 @@ func (a Archive) offered(ctx context.Context, host string, read func([]entry) er
 	return err
 }
 
-// offer returns the documents offered to a host in a rollout with a newest version.
+// offer returns the documents that a host is offered during the rollout r to the version newest.
 func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host string) ([]entry, error) {
 	entries, err := a.entries(ctx, newest, host)
 	if err != nil || !r.AtWork() {
@@ -226,7 +230,7 @@ func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host stri
 	return append(slices.DeleteFunc(slices.Clone(entries), isPolicy), bridge[0]), nil
 }
 
-// version returns a version that is kept.
+// version returns the version with the given serial, if the archive keeps it.
 func (a Archive) version(ctx context.Context, serial int64) (v Version, err error) {
 	e, err := a.Get(ctx, versionKey(serial))
 	if err == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/rollout"
 )
 
-// plan returns the rollout after an import: a new one if the version has a plan, or the former one,
-// ended.
+// plan returns the state of the rollout after an import. If the version has a plan, it is a new
+// rollout. Otherwise it is the last rollout, which has ended.
 func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
 	now := time.Now()
 	bridge, back, err := l.follow(ctx, r, t, old, v)
@@ -28,7 +28,7 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 			why = "at once, because this state was restored"
 		}
 		return last, refusef("serial %d would be offered to all hosts %s, and rollout.atOnce permits %s: publish it without --at-once, or add --beyond-budget", v.Serial, why, b[0])
-	case t.AtOnce || old.Serial == 0 || old.Restored: // which is offered to nobody meanwhile
+	case t.AtOnce || old.Serial == 0 || old.Restored: // a restored version is offered to no host
 		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
 		return last, nil
 	case made.unreadable != nil:
@@ -48,7 +48,7 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
 
-// budgets returns the budgets of a version, and of a rollout in progress.
+// budgets returns the disruption budgets of a version and of a rollout in progress.
 func budgets(made *tree, last Rollout) (all []document.Budget) {
 	if made.plan != nil {
 		all = made.plan.Budgets
@@ -59,8 +59,8 @@ func budgets(made *tree, last Rollout) (all []document.Budget) {
 	return all
 }
 
-// follow writes the documents that follow those of a version: policies for the duration of the
-// rollout, with a serial below the version's, and the documents to return to, with one above.
+// follow writes two sets of documents for a rollout: the policies for its duration, with a serial
+// below the version's, and the documents for a return, with a serial above it.
 func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
 	for {
 		if r, err = r.Next(); r == nil || err != nil {
@@ -90,7 +90,7 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 	}
 }
 
-// assign records the wave of each host, and its problems before the rollout.
+// assign records the wave of each host, and the problems that the host had before the rollout.
 func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version, now time.Time) error {
 	before := map[string]rollout.Problems{}
 	if t.Before != nil {
@@ -132,7 +132,7 @@ func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version,
 	return nil
 }
 
-// isPolicy reports whether an already verified document is a policy.
+// isPolicy reports whether a document, which is already verified, is a policy.
 func isPolicy(e entry) bool {
 	var envelope document.Envelope
 	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == document.DocPolicy

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Report returns a line that describes the result of an import.
+// Report returns one line that tells an operator the result of an import.
 func Report(v Version, changed bool) string {
 	note := ""
 	if !changed {
@@ -17,7 +17,7 @@ func Report(v Version, changed bool) string {
 	return fmt.Sprintf("cluster %s: %d hosts, serial %d%s", v.Cluster, v.Hosts, v.Serial, note)
 }
 
-// Print writes a table of versions, newest first, for people.
+// Print writes a table of versions for people, newest version first.
 func Print(w io.Writer, all []Version) error {
 	t := terminal.NewTable(w, "SERIAL", "COMMITTED", "IMPORTED", "REVISION", "HOSTS", "SIGNED BY", "")
 	for i, v := range all {

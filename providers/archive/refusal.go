@@ -2,8 +2,9 @@ package archive
 
 import "fmt"
 
-// A Refusal is an error of the imported data: importing the same data again fails as well. Any
-// other error is the store's, and the import may have succeeded; repeating it is safe.
+// A Refusal is an import error that the imported data caused, so that importing the same data again
+// fails as well. Any other error comes from the state store. After such an error the import may
+// have succeeded, and it is safe to repeat it.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

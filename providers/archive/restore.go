@@ -10,12 +10,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered returns the key prefixes of published data that backups contain. A rollout in progress
-// is not part of it. A restored revocation list is the newest that is left; hosts with a newer one
-// keep theirs.
+// Remembered returns the key prefixes of the published data that backups contain. A rollout in
+// progress is not in a backup. The restored revocation list may be older than that of some hosts;
+// those hosts keep theirs.
 func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
-// Restored returns the value that a restore writes for a value of a backup.
+// Restored converts a value from a backup to the value that a restore writes.
 func Restored(key string, value []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, versions) {
 		return value, nil
@@ -28,8 +28,8 @@ func Restored(key string, value []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Exclude prevents imports while f runs. f must put the condition that it receives into each
-// transaction.
+// Exclude runs f while no import can run. Each transaction of f must contain the condition that f
+// receives.
 func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond) error) (err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

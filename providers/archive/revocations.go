@@ -11,29 +11,30 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// revoking is the key of the revocation list, which belongs to no version.
+// revoking is the key of the revocation list. The list belongs to no version.
 const revoking = everything + "revocations"
 
 // RevocationsKey is the key of the revocation list in the state store of kind config.
 const RevocationsKey = revoking
 
-// DecodeRevocations decodes the value of RevocationsKey.
+// DecodeRevocations decodes the value that the state store has under RevocationsKey.
 func DecodeRevocations(value []byte) (trust.SignedRevocations, error) {
 	var r Revocations
 	err := json.Unmarshal(value, &r)
 	return r.Signed, err
 }
 
-// Revocations is the revocation list that hosts are offered.
+// Revocations is the signed revocation list that the provider offers to hosts.
 type Revocations struct {
 	Signed  trust.SignedRevocations `json:"signed"`
-	Number  int64                   `json:"number"` // zero where there is none
+	Number  int64                   `json:"number"` // zero if there is no list
 	Entries int                     `json:"entries"`
 
-	revision int64 // of the key
+	revision int64 // revision of the key
 }
 
-// Revocations returns the revocation list in force, or the zero value if there never was one.
+// Revocations returns the revocation list in force. If there never was a list, it returns the zero
+// value.
 func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	e, err := a.Get(ctx, revoking)
 	if errors.Is(err, store.ErrNotFound) {
@@ -49,18 +50,19 @@ func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	return r, nil
 }
 
-// ListTerms are the conditions under which a revocation list is accepted.
+// ListTerms are the conditions under which the archive accepts a revocation list.
 type ListTerms struct {
 	Cluster string
-	Signers signers.Set // enough of which signed it
+	Signers signers.Set // signing keys of the list, with their threshold
 
-	// Record returns the changes to make in the same transaction; last is nil for the first list.
-	// Record may be nil.
+	// Record returns changes to make in the transaction that replaces the list last with the list
+	// next. The argument last is nil for the first list. Record may be nil.
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations offers a revocation list to hosts. It must be signed, and its number must be above
-// that of the list in force. Setting the same list again changes nothing.
+// SetRevocations replaces the revocation list that hosts are offered. Enough of the signers in the
+// terms must have signed the new list, and its number must be higher than that of the list in
+// force. Setting the same list again changes nothing.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {
@@ -79,7 +81,7 @@ func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, 
 	if list.Number <= last.Number {
 		return last, false, refusef("revocation list %d is offered here, this is %d: its number never goes back: read that one, and change it again", last.Number, list.Number)
 	}
-	was, _ := last.Signed.Open() // nil where it cannot be read: then all of this one is new
+	was, _ := last.Signed.Open() // nil if it cannot be read; then every entry counts as new
 	if err := list.Follows(was); err != nil {
 		return last, false, refuse(err)
 	}

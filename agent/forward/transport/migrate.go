@@ -119,6 +119,7 @@ func (p *Pool) follow() {
 		}
 		c.source = source
 		p.punchAnew()
+		p.rejoin(c)
 		if l, ok := c.link.(*quicLink); ok {
 			p.migrate(l)
 		} else if c.transport == document.OverTCP && c.endpoint.current == c {

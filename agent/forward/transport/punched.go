@@ -21,6 +21,10 @@ const (
 	// up to maxPunchRetry. After a change of the network, it does not count.
 	punchRetry    = time.Minute
 	maxPunchRetry = 10 * time.Minute
+	// rejoins and rejoinPause are how often a relay is asked to introduce a host anew after a change
+	// of the network. The connection to the relay moves at the same time.
+	rejoins     = 4
+	rejoinPause = 250 * time.Millisecond
 	// meetTimeout is the time that a relay has to introduce a host.
 	meetTimeout = 5 * time.Second
 )
@@ -40,6 +44,7 @@ func (c *conn) path() document.Transport {
 // punched is the direct path to a host that a relay introduced. Its addresses are known only while
 // there is a connection.
 type punched struct {
+	via      *Via           // path through the relay that introduced the host
 	at       netip.AddrPort // outside address of the host; zero while there is no connection
 	socket   int            // socket of the pool whose packets the host's NAT lets in
 	conns    int            // connections to at
@@ -103,7 +108,7 @@ func (p *Pool) seekDirect(r Route, c *conn) {
 	if now.Before(x.next) || p.ctx.Err() != nil || p.outside.NAT() == OtherNAT || !p.punches.Allow() {
 		return
 	}
-	x.busy = true
+	x.busy, x.via = true, via
 	x.next = now.Add(min(punchRetry<<min(x.failures, 10), maxPunchRetry))
 	p.busy.Go(func() {
 		err := p.punch(r, via, x)
@@ -229,6 +234,33 @@ func (p *Pool) punchAnew() {
 	for _, x := range p.punched {
 		x.next, x.failures = time.Time{}, 0
 	}
+}
+
+// rejoin has the relay tell the host of a direct connection the new address of this host, whose
+// network has changed. The NAT in front of the other host then lets in what comes from there, and the
+// connection goes on. It may have to follow the connection to the relay to the pool's other socket.
+// The caller holds the lock.
+func (p *Pool) rejoin(c *conn) {
+	x := c.endpoint.punched
+	if x == nil || !c.busy() || p.ctx.Err() != nil {
+		return
+	}
+	p.busy.Go(func() {
+		for range rejoins {
+			if at, socket, err := p.meet(x.via); err == nil {
+				p.mu.Lock()
+				if x.at == at {
+					x.socket = socket
+				}
+				p.mu.Unlock()
+			}
+			select {
+			case <-time.After(rejoinPause):
+			case <-c.Context().Done():
+				return
+			}
+		}
+	})
 }
 
 // PathInUse is the path to a target that new streams of a caller use.

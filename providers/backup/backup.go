@@ -1,5 +1,5 @@
-// Package backup reads and writes the state that a provider host must not lose, as one stream of
-// JSON lines:
+// Package backup writes and restores backups of a provider host: the state that the host must not
+// lose, as one stream of JSON lines:
 //
 //	{"format":"florete.state/v1","trustDomain":"demo.flor","host":"forge","time":1784011430}
 //	{"kind":"cert","revision":1204}
@@ -8,12 +8,12 @@
 //	{"key":"oidc/registration/wiki.demo.flor.rete","value":"…"}
 //	{"entries":2,"digest":"sha256-…"}
 //
-// The first line is the header. The last has the number of entries and the digest of all bytes
-// before it. The keys of a kind are sorted and belong to one revision of its state store. Values
-// are those of the store, in base64.
+// The first line is the header. The last line has the number of entries, and the digest of all
+// bytes before it. Between them is a section for each kind of need. The keys of a section are
+// sorted and belong to one revision of the state store. Values are in base64.
 //
-// A backup contains the keys that server.State names as remembered and nothing else: no secret,
-// sealed or not, and no record that expires. So a restore brings none of these back.
+// A backup contains only the keys that server.State declares as remembered. It contains no secrets,
+// not even sealed ones, and no records that expire. A restore therefore brings none of these back.
 package backup
 
 import (
@@ -38,10 +38,11 @@ import (
 
 const format = "florete.state/v1"
 
-// maxLine bounds a line. It is more than a store accepts in a transaction.
+// maxLine is the largest length of a line, in bytes. It is larger than one transaction of a state
+// store.
 const maxLine = 4 << 20
 
-// Header describes the origin of a backup.
+// Header is the first line of a backup, which describes its origin.
 type Header struct {
 	Format      string        `json:"format"`
 	TrustDomain string        `json:"trustDomain"`
@@ -49,10 +50,10 @@ type Header struct {
 	Time        unixtime.Time `json:"time"`
 }
 
-// A Section begins the keys of a kind.
+// A Section is the line before the keys of a kind.
 type Section struct {
 	Kind     string `json:"kind"`
-	Revision int64  `json:"revision"` // of its store
+	Revision int64  `json:"revision"` // revision of the kind's state store
 }
 
 type entry struct {
@@ -65,22 +66,23 @@ type end struct {
 	Digest  string `json:"digest"`
 }
 
-// line is any line but the header.
+// line is any line of a backup after the header.
 type line struct {
 	Section
 	entry
 	end
 }
 
-// A Source is the state of a kind. Keys for which Remembers returns true are written.
+// A Source is the state of a kind of need to be backed up. Only keys for which Remembers returns
+// true are written.
 type Source struct {
 	Kind      string
 	Store     store.Store
 	Remembers func(key string) bool
 }
 
-// Write writes a backup of sources, one after the other, and returns the number of keys. It sets
-// h.Format.
+// Write writes a backup of the sources, in their order, and returns the number of keys. It sets the
+// format in the header.
 func Write(ctx context.Context, to io.Writer, h Header, sources []Source) (int, error) {
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(to, 64<<10)
@@ -127,19 +129,19 @@ func digest(h hash.Hash) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// A Backup is a complete backup that was read to its end.
+// A Backup describes a backup that was read to its end and is complete.
 type Backup struct {
 	Header
 	Sections []Section
-	Digest   string // tells it from any other
+	Digest   string // digest of the content, which identifies the backup
 	Entries  int
 
 	from   io.ReadSeeker
 	begins []int64 // offset of the first key of each section
 }
 
-// Read reads a backup to its end and returns an error unless it is complete. Keys reads the same
-// source again, so it must not change.
+// Read reads a backup to its end, and returns an error unless it is complete. The method Keys reads
+// the same source again, so the source must not change.
 func Read(from io.ReadSeeker) (*Backup, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -186,7 +188,7 @@ func (b *Backup) has(kind string) bool {
 	return slices.ContainsFunc(b.Sections, func(s Section) bool { return s.Kind == kind })
 }
 
-// Keys yields the entries of a kind's section.
+// Keys yields the entries in the section of a kind.
 func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 	return func(yield func(store.Entry, error) bool) {
 		i := slices.IndexFunc(b.Sections, func(s Section) bool { return s.Kind == kind })
@@ -203,7 +205,7 @@ func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 				yield(store.Entry{}, err)
 				return
 			}
-			// After the last comes another section, or the end.
+			// After the last entry comes another section, or the end.
 			if l.Key == "" || !yield(store.Entry{Key: l.Key, Value: l.Value}, nil) {
 				return
 			}
@@ -211,13 +213,13 @@ func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 	}
 }
 
-// reader reads lines, and computes the digest of all but the last.
+// reader reads the lines of a backup, and computes the digest of all lines but the last.
 type reader struct {
 	lines  *bufio.Reader
 	sum    hash.Hash
 	offset int64
-	number int  // of the line
-	more   bool // bytes that are no line
+	number int  // number of the current line
+	more   bool // bytes follow the last complete line
 }
 
 func newReader(r io.Reader) *reader {

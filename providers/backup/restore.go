@@ -9,15 +9,16 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Restoring configures a restore.
+// Restoring configures the restore of a backup into a state store.
 type Restoring struct {
-	Remembers func(key string) bool                          // the others are left out
-	Restored  func(key string, value []byte) ([]byte, error) // what is put; nil for the value itself
-	If        []store.Cond                                   // holds in each transaction
+	Remembers func(key string) bool                          // reports whether a key is restored
+	Restored  func(key string, value []byte) ([]byte, error) // converts a value before it is written; nil to write it unchanged
+	If        []store.Cond                                   // conditions of each transaction
 }
 
-// Restore writes the keys that are absent from s, and returns how many it wrote and how many it
-// left alone. Present keys are the same or newer. If it is interrupted, run it again.
+// Restore writes the keys of a backup that are absent from the state store s. Keys that are present
+// are left alone, because they are the same or newer. The results are the number of keys written
+// and the number left alone. If a restore is interrupted, run it again.
 func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[store.Entry, error]) (put, stay int, err error) {
 	var batch []store.Op
 	size := 0
@@ -50,7 +51,7 @@ func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[st
 	return put, stay, err
 }
 
-// put commits the operations whose keys are absent, and returns their number.
+// put commits those operations whose keys are absent, and returns the number of them.
 func (r Restoring) put(ctx context.Context, s store.Store, ops []store.Op) (int, error) {
 	for len(ops) > 0 {
 		conds := append([]store.Cond(nil), r.If...)

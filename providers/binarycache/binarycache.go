@@ -1,5 +1,6 @@
-// Package binarycache serves the closures that hosts' documents name as a Nix binary cache: HTTP on
-// a Unix socket that the forwarder publishes as the service florete-cache of the host.
+// Package binarycache serves a Nix binary cache from which hosts fetch their systems, the closures
+// that their documents name. The cache speaks HTTP on a Unix socket, and the forwarder publishes
+// the socket as the service florete-cache of the host.
 //
 //	GET /nix-cache-info
 //	GET /<hash>.narinfo       of a store path
@@ -7,13 +8,13 @@
 //	PUT /nar/<file>           contents, whose hash is in their name
 //	PUT /<hash>.narinfo       adds a path, once its contents and references are here
 //
-// A node may read the paths that the closures of its own documents need, in any version that is
-// kept. Other readers may read those of all hosts. Writers may read everything, because nix copy
-// looks for existing paths before it sends. Everything else is not found.
+// A node may read the paths that the closures of its own documents need, in every version that is
+// kept. Other readers may read the paths of all hosts. Writers may read everything, because nix
+// copy looks for existing paths before it sends. All other paths are reported as not found.
 //
-// A path is added only with a signature of one of the cluster's signing keys over its contents. The
-// provider has no signing key, and hosts verify the original signatures. A path that no named
-// closure needs is removed a day after it was sent or looked up.
+// A path is added only if one of the cluster's signing keys has signed its contents. The provider
+// has no signing key, and hosts verify the original signatures. A path that no named closure needs
+// is removed a day after it was last sent or looked up.
 package binarycache
 
 import (
@@ -30,14 +31,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is the kind in the cache's audit rows.
+// Kind is the name under which the cache appears as the kind in audit rows.
 const Kind = "cache"
 
-// Config configures the cache. All fields are required.
+// Config configures the binary cache. All fields are required.
 type Config struct {
-	Socket    string // that the forwarder connects to
-	Forwarder string // account that alone may
-	Dir       string // for what is here, and nothing else
+	Socket    string // Unix socket to which the forwarder connects
+	Forwarder string // account of the forwarder; no other may connect
+	Dir       string // directory of the cache, which contains nothing else
 
 	Policies *server.Policies
 	Archive  archive.Archive
@@ -63,19 +64,19 @@ type cache struct {
 	refusals  announced.Refusals
 	verifying chan struct{}
 
-	mu       sync.Mutex // of what is in Dir, but for temporary files
-	keys     string     // that signed is about
+	mu       sync.Mutex // protects the files in Dir, except temporary files
+	keys     string     // keys for which signed was computed
 	known    map[string]*path
-	closures map[string]map[string]bool // roots → hashes
-	claim    int64                      // bytes that are about to arrive
+	closures map[string]map[string]bool // hashes of the closure of roots
+	claim    int64                      // bytes reserved for uploads
 
 	namedMu sync.Mutex
-	trees   string              // of the versions that named is of
+	trees   string              // versions for which named was computed
 	named   map[string][]string // host → hashes
 }
 
-// Run serves until ctx ends. It starts to listen once the policy names somebody who may read or
-// write.
+// Run serves the cache until ctx ends. It starts to listen when the policy names a reader or a
+// writer.
 func Run(ctx context.Context, c Config) {
 	a := newCache(c)
 	var all sync.WaitGroup
@@ -96,7 +97,8 @@ func newCache(c Config) *cache {
 func (c *cache) nars() string { return filepath.Join(c.Dir, "nar") }
 func (c *cache) temp() string { return filepath.Join(c.Dir, "tmp") }
 
-// prepare makes the directories, and removes what an interrupted process was receiving.
+// prepare makes the directories of the cache, and removes partial uploads of an interrupted
+// process.
 func (c *cache) prepare() bool {
 	err := os.RemoveAll(c.temp())
 	for _, dir := range []string{c.nars(), c.temp()} {

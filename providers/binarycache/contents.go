@@ -14,7 +14,7 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo"
 )
 
-// maxWindow bounds the memory for decompression: that of xz -9.
+// maxWindow is the largest memory for decompression, in bytes. It is the memory that xz -9 needs.
 const maxWindow = 64 << 20
 
 // decompress returns a reader of contents that Nix compressed.
@@ -37,8 +37,8 @@ func decompress(compression string, r io.Reader) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("compression %.20q, want xz, zstd, bzip2 or none", compression)
 }
 
-// verifyContents returns an error unless the file has the contents of the narinfo. It reads the
-// file once, in constant memory.
+// verifyContents returns an error unless the file has the contents that the narinfo describes. It
+// reads the file once, in constant memory.
 func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error 
 	return sameHash(i, sum.Sum(nil), size)
 }
 
-// until is a reader that ends with a context.
+// until is a reader that returns an error after its context has ended.
 type until struct {
 	context.Context
 	r io.Reader

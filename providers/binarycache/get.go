@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// notFound returns the error for a path that is absent or that the caller may not read, without
-// telling which.
+// notFound returns the error for a path that is absent or that the caller may not read. The error
+// does not tell which, so that callers do not learn which paths exist.
 func (c *call) notFound(hash string) error {
 	switch {
 	case c.access == document.AccessWrite:
@@ -40,7 +40,7 @@ func (c *call) getInfo() error {
 	}
 	b, err := os.ReadFile(c.infoFile(hash))
 	if errors.Is(err, fs.ErrNotExist) {
-		return c.notFound(hash) // swept meanwhile
+		return c.notFound(hash) // the path was removed meanwhile
 	}
 	if err != nil {
 		return err
@@ -50,7 +50,7 @@ func (c *call) getInfo() error {
 	return nil
 }
 
-// getContents sends the contents of a path, or the range of them that a client lacks.
+// getContents sends the contents of a path, or only the range of bytes that the client requests.
 func (c *call) getContents() error {
 	hash, file := c.r.PathValue("hash"), c.r.PathValue("file")
 	if !hashPattern.MatchString(hash) || !contentsPattern.MatchString(file) {
@@ -66,7 +66,8 @@ func (c *call) getContents() error {
 	return c.send(file)
 }
 
-// findContents answers nix copy, which does not send contents that are present.
+// findContents reports to nix copy whether contents are present, so that it does not send them
+// again.
 func (c *call) findContents() error {
 	file := c.r.PathValue("file")
 	if !contentsPattern.MatchString(file) {

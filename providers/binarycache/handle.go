@@ -13,14 +13,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is the longest time for the contents of a path.
+// patience is the longest time that the transfer of a path's contents may take.
 const patience = 6 * time.Hour
 
-// info is the document that clients read first. Priority 30 makes them look here before
-// cache.nixos.org, which has 40.
+// info is the answer to GET /nix-cache-info. Its priority of 30 makes clients ask this cache before
+// cache.nixos.org, which has priority 40.
 const info = "StoreDir: /nix/store\nWantMassQuery: 1\nPriority: 30\n"
 
-// call is one request.
+// call is one request to the cache.
 type call struct {
 	*cache
 	w      http.ResponseWriter
@@ -28,13 +28,13 @@ type call struct {
 	policy document.Policy
 	caller spiffe.ID
 	access document.Access
-	row    server.Row // of an upload, or of a refusal
+	row    server.Row // audit row of an upload or a refusal
 }
 
-// missing is the error of something that the caller does not find.
+// missing is the error of a request for something that the caller cannot find.
 type missing struct{ error }
 
-// endpoint is a method and path, the access that it needs, and its handler.
+// endpoint is an HTTP method and path, with the handler and the access that a caller needs.
 type endpoint struct {
 	pattern string
 	access  document.Access
@@ -60,7 +60,7 @@ func (c *cache) routes() http.Handler {
 	return mux
 }
 
-// serve answers a request, or refuses it and records that.
+// serve answers a request, or refuses it and records the refusal in the audit log.
 func (c *cache) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	// Replace the deadline that the connection's last request left.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(announced.Stall))
@@ -87,12 +87,12 @@ func (c *call) decide(e endpoint) error {
 	return e.answer(c)
 }
 
-// text answers with a line, which Nix shows.
+// text answers with a line of text, which Nix shows to its user.
 func (c *call) text(status int, text string) {
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	c.w.Header().Set("X-Content-Type-Options", "nosniff")
 	c.w.WriteHeader(status)
-	fmt.Fprintln(c.w, text) // without it the caller repeats the request
+	fmt.Fprintln(c.w, text) // without a body, Nix repeats the request
 }
 
 func (c *call) info() error {

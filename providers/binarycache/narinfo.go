@@ -35,14 +35,14 @@ const (
 	maxContents = 32 << 30
 )
 
-// contentsFile reports whether name is a file of contents with a hash.
+// contentsFile reports whether name is the name of a contents file with the hash sum.
 func contentsFile(sum []byte, name string) bool {
 	part := contentsPattern.FindStringSubmatch(name)
 	return part != nil && part[1] == nixbase32.EncodeToString(sum)
 }
 
-// parseInfo parses the narinfo of the path with a hash, and returns the name of its file of
-// contents.
+// parseInfo parses the narinfo of the path with the given hash. It also returns the name of the
+// file with the path's contents.
 func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err error) {
 	i, err = narinfo.Parse(bytes.NewReader(b))
 	if err != nil {
@@ -79,13 +79,13 @@ func parseInfo(hash string, b []byte) (i *narinfo.NarInfo, file string, err erro
 	return nil, "", fmt.Errorf("URL %.100q, want nar/ and the FileHash", i.URL)
 }
 
-// hashOf returns the hash in a store path or its name.
+// hashOf returns the hash in a store path, or in the name of a store path.
 func hashOf(path string) string {
 	return strings.TrimPrefix(path, storepath.StoreDir+"/")[:hashLen]
 }
 
-// verify returns an error unless one of the keys signed the narinfo's path and contents. Each key
-// is tried, because two may share a name while keys change.
+// verify returns an error unless one of the keys has signed the path and contents of a narinfo. It
+// tries each key, because two keys may have the same name while keys are being replaced.
 func verify(i *narinfo.NarInfo, keys []string) error {
 	text := i.Fingerprint()
 	names := []string{}
@@ -101,7 +101,8 @@ func verify(i *narinfo.NarInfo, keys []string) error {
 	return fmt.Errorf("signed by %.200q, want a signature by one of trust.signingKeys: nix copy --to 'http://…?secret-key=FILE' makes it", names)
 }
 
-// sameHash returns an error unless contents have the signed hash and size.
+// sameHash returns an error unless contents with the hash sum and the given size are those of the
+// narinfo.
 func sameHash(i *narinfo.NarInfo, sum []byte, size int64) error {
 	if uint64(size) != i.NarSize || !bytes.Equal(sum, i.NarHash.Digest()) {
 		return errors.New("its contents are " + describe(sum, size) + ", its narinfo is about " + describe(i.NarHash.Digest(), int64(i.NarSize)))

@@ -15,19 +15,19 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// path is a store path in the cache.
+// path describes a store path in the cache.
 type path struct {
-	file   string   // of its contents, below nar
-	refs   []string // hashes of those it refers to, without its own
-	signed bool     // by one of the cluster's keys
-	whole  bool     // all of its closure is known to be here
+	file   string   // file of its contents, below nar
+	refs   []string // hashes of its references, without its own hash
+	signed bool     // one of the cluster's keys has signed it
+	whole  bool     // its whole closure is known to be present
 }
 
 const infoExt = ".narinfo"
 
 func (c *cache) infoFile(hash string) string { return filepath.Join(c.Dir, hash+infoExt) }
 
-// path returns the path with a hash, or nil if it is absent. c.mu is held.
+// path returns the path with the given hash, or nil if it is absent. The caller holds c.mu.
 func (c *cache) path(hash string) *path {
 	if p := c.known[hash]; p != nil {
 		return p
@@ -51,8 +51,8 @@ func (c *cache) path(hash string) *path {
 	return p
 }
 
-// closure returns the present paths of the closure of roots. whole is false if a path is absent.
-// c.mu is held.
+// closure returns the present paths in the closure of roots. The result whole is false if a path of
+// the closure is absent. The caller holds c.mu.
 func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	found, whole = map[string]bool{}, true
 	for left := slices.Clone(roots); len(left) > 0; {
@@ -72,7 +72,7 @@ func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	return found, whole
 }
 
-// whole reports whether a path's closure is complete. c.mu is held.
+// whole reports whether all paths in the closure of a path are present. The caller holds c.mu.
 func (c *cache) whole(hash string) bool {
 	if p := c.path(hash); p == nil || p.whole {
 		return p != nil
@@ -84,11 +84,11 @@ func (c *cache) whole(hash string) bool {
 	return whole
 }
 
-// maxClosures is the number of cached closures. Hosts request hundreds of narinfos one after the
-// other.
+// maxClosures is the largest number of closures in memory. They are cached because a host requests
+// hundreds of narinfos one after the other.
 const maxClosures = 64
 
-// needs reports whether the closure of roots contains a path. c.mu is held.
+// needs reports whether the closure of roots contains a path. The caller holds c.mu.
 func (c *cache) needs(roots []string, hash string) bool {
 	slices.Sort(roots)
 	key := strings.Join(roots, " ")
@@ -103,7 +103,8 @@ func (c *cache) needs(roots []string, hash string) bool {
 	return found[hash]
 }
 
-// readable returns the path with a hash, or nil if the caller may not find it.
+// readable returns the path with the given hash, or nil if the path is absent or the caller may not
+// read it.
 func (c *call) readable(hash string) (*path, error) {
 	var roots []string
 	if c.access != document.AccessWrite {
@@ -136,15 +137,15 @@ func (c *call) readable(hash string) (*path, error) {
 	return p, nil
 }
 
-// keep makes a file that a writer found stay for grace, because it will not be sent again. c.mu is
-// held.
+// keep protects a file from removal for the time grace. It is called when a writer finds the file
+// present, because the writer then does not send it again. The caller holds c.mu.
 func (c *cache) keep(file string) bool {
 	now := time.Now()
 	return os.Chtimes(file, now, now) == nil
 }
 
-// names returns the hashes of the paths that each host's documents name, in all versions that are
-// kept.
+// names returns the hashes of the store paths that hosts' documents name, by host. It includes all
+// versions that are kept.
 func (c *cache) names(ctx context.Context) (map[string][]string, error) {
 	c.namedMu.Lock()
 	defer c.namedMu.Unlock()

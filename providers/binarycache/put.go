@@ -21,13 +21,13 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeUpload is the audit code of an added path.
+// CodeUpload is the audit code of a path that was added to the cache.
 const CodeUpload = "upload"
 
-// spare is the space that uploads leave free on the file system.
+// spare is the number of bytes that uploads leave free on the file system.
 const spare = 1 << 30
 
-// received copies the rest of a body, and gives the rest of the request more time.
+// received copies the body of an upload, and extends the deadline of the request.
 func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	_, err := io.Copy(to, announced.Body(c.w, c.r, size, within))
 	var refused *hostapi.Error
@@ -40,7 +40,8 @@ func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	return http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 }
 
-// putContents receives contents. They become visible when they are complete and on disk.
+// putContents receives the contents of a path. Readers see them only when they are complete and on
+// disk.
 func (c *call) putContents() error {
 	name, size := c.r.PathValue("file"), c.r.ContentLength
 	switch {
@@ -51,7 +52,7 @@ func (c *call) putContents() error {
 	}
 	room := claim{cache: c.cache}
 	defer room.free()
-	if err := room.fits(size); err != nil { // not worth receiving
+	if err := room.fits(size); err != nil { // there is no space for the upload
 		return err
 	}
 	f, err := os.CreateTemp(c.temp(), "nar-")
@@ -78,18 +79,18 @@ func (c *call) putContents() error {
 	return syncDir(c.nars())
 }
 
-// claimed is the space that an upload reserves at once. A writer's announcement of a size reserves
-// nothing.
+// claimed is the number of bytes that an upload reserves at a time. An upload cannot reserve more
+// by announcing a large size.
 const claimed = 16 << 20
 
-// claim is the space that an upload has reserved beyond the data that it has written.
+// claim is the disk space that an upload has reserved and not yet written.
 type claim struct {
 	*cache
-	held int64 // of cache.claim
-	left int64 // of that, what has not arrived
+	held int64 // share of cache.claim
+	left int64 // part of held that has not arrived yet
 }
 
-// Write reserves space before the same bytes are written to disk.
+// Write reserves disk space for p before p is written to disk.
 func (c *claim) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > c.left {
 		c.free()
@@ -106,7 +107,7 @@ func (c *claim) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// free gives up the reserved space.
+// free releases the reserved space.
 func (c *claim) free() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,7 +115,7 @@ func (c *claim) free() {
 	c.held, c.left = 0, 0
 }
 
-// fits returns an error if there is no space for more bytes.
+// fits returns an error if the file system has no space for size more bytes.
 func (c *cache) fits(size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +133,7 @@ func (c *cache) fitsLocked(size int64) error {
 	return nil
 }
 
-// putInfo adds a path whose contents are present.
+// putInfo adds a path whose contents are already present.
 func (c *call) putInfo() error {
 	hash, ok := strings.CutSuffix(c.r.PathValue("info"), infoExt)
 	if !ok || !hashPattern.MatchString(hash) {
@@ -170,8 +171,8 @@ func (c *call) putInfo() error {
 	return c.add(hash, i, file)
 }
 
-// complete returns an error unless everything that the narinfo refers to is present. It keeps the
-// contents from being swept.
+// complete returns an error unless the contents and all references of a narinfo are present. It
+// also protects the contents from the next sweep.
 func (c *cache) complete(hash string, i *narinfo.NarInfo, file string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +192,8 @@ func (c *cache) completeLocked(hash string, i *narinfo.NarInfo, file string) err
 	return nil
 }
 
-// add writes the narinfo, unless something that it refers to was removed meanwhile.
+// add writes the narinfo of a path. It returns an error if the contents or a reference was removed
+// meanwhile.
 func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +208,7 @@ func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 	return atomicfile.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
 }
 
-// remove removes a file, which may be absent.
+// remove removes a file. It is no error if the file is absent.
 func remove(file string) error {
 	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sweeps removes unneeded paths regularly until ctx ends.
+// sweeps removes unneeded paths at regular intervals until ctx ends.
 func (c *cache) sweeps(ctx context.Context) {
 	for {
 		if err := c.sweep(ctx, time.Now().Add(-grace)); err != nil && ctx.Err() == nil {
@@ -22,12 +22,12 @@ func (c *cache) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep removes paths and contents that are older and that neither a named closure nor a newer path
-// needs. A path is removed before its contents, so that everything left by an interrupted sweep can
-// be read or is sent again.
+// sweep removes the unneeded paths and contents that are older than a duration. Paths are needed by
+// the closures that documents name, and by newer paths. A path is removed before its contents:
+// everything that an interrupted sweep leaves can then be read, or is sent again.
 func (c *cache) sweep(ctx context.Context, older time.Time) error {
 	if _, err := os.Stat(c.nars()); os.IsNotExist(err) {
-		return nil // nothing was served yet
+		return nil // nothing was uploaded yet
 	}
 	named, err := c.names(ctx)
 	if err != nil {

@@ -31,13 +31,14 @@ const (
 	IssuingLifetime = 365 * 24 * time.Hour
 )
 
-// An Authority is a CA: a certificate that signs others, with its key.
+// An Authority is a certificate authority: a certificate that signs other certificates, with its
+// key.
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
 }
 
-// NewKey makes a key pair of the type that authorities and providers use, ECDSA on P-256.
+// NewKey makes a key pair of the type that authorities and providers use, which is ECDSA on P-256.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // NewRoot makes the root certificate of a trust domain and its key.
@@ -45,7 +46,8 @@ func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
 }
 
-// RootOf makes the root certificate of a trust domain for a key that newKey makes or finds.
+// RootOf makes the root certificate of a trust domain. The function newKey makes its key, or finds
+// it, for example in a hardware token.
 func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -61,11 +63,11 @@ func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.T
 	return &Authority{Certificate: root, Key: key}, err
 }
 
-// TrustDomain returns the trust domain in the authority's certificate.
+// TrustDomain returns the name of the trust domain to which the authority belongs.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. The
-// certificate does not outlive the root.
+// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. If the
+// lifetime is longer than the root's, the certificate ends with the root.
 func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -83,16 +85,17 @@ func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Tim
 	return create(t, a.Certificate, r.PublicKey, a.Key, now)
 }
 
-// SVID describes the certificate to be issued.
+// SVID describes an X.509-SVID that is to be issued.
 type SVID struct {
 	ID     spiffe.ID
-	Node   string // that it is issued to; empty for none
-	Device string // fingerprint of the node's device key, where it joined; empty for none
+	Node   string // node that receives the SVID; empty for none
+	Device string // fingerprint of the device key of a node that joined; empty for others
 	Key    crypto.PublicKey
 	Until  time.Time
 }
 
-// Issue signs an SVID. It does not outlive the authority.
+// Issue signs an SVID. If its lifetime is longer than the authority's, the SVID ends with the
+// authority.
 func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {
@@ -112,7 +115,7 @@ func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	}, a.Certificate, s.Key, a.Key, now)
 }
 
-// authority returns the template that root and issuing certificates share.
+// authority returns the certificate template that root CAs and issuing CAs share.
 func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certificate {
 	return &x509.Certificate{
 		Subject:               pkix.Name{CommonName: trustDomain.Host + " " + what},
@@ -127,8 +130,8 @@ func authority(trustDomain *url.URL, what string, until time.Time) *x509.Certifi
 	}
 }
 
-// create signs a certificate that is valid within its parent's time. A serial
-// number is left to x509, which makes a random one.
+// create signs a certificate whose validity lies within that of its parent. Package x509 chooses a
+// random serial number.
 func create(t, parent *x509.Certificate, pub crypto.PublicKey, key crypto.Signer, now time.Time) (*x509.Certificate, error) {
 	t.NotBefore = now.Add(-trust.Backdated)
 	if t != parent {

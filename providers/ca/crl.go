@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SignCRL signs a certificate revocation list (RFC 5280 section 5) of certificates that the
-// authority issued.
+// SignCRL signs a certificate revocation list (RFC 5280 section 5). The revoked certificates must
+// have been issued by the authority.
 func (a *Authority) SignCRL(revoked []x509.RevocationListEntry, number *big.Int, lifetime time.Duration, now time.Time) (*x509.RevocationList, error) {
 	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{
 		RevokedCertificateEntries: revoked, Number: number, ThisUpdate: now.Add(-trust.Backdated), NextUpdate: now.Add(lifetime),

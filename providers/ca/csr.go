@@ -13,10 +13,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// NewCSR returns a PEM certificate request (RFC 2986) for id.
+// NewCSR returns a certificate request (RFC 2986) for an SVID with the given SPIFFE ID, in PEM.
 func NewCSR(id spiffe.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
 
-// NewIssuingCSR returns the PEM certificate request of an issuing CA.
+// NewIssuingCSR returns the certificate request of an issuing CA for a trust domain, in PEM.
 func NewIssuingCSR(trustDomain string, key crypto.Signer) ([]byte, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -37,7 +37,7 @@ func newCSR(uri string, key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeCSR, Bytes: der}), nil
 }
 
-// DecodeCSR decodes a PEM certificate request to DER. It checks nothing of the request.
+// DecodeCSR decodes a certificate request from PEM to DER. It does not verify the request.
 func DecodeCSR(csr []byte) ([]byte, error) {
 	der, err := one(csr, typeCSR)
 	if err != nil {
@@ -46,8 +46,8 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 	return der, nil
 }
 
-// ParseCSR verifies a PEM certificate request for an SVID of id and returns its public key. The
-// request need not name id, but must not name anything else.
+// ParseCSR verifies a certificate request for an SVID with the given SPIFFE ID, and returns the
+// public key of the request. The request may omit the ID, but it must not name anything else.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -82,7 +82,8 @@ func parseCSR(b []byte) (*x509.CertificateRequest, error) {
 	return r, nil
 }
 
-// one returns the content of the only PEM block in b.
+// one returns the content of the PEM block in b. It returns an error unless b has exactly one
+// block, of the given kind.
 func one(b []byte, kind string) ([]byte, error) {
 	block, rest := pem.Decode(b)
 	switch {

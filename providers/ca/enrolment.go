@@ -22,8 +22,8 @@ const (
 	EnrolmentRecord      = "issued.jsonl"
 )
 
-// SignEnrolment signs an operator's enrolment certificate: an issuing CA certificate with another
-// subject, with which an operator issues SVIDs without a provider.
+// SignEnrolment signs an operator's enrolment certificate, with which the operator issues SVIDs
+// without a provider. It is an issuing CA certificate with another subject.
 func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	name, err := domain(a.TrustDomain())
 	if err != nil {
@@ -34,9 +34,9 @@ func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, 
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// Enrolment makes the operator's enrolment certificate and its key, encrypted to the recipients if
-// there are any. If the directory has an enrolment key, Enrolment signs a new certificate for it,
-// without opening the key.
+// Enrolment makes an operator's enrolment certificate and its key. The key is encrypted if there
+// are recipients. If the directory already has an enrolment key, Enrolment signs a new certificate
+// for that key, and does not need to open it.
 func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
 	held, err := d.certificate(EnrolmentCertificate)
 	if err != nil {
@@ -49,7 +49,7 @@ func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, t
 		}
 		key = held.PublicKey
 	} else {
-		// A key without a certificate is none yet.
+		// A key without a certificate was left by an interrupted call. It is replaced.
 		private, err := NewKey()
 		if err != nil {
 			return nil, err
@@ -66,7 +66,7 @@ func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, t
 	return c, Save(d.Path(EnrolmentCertificate), EncodeCertificates(c))
 }
 
-// LoadEnrolment reads the operator's enrolment certificate with its key.
+// LoadEnrolment reads the operator's enrolment certificate and its key from the directory.
 func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 	a, err := Load(d.Path(EnrolmentCertificate), d.Path(EnrolmentKey), identities...)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,8 +75,8 @@ func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 	return a, err
 }
 
-// Record appends a line to the record of issued certificates. The line is on disk when Record
-// returns.
+// Record appends a line to the record of the certificates that were issued with the enrolment key.
+// The line is on disk when Record returns.
 func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
 	_, err := os.Lstat(path)

@@ -32,7 +32,7 @@ func EncodeCertificates(chain ...*x509.Certificate) []byte {
 	return b.Bytes()
 }
 
-// EncodeKey encodes a private key as PEM in PKCS #8.
+// EncodeKey encodes a private key in PKCS #8 as PEM.
 func EncodeKey(key crypto.Signer) ([]byte, error) {
 	der, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
@@ -41,8 +41,8 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// Load reads an authority from its certificate file and its key file. identities open an encrypted
-// key.
+// Load reads an authority from its certificate file and its key file. If the key is encrypted, one
+// of the identities must open it.
 func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -51,13 +51,13 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse returns the authority with a PEM certificate, which came from the place from, and with the
-// key in a file.
+// Parse returns an authority from a PEM certificate and a key file. The argument from names the
+// source of the certificate in errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
 
-// ofDomain returns an error unless a certificate belongs to a CA of a trust domain.
+// ofDomain returns an error unless a certificate belongs to the CA of a trust domain.
 func ofDomain(c *x509.Certificate) error {
 	if !c.IsCA || len(c.URIs) != 1 {
 		return errors.New("not the certificate of a CA with a SPIFFE trust domain")
@@ -80,7 +80,8 @@ func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	})
 }
 
-// parse returns the authority of a certificate that passes check.
+// parse returns the authority of a PEM certificate and a key file. It returns an error if check
+// rejects the certificate.
 func parse(from string, certificate []byte, keyPath string, identities []age.Identity, check func(*x509.Certificate) error) (*Authority, error) {
 	c, err := parseAuthority(from, certificate, check)
 	if err != nil {
@@ -93,8 +94,8 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return of(c, from, key, keyPath)
 }
 
-// LoadWith reads the certificate of an authority whose key is elsewhere, such as in a token; where
-// names that place in errors.
+// LoadWith reads the certificate of an authority whose key is not in a file, for example in a
+// hardware token. The argument where names the place of the key in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -107,7 +108,8 @@ func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authori
 	return of(c, certificatePath, key, where)
 }
 
-// of returns the authority of a certificate and its key.
+// of returns the authority with the certificate c and its key. It returns an error if they do not
+// match.
 func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*Authority, error) {
 	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
 		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", from, keyPath)
@@ -115,7 +117,8 @@ func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*A
 	return &Authority{Certificate: c, Key: key}, nil
 }
 
-// parseAuthority parses a PEM certificate that must pass check.
+// parseAuthority parses the PEM certificate of an authority. It returns an error if check rejects
+// the certificate.
 func parseAuthority(from string, certificate []byte, check func(*x509.Certificate) error) (*x509.Certificate, error) {
 	der, err := one(certificate, typeCertificate)
 	if err != nil {
@@ -137,8 +140,8 @@ func Sealed(path string) (bool, error) {
 	return agefile.Sealed(b), err
 }
 
-// LoadKey reads a private key from a file that no other account can read. identities open an
-// encrypted key.
+// LoadKey reads a private key from a file, which no other account may be able to read. If the key
+// is encrypted, one of the identities must open it.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
@@ -164,7 +167,8 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	return key, nil
 }
 
-// Request makes the key of an issuing CA, unless it exists, and its certificate request.
+// Request makes the certificate request of an issuing CA. It also makes the key, unless that
+// exists.
 func Request(trustDomain, keyPath, csrPath string) error {
 	key, err := LoadKey(keyPath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -183,8 +187,8 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey atomically writes a private key with mode 0600, encrypted to the recipients if there are
-// any.
+// SaveKey atomically writes a private key to a file with mode 0600. The key is encrypted if there
+// are recipients.
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// lookAgain is the time for which existing files are not looked at again, since each certificate
-// needs the authority.
+// lookAgain is the interval at which Kept looks for changed files. Without it, Kept would look at
+// the files for each certificate.
 const lookAgain = time.Second
 
-// Kept is an authority that is kept in a certificate file and a key file, and read again within a
-// second after they change.
+// Kept is an authority that is read from a certificate file and a key file. If the files change,
+// Kept reads them again within a second.
 type Kept struct {
 	Certificate, Key string
 
@@ -22,7 +22,7 @@ type Kept struct {
 	last   *Authority
 }
 
-// Load returns the authority in the files.
+// Load returns the authority from the files as they are now, or as they were up to a second ago.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -30,7 +30,7 @@ func (k *Kept) Load() (*Authority, error) {
 	if k.last != nil && began.Sub(k.looked) < lookAgain {
 		return k.last, nil
 	}
-	k.looked = time.Time{} // an error is not kept
+	k.looked = time.Time{} // after an error, the next call reads the files again
 	var now [2]fs.FileInfo
 	for i, path := range []string{k.Certificate, k.Key} {
 		var err error
@@ -50,7 +50,7 @@ func (k *Kept) Load() (*Authority, error) {
 	return a, nil
 }
 
-// same reports whether a file is unchanged.
+// same reports whether two states of a file are of the same unchanged file.
 func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }

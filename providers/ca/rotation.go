@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 )
 
-// Stage is the stage of a root's rotation.
+// Stage is the stage that the rotation of a root has reached.
 type Stage string
 
 // A Prepared root signs nothing yet. An Activated one signs, and the former one is kept until no
@@ -20,16 +20,18 @@ const (
 	Activated Stage = "activated"
 )
 
-// Dir is the directory of a root. The files that exist determine the stage of a rotation:
+// Dir is the directory of a root's certificates and keys. The files that exist determine the stage
+// of a rotation:
 //
 //	steady     ca.crt   ca.key
 //	prepared   ca.crt   ca.key   next.crt next.key
 //	activated  ca.crt   ca.key   old.crt  old.key     what were next.* and ca.*
 //
-// Each step may be interrupted at any point and is completed when it is repeated.
+// Each step of a rotation may be interrupted at any point. To complete the step, repeat it.
 type Dir string
 
-// Rotation is the content of a Dir. Next and Former are nil if absent.
+// Rotation contains the stage and the certificates of a root's rotation. Next and Former are nil if
+// they do not exist.
 type Rotation struct {
 	Stage        Stage
 	Active       *x509.Certificate
@@ -39,7 +41,7 @@ type Rotation struct {
 // Path returns the path of a file in the directory.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Read returns the stage of the rotation and its certificates.
+// Read returns the stage of the rotation and the certificates in the directory.
 func (d Dir) Read() (r Rotation, err error) {
 	r.Stage = Steady
 	if r.Next, err = d.certificate("next.crt"); err != nil {
@@ -76,16 +78,17 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare stores the next root, whose key is in next.key already. A key without a certificate does
-// not count.
+// Prepare stores the certificate of the next root, whose key must already be in next.key. Without
+// its certificate, that key does not begin a rotation.
 func (d Dir) Prepare(root *x509.Certificate) error {
 	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
-// Activate makes the next root sign, and keeps the former one.
+// Activate makes the next root the one that signs. It keeps the former root's files as old.*.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
-		// An existing old.* was moved before an interruption. An existing ca.* must be replaced.
+		// If old.* exists, an interrupted activation has moved it. If ca.* exists, it must be
+		// replaced.
 		if m[1] == "old.key" || m[1] == "old.crt" {
 			if _, err := os.Lstat(d.Path(m[1])); err == nil {
 				continue
@@ -105,7 +108,7 @@ func (d Dir) Activate() error {
 	return nil
 }
 
-// Retire removes the former root's key, then its certificate.
+// Retire ends a rotation: it removes the key of the former root, then its certificate.
 func (d Dir) Retire() error {
 	for _, name := range []string{"old.key", "old.crt"} {
 		if err := os.Remove(d.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// StoreLifetime is the lifetime of certificates for members and clients of a state store.
+// StoreLifetime is the lifetime of the certificates of a state store's members and clients.
 const StoreLifetime = 365 * 24 * time.Hour
 
-// StoreMember is the common name of all members of a state store. It tells members from clients.
+// StoreMember is the common name in the certificates of a state store's members. It distinguishes
+// members from clients.
 const StoreMember = "florete store member"
 
-// NewStore makes the CA of the state store that provider hosts share. It is separate from the trust
-// domain's, because that store holds the state of the processes that issue SVIDs.
+// NewStore makes the CA of the state store that provider hosts share. This CA is separate from that
+// of the trust domain, because the store holds the state of the processes that issue SVIDs.
 func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	if _, err := domain(trustDomain); err != nil {
 		return nil, err
@@ -36,8 +37,8 @@ func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	return &Authority{Certificate: c, Key: key}, err
 }
 
-// IssueMember issues the certificate of a member of the state store for its addresses, which are IP
-// addresses and names. Members also present it to other members as clients.
+// IssueMember issues the certificate of a state store's member for its addresses, which may be IP
+// addresses and names. The member also presents the certificate as a client of other members.
 func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until, now time.Time) (*x509.Certificate, error) {
 	t := leaf(StoreMember, until, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	for _, address := range addresses {
@@ -50,7 +51,7 @@ func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until,
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// IssueClient issues the certificate of a provider host as a client of the state store.
+// IssueClient issues the certificate that a provider host presents as a client of the state store.
 func (a *Authority) IssueClient(key crypto.PublicKey, host string, until, now time.Time) (*x509.Certificate, error) {
 	return create(leaf("florete store client "+host, until, x509.ExtKeyUsageClientAuth), a.Certificate, key, a.Key, now)
 }

@@ -1,11 +1,12 @@
-// Package database implements the kind of need whose answer is a login at a database server of the
-// cluster, with the database for it:
+// Package database implements the kind of need that gives a service a database, and a login for it,
+// at a database server of the cluster:
 //
 //	POST /database/request {"server":"postgres","name":"wiki_main","rotate":2592000,"overlap":3600}
 //	→ {"host":"postgres.demo.flor.rete","port":"5432","database":"wiki_main","user":"wiki_main.a","password":"…","url":"postgresql://…","generation":"1"}
 //
-// The provider logs in at the server with a role of its own and creates missing objects. A rotation
-// makes the next login beside the one in use, which keeps working for the overlap:
+// The provider logs in at the server with a role of its own, and makes the objects that are
+// missing. A rotation makes the next login beside the login in use. The former login keeps working
+// for the overlap:
 //
 //	PostgreSQL   two roles that log in and act as a third, which owns the database and all in it
 //	Redis        one ACL user with two passwords, for keys and channels that start with its name
@@ -30,7 +31,7 @@ import (
 // Name is the name of the kind.
 const Name = "database"
 
-// Audit codes of changes without a request.
+// Audit codes of changes that the provider makes without a request.
 const (
 	CodeDisabled = "database-disabled"
 	CodeDropped  = "database-dropped"
@@ -39,19 +40,19 @@ const (
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Passwords is the directory of the passwords with which the provider logs in: a file for each
-	// server, with the server's name. The default is "passwords" beside the state. Without a file
-	// the provider presents no password.
+	// Passwords is the directory of the passwords with which the provider logs in at servers. It
+	// contains a file for each server, named after the server. The default is "passwords" beside
+	// the state. Without a file the provider presents no password.
 	Passwords string `json:"passwords" path:""`
 }
 
-// State describes the keys of the kind. The existing databases are remembered. Logins are sealed,
-// and made again after a restore.
+// State describes the keys of the kind for backups. The names of existing databases are remembered.
+// Logins are sealed, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind "database" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
@@ -59,10 +60,10 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures the kind.
+// Config configures the kind "database".
 type Config = serveraccount.Config[Request]
 
-// Databases is the kind "database".
+// Databases is the kind "database": it makes databases and their logins at the cluster's servers.
 type Databases struct {
 	*serveraccount.Accounts[Request, backend]
 	down sync.Map // server → time of the sweep in which it did not answer
@@ -74,7 +75,7 @@ var (
 	_ server.Sealer                               = (*Databases)(nil)
 )
 
-// New returns the kind.
+// New returns the kind "database" with a configuration.
 func New(c Config) *Databases {
 	d := &Databases{}
 	d.Accounts = serveraccount.New(c, serveraccount.Kind[Request, backend]{
@@ -84,7 +85,7 @@ func New(c Config) *Databases {
 	return d
 }
 
-// answer returns the login in use, once it works at the server.
+// answer returns the login in use. It first makes sure that the server accepts the login.
 func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := d.settle(ctx, b, now, want)
 	if err != nil {
@@ -105,8 +106,9 @@ func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serv
 	return decision, nil
 }
 
-// settle makes the server accept the logins of a database that are due, and no others. They are
-// stored first. If another process changed the record meanwhile, settle begins again.
+// settle makes the server accept the logins of a database that are due now, and no others. The
+// logins are stored first. If another process has changed the record meanwhile, settle starts
+// again.
 func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want Request) (r record, err error) {
 	for range 4 {
 		r, err = d.due(ctx, b, now, want)
@@ -130,9 +132,9 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 	return r, fmt.Errorf("database %s: other processes change it all the time", want.Of())
 }
 
-// renew ends a former login whose time is over, and enables the logins of a database that no policy
-// named for a while. If the server lost a login, renew makes it again with the password that hosts
-// have.
+// renew ends a former login whose time is over. It enables the logins of a database that policies
+// name again after a time without. If the server has lost a login, renew makes the login again with
+// the password that hosts have.
 func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
@@ -155,11 +157,13 @@ func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Se
 	})
 }
 
-// lookWithin bounds a look at a server, which delays the look at others.
+// lookWithin is the longest time for a look at a server, because the look delays those at other
+// servers.
 const lookWithin = 5 * time.Second
 
-// lost reports whether the server lacks something that it was given. It does not wait for a turn,
-// since it changes nothing. A server that does not answer is asked once in a sweep.
+// lost reports whether the server lacks a database or login that the provider made. It does not
+// wait for its turn, because it changes nothing. A server that does not answer is tried once in a
+// sweep.
 func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Server, want Request, r record) (bool, error) {
 	if at, ok := d.down.Load(want.Server); ok && now.Equal(at.(time.Time)) {
 		return false, nil
@@ -183,7 +187,8 @@ func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Ser
 	return len(r.Logins) > 0 && !works, nil
 }
 
-// end disables all logins of a database, and drops the database when it was kept for long enough.
+// end disables all logins of a database. It drops the database after the time that its server keeps
+// unused databases.
 func (d *Databases) end(ctx context.Context, now time.Time, s serveraccount.Server, of serveraccount.Name) error {
 	var r record
 	err := d.Read(ctx, of, &r)

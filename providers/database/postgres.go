@@ -15,13 +15,14 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// postgres is a connection to a PostgreSQL server, version 13 or newer. A database and everything
-// in it belong to a role of the same name that cannot log in. The roles that log in are members of
-// it and act as it from the first statement on, so that one can alter and drop what another made.
+// postgres is a connection to a PostgreSQL server, version 13 or newer. A role that cannot log in
+// owns each database and everything in it, and has the database's name. The roles that log in are
+// members of the owner. They act as the owner from the first statement on, so that each can alter
+// and drop objects that another login made.
 type postgres struct {
 	*pgx.Conn
 	admin string
-	limit int // connections that one login may have open
+	limit int // most connections of one login
 }
 
 var _ backend = (*postgres)(nil)
@@ -33,8 +34,9 @@ func openPostgres(ctx context.Context, s serveraccount.Server, password string) 
 		return nil, err
 	}
 	config.User, config.Password, config.Fallbacks = s.User, password, nil
-	// Unqualified names are PostgreSQL's own: an object that a login made in a schema would run as
-	// this role. Locks of a login are not waited for.
+	// Unqualified names refer to PostgreSQL's own objects, because an object that a login made in a
+	// schema would run with the privileges of this role. Statements do not wait for a login's
+	// locks.
 	config.RuntimeParams = map[string]string{"search_path": "", "lock_timeout": lockTimeout.String()}
 	config.MaxProtocolMessageBodyLen = 1 << 20
 	config.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -55,8 +57,8 @@ func openPostgres(ctx context.Context, s serveraccount.Server, password string) 
 // lockTimeout is the longest time that a statement waits for a lock of another session.
 const lockTimeout = 2 * time.Second
 
-// prepare returns an error if the role lacks a privilege, and closes the databases to which every
-// login could connect.
+// prepare returns an error if the provider's role lacks a privilege. It also closes the databases
+// to which every login could connect.
 func (p *postgres) prepare(ctx context.Context) error {
 	var super, roles, databases, open bool
 	err := p.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&super, &roles, &databases)
@@ -79,7 +81,7 @@ func (p *postgres) prepare(ctx context.Context) error {
 	if err == nil {
 		err = p.close(ctx)
 	}
-	// Everybody may write to it in clusters made by PostgreSQL 14 or older.
+	// In clusters made by PostgreSQL 14 or older, everybody may write to the schema public.
 	if err == nil {
 		err = p.QueryRow(ctx, `SELECT pg_catalog.has_database_privilege('public', pg_catalog.current_database(), 'CONNECT') AND pg_catalog.bool_or(pg_catalog.has_schema_privilege('public', oid, 'CREATE'))
 			FROM pg_catalog.pg_namespace WHERE nspname = 'public'`).Scan(&open)
@@ -91,8 +93,8 @@ func (p *postgres) prepare(ctx context.Context) error {
 	return cause(err)
 }
 
-// close revokes CONNECT on the standard databases from PUBLIC, if the role is a superuser or owns
-// them. Otherwise an administrator must.
+// close revokes from PUBLIC the right to connect to the standard databases. This requires that the
+// role is a superuser or owns them. Otherwise an administrator must do it.
 func (p *postgres) close(ctx context.Context) error {
 	rows, err := p.Query(ctx, `SELECT datname::pg_catalog.text FROM pg_catalog.pg_database
 		WHERE datname IN ('postgres', 'template1') AND pg_catalog.has_database_privilege('public', oid, 'CONNECT') AND pg_catalog.pg_has_role(datdba, 'USAGE')`)
@@ -110,7 +112,7 @@ func (p *postgres) close(ctx context.Context) error {
 	return err
 }
 
-// cause returns the cause of an error of pgx, without its context.
+// cause returns the cause of a pgx error, without the context that pgx adds.
 func cause(err error) error {
 	var of *pgconn.PgError
 	var network *net.OpError
@@ -123,7 +125,7 @@ func cause(err error) error {
 	return err
 }
 
-// failed returns the error of a statement with its purpose, or nil.
+// failed adds the purpose of a statement to its error. It returns nil if there is no error.
 func (p *postgres) failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -168,7 +170,7 @@ func (p *postgres) works(ctx context.Context, name string, logins []credential) 
 	return there, p.failed("reading databases", err)
 }
 
-// set first ends logins, because a login in use may hold locks for which the rest waits.
+// set ends logins first, because a login in use may hold locks that the other changes need.
 func (p *postgres) set(ctx context.Context, name string, logins []credential) error {
 	of := map[string]credential{}
 	for _, l := range logins {
@@ -203,9 +205,9 @@ func (p *postgres) set(ctx context.Context, name string, logins []credential) er
 	}))
 }
 
-// shut disables a role and ends its connections. A login may change its own password and so lock
-// the row of its role in a transaction that it never ends. Therefore its connections end in the
-// same message that takes the row.
+// shut disables a role and ends its connections in one message. If a login changes its own password
+// in a transaction that it never ends, the login locks the row of its role. Ending the connections
+// releases that lock.
 func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
 	end := fmt.Sprintf(`SELECT pg_catalog.pg_terminate_backend(pid) FROM pg_catalog.pg_stat_activity WHERE usesysid = %d`, oid)
 	for {
@@ -220,7 +222,7 @@ func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
 			return err
 		}
 	}
-	// One that was about to be let in is there a moment later.
+	// A connection that was being accepted appears a moment later.
 	for quiet := 0; quiet < 2; quiet++ {
 		tag, err := p.Exec(ctx, end)
 		if err != nil {
@@ -236,7 +238,7 @@ func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
 	return nil
 }
 
-// simple sends statements as one message, in one transaction.
+// simple sends several statements as one message, which the server runs in one transaction.
 func (p *postgres) simple(ctx context.Context, statements string) error {
 	return p.PgConn().Exec(ctx, statements).Close()
 }
@@ -250,11 +252,11 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// allow lets a role log in with a password, as the owner of a database. It keeps a connection limit
-// that an administrator set.
+// allow lets a role log in with a password and act as the owner of a database. It keeps a
+// connection limit that an administrator has set.
 func (p *postgres) allow(ctx context.Context, tx pgx.Tx, owner, user, password string, is role) error {
 	if !is.there && password == "" {
-		return nil // the server has lost it, too
+		return nil // the server has lost the role, too
 	}
 	statement := "ALTER ROLE %s LOGIN"
 	if !is.there {
@@ -279,15 +281,16 @@ func (p *postgres) allow(ctx context.Context, tx pgx.Tx, owner, user, password s
 	return nil
 }
 
-// role is a role as the server has it.
+// role describes a role as the server has it.
 type role struct {
 	oid          uint32
 	there, login bool
-	unlimited    bool // in its connections
+	unlimited    bool // without a connection limit
 }
 
-// role returns the role of a name. It refuses one that may do more than own a database or log in to
-// it, since that belongs to somebody else, and a login would gain its rights.
+// role returns the server's role of the given name. It refuses a role that may do more than own a
+// database or log in to it: such a role belongs to somebody else, and a login would gain its
+// rights.
 func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	var more bool
 	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolconnlimit < 0, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
@@ -302,10 +305,9 @@ func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	return r, err
 }
 
-// own makes a database and its owner, unless they exist. Nobody else can connect to it, not even
-// before it is closed to others. It is made from template0, to which nobody connects: a login in
-// template1 could prevent others from being made and, before PostgreSQL 15, leave functions in all
-// of them.
+// own makes a database and its owner, unless they exist. Only members of the owner can connect to
+// it from the start. The database is made from template0, to which nobody can connect. A login in
+// template1 could prevent new databases and, before PostgreSQL 15, leave functions in all of them.
 func (p *postgres) own(ctx context.Context, name string) error {
 	r, err := p.role(ctx, name)
 	if err == nil && !r.there {
@@ -335,7 +337,7 @@ func (p *postgres) own(ctx context.Context, name string) error {
 	}
 	if err == nil {
 		closed := fmt.Sprintf(`REVOKE ALL ON DATABASE %s FROM PUBLIC`, quoted(name))
-		if public && !opens { // just made, or cut off after that
+		if public && !opens { // just made, or left open by an interruption
 			closed += fmt.Sprintf(`; ALTER DATABASE %s ALLOW_CONNECTIONS true`, quoted(name))
 		}
 		err = p.simple(ctx, closed)
@@ -343,8 +345,8 @@ func (p *postgres) own(ctx context.Context, name string) error {
 	return p.failed("database "+name, err)
 }
 
-// drop removes the database and its roles. A role to which another database refers, because a login
-// was granted something there, stays without a login.
+// drop removes a database and its roles. If another database refers to a role because the login was
+// granted something there, the role stays, but cannot log in.
 func (p *postgres) drop(ctx context.Context, name string) error {
 	_, err := p.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, quoted(name)))
 	for _, role := range []string{p.user(name, "a"), p.user(name, "b"), name} {

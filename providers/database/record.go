@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// login is a login of a database. There are at most two, in slots a and b.
+// login is a login of a database. A database has at most two logins, in slots a and b.
 type login struct {
 	Slot       string `json:"slot"`
 	Generation int    `json:"generation"`
@@ -17,15 +17,16 @@ type login struct {
 	Since      int64  `json:"since"` // when a host first had it, likewise; 0 for not yet
 }
 
-// record is the record of a database.
+// record is the stored record of a database and its logins.
 type record struct {
-	Logins  []login `json:"logins"`  // the one in use, then the former one while that works
-	Unnamed int64   `json:"unnamed"` // since when no policy names it, in Unix seconds; 0 where one does
+	Logins  []login `json:"logins"`  // the login in use, then the former login while it works
+	Unnamed int64   `json:"unnamed"` // time from which no policy names the database, in Unix seconds; 0 if one does
 
 	serveraccount.Kept // passwords by slot; none of a login that an earlier state had
 }
 
-// credential is a login at a server. Without a password, it stays as it is there.
+// credential is a login with its password. Without a password, the login stays as it is at the
+// server.
 type credential struct{ Slot, Password string }
 
 func (r record) credentials() (all []credential) {
@@ -35,8 +36,8 @@ func (r record) credentials() (all []credential) {
 	return all
 }
 
-// next returns the record that is due at a time, and whether it differs. taken returns the slots
-// that the server accepts now, in case a lost state had used them.
+// next returns the record that is due at the time now, and whether it differs from r. The function
+// taken returns the slots that the server accepts, in case a lost state has used them.
 func (r record) next(now time.Time, want Request, taken func() ([]string, error)) (record, bool, error) {
 	if r.Unnamed != 0 {
 		r.Unnamed = 0
@@ -57,7 +58,7 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 	switch {
 	case r.Secrets[current.Slot] == "":
 		return r.rotate(now, want), true, nil
-	case current.Since == 0 && current.Generation < want.Generation: // nobody has it yet
+	case current.Since == 0 && current.Generation < want.Generation: // no host has this login yet
 		current.Generation = want.Generation
 		r.Logins = append([]login{current}, r.Logins[1:]...)
 		return r, true, nil
@@ -77,8 +78,8 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 // skew is the largest expected difference between clocks of provider hosts, in seconds.
 const skew = 60
 
-// overlaps reports whether hosts may still have the former login. A time later than now came from a
-// clock that was ahead, and blocks nothing.
+// overlaps reports whether hosts may still use the former login. If the recorded time is later than
+// now, another host's clock was ahead, and the time is ignored.
 func (l login) overlaps(now time.Time, want Request) bool {
 	return now.Unix() < l.Since+want.Overlap && l.Since <= now.Unix()+skew
 }
@@ -100,7 +101,7 @@ func (r record) rotate(now time.Time, want Request) record {
 	return r
 }
 
-// until returns the time until which a record stays as it is.
+// until returns the time at which the record must change next.
 func (r record) until(now time.Time, want Request) time.Time {
 	end := now.Add(serveraccount.Repeated)
 	before := func(at int64) {
@@ -117,7 +118,7 @@ func (r record) until(now time.Time, want Request) time.Time {
 	return end
 }
 
-// due returns the record that is due at a time, after storing it.
+// due stores the record that is due at the time now, and returns it.
 func (d *Databases) due(ctx context.Context, b backend, now time.Time, want Request) (next record, err error) {
 	err = store.Retry(ctx, func() error {
 		var r record

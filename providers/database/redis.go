@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// redis is a connection to a Redis server, version 7 or newer, or Valkey. A database is an ACL user
-// with the keys and channels that start with its name and a colon. During a rotation the user has
-// two passwords.
+// redis is a connection to a Redis server of version 7 or newer, or to Valkey. A database is an ACL
+// user with the keys and channels that start with the user's name and a colon. During a rotation
+// the user has two passwords.
 type redis struct {
 	net.Conn
 	in *bufio.Reader
@@ -51,7 +51,7 @@ func openRedis(ctx context.Context, s serveraccount.Server, password string) (ba
 
 func (r *redis) user(name, _ string) string { return name }
 
-// slots reports an existing user as the first slot, so that the next login uses the other one.
+// slots returns the first slot if the user exists, so that the next login uses the other slot.
 func (r *redis) slots(ctx context.Context, name string) ([]string, error) {
 	is, err := r.list("ACL", "GETUSER", name)
 	if err != nil || is == nil {
@@ -92,7 +92,7 @@ func (r *redis) set(_ context.Context, name string, logins []credential) error {
 	var hashes []string
 	for _, l := range logins {
 		if l.Password == "" {
-			continue // those that it has stay
+			continue // a login without a password stays as it is
 		}
 		hashes = append(hashes, "#"+hashed(l.Password))
 	}
@@ -122,7 +122,7 @@ func (r *redis) off(name string) error {
 	return r.save()
 }
 
-// save makes users survive a restart of the server.
+// save writes the users to the server's ACL file, so that they survive a restart of the server.
 func (r *redis) save() error { return r.run("ACL", "SAVE") }
 
 func (r *redis) drop(ctx context.Context, name string) error {
@@ -149,7 +149,7 @@ func (r *redis) drop(ctx context.Context, name string) error {
 		if cursor == "0" || cursor == "" {
 			break
 		}
-		r.SetDeadline(time.Now().Add(serveraccount.Deadline)) // of each page
+		r.SetDeadline(time.Now().Add(serveraccount.Deadline)) // deadline of each page
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -165,7 +165,7 @@ func (r *redis) run(words ...string) error {
 	return err
 }
 
-// list sends a command whose reply is an array, and returns nil for none.
+// list sends a command whose reply is an array. It returns nil if the reply is nil.
 func (r *redis) list(words ...string) ([]any, error) {
 	v, err := r.do(words...)
 	if err != nil {
@@ -175,7 +175,7 @@ func (r *redis) list(words ...string) ([]any, error) {
 	return all, nil
 }
 
-// do sends a command and reads the reply. Errors contain no words of a command with a password.
+// do sends a command and reads the reply. Errors do not contain the command if it has a password.
 func (r *redis) do(words ...string) (any, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))

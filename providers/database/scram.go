@@ -8,9 +8,10 @@ import (
 	"fmt"
 )
 
-// verifier returns the form in which PostgreSQL stores a password for SCRAM-SHA-256 (RFC 5803), so
-// that no statement, which the server may log, contains the password itself. The salt is derived
-// from the password, so that the result is always the same; passwords have 128 random bits.
+// verifier returns a password in the form in which PostgreSQL stores it for SCRAM-SHA-256 (RFC
+// 5803). Statements contain the verifier instead of the password, because the server may log them.
+// The salt is derived from the password, so that the verifier of a password is always the same.
+// Passwords have 128 random bits.
 func verifier(password string) string {
 	const rounds = 4096
 	sum := func(key []byte, text string) []byte {

@@ -54,31 +54,32 @@ const Name = "config"
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	Keep server.Number `json:"keep"` // how many versions stay; 10 unless written
+	Keep server.Number `json:"keep"` // number of versions to keep; the default is 10
 
-	// Socket is the socket at which operators call, Forwarder the account of the forwarder. The
-	// defaults suit the units of a host.
+	// Socket is the Unix socket of the operators' API. Forwarder is the account of the forwarder,
+	// which connects to it. The defaults suit the units of a host.
 	Socket    string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Run is the directory with the runtime directories of other kinds' processes; "/run" if empty.
+	// Run is the directory that contains the runtime directories of other kinds' processes. Empty
+	// means "/run".
 	Run string `json:"run" path:""`
 
-	// Cache is the socket at which hosts reach the Nix binary cache, CacheDir the directory of its
-	// paths. The defaults suit the units of a host.
+	// Cache is the Unix socket of the Nix binary cache for hosts. CacheDir is the directory of its
+	// store paths. The defaults suit the units of a host.
 	Cache    string `json:"cache" path:""`
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State describes the keys of the kind: published versions and joined hosts are remembered. Join
-// tokens are in no backup, because a restore would bring used ones back. A rollout in progress ends
-// with a restore.
+// State describes the keys of the kind for backups. Published versions and joined hosts are
+// remembered. Join tokens are not backed up, because a restore would make used tokens valid again.
+// A restore ends a rollout in progress.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
-// Kind returns the distribution for a process. Beside it run the operators' API, the binary cache
-// of hosts, the rollout in progress, and the upkeep of the revocation list.
+// Kind returns the kind "config" for a process. The process also runs the operators' API, the
+// binary cache for hosts, the rollout in progress, and the upkeep of the revocation list.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
 	operators := s.Control(p, func() (map[string]tlog.Local, error) { return map[string]tlog.Local{Name: p.Log.Local()}, nil })
@@ -95,7 +96,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	).Kind()
 }
 
-// Control returns the API for operators, who can read some audit logs there.
+// Control returns the configuration of the operators' API. Operators can read the audit logs in
+// logs there.
 func (s *Settings) Control(p server.Process, logs control.Logs) control.Config {
 	return control.Config{
 		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
@@ -114,23 +116,25 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// Distribution serves hosts from an archive. It keeps their reports in the archive's store.
+// Distribution gives hosts the documents of an archive, and keeps their reports in the archive's
+// store.
 type Distribution struct {
-	// Watch is the longest time that a watching node waits for an answer.
+	// Watch is the longest time that a node waits for new documents before it gets an answer.
 	Watch time.Duration
 
 	archive archive.Archive
-	near    archive.Archive // as the nearest member of the store has it, which may lag
+	near    archive.Archive // archive at the nearest member of the store, which may lag
 	beside  []func(context.Context)
 
 	server    *server.Server
-	watches   *conns.PerKey[string] // that wait
+	watches   *conns.PerKey[string] // waiting requests by node
 	revisions *revisions
 	parking   *parking
 	guesses   guesses
 }
 
-// New returns the distribution of an archive. The functions beside run with it.
+// New returns a distribution of the documents in an archive. The functions beside run as long as
+// the distribution.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{
@@ -139,17 +143,17 @@ func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	}
 }
 
-// Kind returns the distribution as the subject of a process.
+// Kind returns the distribution as a kind that a provider process can serve.
 func (d *Distribution) Kind() server.AnyKind {
 	k := server.Subject(Name, Check)
 	k.Routes, k.Listener, k.Run, k.InForce = d.routes, d.parking.listener, d.run, d.inForce
 	return k
 }
 
-// Check rejects settings in a policy, since this kind has none.
+// Check returns an error if a policy has settings for this kind, which takes none.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
-// routes returns the endpoints at the distribution's server.
+// routes returns the handlers of the distribution, by method and path.
 func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 	d.server = s
 	return map[string]http.HandlerFunc{
@@ -163,7 +167,7 @@ func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 // run follows published versions, and runs the functions beside, until ctx ends and each waiting
 // node is answered.
 func (d *Distribution) run(ctx context.Context, ready func()) error {
-	ready() // hosts wait for nothing of that
+	ready() // answers to hosts need none of this
 	var all sync.WaitGroup
 	for _, work := range append(d.beside, d.follow, d.majority, d.parking.endAfter) {
 		all.Go(func() { work(ctx) })
@@ -172,8 +176,8 @@ func (d *Distribution) run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// inForce returns the version that a majority has. A member that lags may have the version before,
-// which would look like a rollback.
+// inForce returns the version that a majority of the store's members has. A single member that lags
+// may have an earlier version, which would look like a rollback.
 func (d *Distribution) inForce(ctx context.Context) (server.Version, error) {
 	v, err := d.archive.Newest(ctx)
 	if errors.Is(err, archive.ErrNone) {

@@ -11,11 +11,11 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// get answers a node that reads its documents.
+// get answers a node that fetches its documents.
 func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
 	a := d.server.Request(r)
 	err := identify(a, r)
-	if revision := d.revisions.now(); revision > 0 { // before they are looked at
+	if revision := d.revisions.now(); revision > 0 { // revision before the documents are read
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
 	answer, err := a.Commit(r.Context(), err, func() (any, server.Change, error) {
@@ -24,8 +24,8 @@ func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer, err)
 }
 
-// identify identifies a node that reads its documents, and receives the serial of its manifest and
-// the number of its revocation list.
+// identify verifies which node fetches its documents. It also reads the serial of the node's
+// manifest and the number of its revocation list.
 func identify(a *server.Request, r *http.Request) error {
 	if err := a.IdentifyNode(r); err != nil {
 		return err
@@ -39,7 +39,8 @@ func identify(a *server.Request, r *http.Request) error {
 	return a.ReceiveList(r.Header)
 }
 
-// read decides on a node that reads its documents and has those with the tag has.
+// read decides on the request of a node for its documents. The argument has is the tag of the
+// documents that the node already has.
 func (d *Distribution) read(ctx context.Context, a *server.Request, node, has string) (any, server.Change, error) {
 	if node != a.Caller.Name() {
 		return nil, server.Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
@@ -51,8 +52,8 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node, has st
 	return artifact, server.Change{Signed: true}, err
 }
 
-// offer returns the documents of a node, all of one version, and its revocation list, unless it has
-// them.
+// offer returns the documents of a node, all of one version, and the revocation list. It leaves out
+// the documents and the list that the node already has.
 func (d *Distribution) offer(ctx context.Context, a *server.Request, has string) (hostapi.Artifact, error) {
 	if _, err := a.Granted(); err != nil {
 		return hostapi.Artifact{}, err
@@ -77,10 +78,11 @@ func (d *Distribution) offer(ctx context.Context, a *server.Request, has string)
 	return hostapi.Artifact{Documents: documents, Revocations: &newest.Signed}, nil
 }
 
-// notModified is the answer to a node that has the newest documents. It holds their tag.
+// notModified is the answer to a node that already has the newest documents. Its value is their
+// tag.
 type notModified string
 
-// reply is server.Reply for documents, which have a tag.
+// reply sends documents with their tag. It sends other answers like server.Reply.
 func reply(w http.ResponseWriter, answer any, err error) {
 	switch v := answer.(type) {
 	case notModified:

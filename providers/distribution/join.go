@@ -15,22 +15,22 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Bounds on wrong tokens: the number of each network in an interval, and the number of networks
-// that are counted separately. All others count as one.
+// Bounds on wrong join tokens. Guesses are counted for each network in an interval. If there are
+// too many networks, all further networks are counted as one.
 const (
 	guessEvery    = time.Minute
 	guessesOfOne  = 10
 	guessNetworks = 1024
 )
 
-// guesses counts refused tokens, by network.
+// guesses counts refused join tokens for each network.
 type guesses struct {
 	mu    sync.Mutex
 	since time.Time
 	of    map[string]int
 }
 
-// at returns the network under which a peer is counted. g.mu is held.
+// at returns the network under which the guesses of a peer are counted. The caller holds g.mu.
 func (g *guesses) at(peer string, now time.Time) string {
 	if now.Sub(g.since) >= guessEvery {
 		g.since, g.of = now, map[string]int{}
@@ -42,7 +42,7 @@ func (g *guesses) at(peer string, now time.Time) string {
 	return network
 }
 
-// refuse returns an error for a network with too many wrong tokens.
+// refuse returns an error if too many wrong tokens came from the peer's network.
 func (g *guesses) refuse(peer string, now time.Time) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -58,8 +58,8 @@ func (g *guesses) count(peer string, now time.Time) {
 	g.of[g.at(peer, now)]++
 }
 
-// join answers a device that requests to be admitted as a host. The device has neither an SVID nor
-// a key in the policy.
+// join answers a device that asks to become a host of the cluster. The device has no SVID, and the
+// policy does not have its key.
 func (d *Distribution) join(w http.ResponseWriter, r *http.Request) {
 	a := d.server.Request(r)
 	a.Row.Enrolment = true
@@ -109,7 +109,7 @@ func (d *Distribution) admit(ctx context.Context, a *server.Request, j hostapi.J
 		return nil, server.Change{}, err
 	}
 	a.Row.Code, a.Row.Detail = hostapi.CodeJoin.Name, decision.Detail
-	c := server.Change{Unrecorded: len(decision.Then) == 0} // it waits, and asks again
+	c := server.Change{Unrecorded: len(decision.Then) == 0} // no change: the device waits and asks again
 	c.Add(decision)
 	if answer.State == hostapi.JoinRevoked {
 		c.Refusal, c.Unrecorded = hostapi.Errorf(hostapi.CodeRevoked, "join request of %s: %s", j.Node, answer.Message), false

@@ -15,16 +15,16 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// parking holds the connections of waiting nodes outside of net/http, which would keep two
-// goroutines and buffers for each. Idle hosts account for most of a provider's memory. After its
-// answer, a node continues with its next request on the same connection.
+// parking holds the connections of waiting nodes outside of net/http, which would need two
+// goroutines and buffers for each. Idle hosts use most of a provider's memory. When a node has its
+// answer, its next request arrives on the same connection.
 type parking struct {
-	back chan net.Conn // of nodes that were answered
+	back chan net.Conn // connections of answered nodes
 
 	mu    sync.Mutex
 	all   map[*parked]struct{}
-	round int           // counts wakes
-	over  chan struct{} // closed when nothing waits any more
+	round int           // number of calls of wake
+	over  chan struct{} // closed when no node waits any more
 	empty sync.WaitGroup
 }
 
@@ -32,18 +32,18 @@ func newParking() *parking {
 	return &parking{back: make(chan net.Conn), all: map[*parked]struct{}{}, over: make(chan struct{})}
 }
 
-// parked is a waiting node.
+// parked is the connection of a waiting node.
 type parked struct {
 	*watching
 	conn  net.Conn
 	until time.Time
-	round int // of the parking, when it was decided that it waits
+	round int // round of the parking in which the node was told to wait
 }
 
 // past is a read deadline that ends a Read at once.
 var past = time.Unix(1, 0)
 
-// wake makes the distribution decide anew about each waiting node.
+// wake makes the distribution decide again about each waiting node.
 func (p *parking) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,8 @@ func (p *parking) wake() {
 	}
 }
 
-// endAfter answers all nodes once ctx ends, and returns when that is done, or after a time.
+// endAfter answers all waiting nodes when ctx ends. It returns when all have an answer, or after a
+// limited time.
 func (p *parking) endAfter(ctx context.Context) {
 	<-ctx.Done()
 	close(p.over)
@@ -66,7 +67,7 @@ func (p *parking) endAfter(ctx context.Context) {
 	}
 }
 
-// state returns the number of the last wake, and whether the parking has ended.
+// state returns the number of calls of wake, and whether the parking has ended.
 func (p *parking) state() (round int, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +79,8 @@ func (p *parking) state() (round int, ended bool) {
 	}
 }
 
-// park takes over the connection of a node about which a handler has decided in a round.
+// park takes a node's connection over from net/http. The argument round is the round in which a
+// handler decided that the node waits.
 func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	conn, buffered, err := http.NewResponseController(rw).Hijack()
 	if err != nil {
@@ -86,7 +88,7 @@ func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 		server.Reply(rw, nil, err)
 		return
 	}
-	if buffered.Reader.Buffered() > 0 { // nothing is sent before the answer
+	if buffered.Reader.Buffered() > 0 { // a node sends nothing before it has its answer
 		w.done()
 		conn.Close()
 		return
@@ -100,12 +102,12 @@ func (p *parking) park(w *watching, rw http.ResponseWriter, round int) {
 	go p.wait(waits)
 }
 
-// wait waits until a decision about a node is due, or the node closes its connection. The decision
-// has made the goroutine's stack large, so the next wait uses a new goroutine.
+// wait waits until a decision about a node is due, or until the node closes its connection. Each
+// wait uses a new goroutine, because a decision makes the goroutine's stack large.
 func (p *parking) wait(w *parked) {
 	_ = w.conn.SetReadDeadline(w.until)
 	if round, ended := p.state(); round == w.round && !ended {
-		// A wake from here on sets the deadline after this has.
+		// From here on, a call of wake sets the deadline after this function has set it.
 		n, err := w.conn.Read(make([]byte, 1))
 		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
 			p.leave(w)
@@ -116,7 +118,7 @@ func (p *parking) wait(w *parked) {
 	go p.decide(w)
 }
 
-// decide answers a node, or makes it wait again.
+// decide answers a waiting node, or lets it wait again.
 func (p *parking) decide(w *parked) {
 	round, ended := p.state()
 	answer := w.look(ended || !time.Now().Before(w.until))
@@ -151,8 +153,8 @@ func (p *parking) leave(w *parked) {
 	p.empty.Done()
 }
 
-// listener returns a listener that accepts the connections of l, and those of nodes that were
-// answered.
+// listener returns a listener that accepts new connections from l, and the connections of nodes
+// that have their answer.
 func (p *parking) listener(l net.Listener) net.Listener {
 	r := &returning{Listener: l, back: p.back, come: make(chan incoming), closed: make(chan struct{})}
 	go r.run()
@@ -202,7 +204,7 @@ func (r *returning) Close() error {
 	return r.Listener.Close()
 }
 
-// response writes an HTTP/1.1 response outside of net/http's server.
+// response writes an HTTP/1.1 response on a connection that net/http no longer serves.
 type response struct {
 	header http.Header
 	status int

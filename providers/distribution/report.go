@@ -20,7 +20,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// report receives a node's report. Reports leave audit rows only for acts of people on the node.
+// report receives a node's report. A report is recorded in the audit log only if a person acted on
+// the node.
 func (d *Distribution) report(w http.ResponseWriter, r *http.Request) {
 	a := d.server.Request(r)
 	err := a.IdentifyNode(r)
@@ -33,8 +34,9 @@ func (d *Distribution) report(w http.ResponseWriter, r *http.Request) {
 	a.Reply(w, r, err, func() (any, server.Change, error) { return keep(r.Context(), a, report) })
 }
 
-// keep stores the report with the highest sequence number, in whatever order reports arrive. It
-// does not interpret the rest, because a host of a newer release may report more.
+// keep stores a report unless a report with a higher sequence number is stored, because reports may
+// arrive in any order. It does not interpret the other fields, because hosts of newer releases may
+// report more.
 func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	call, err := a.Granted()
@@ -73,10 +75,10 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 	}, err
 }
 
-// codeAuditAccepted is the code of an audit fault that a person on a host acknowledged.
+// codeAuditAccepted is the audit code of an audit fault that a person acknowledged on a host.
 const codeAuditAccepted = "audit-accepted"
 
-// accepted returns rows for the audit faults that were acknowledged on a host since its last
+// accepted returns an audit row for each audit fault that was acknowledged on a host since its last
 // report.
 func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	was, _ := last.Decode()
@@ -98,8 +100,9 @@ func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	return acts
 }
 
-// ordered returns the rotations of the host's needs that it has not yet reported. A rotation that
-// is not the next one belongs to a lost provider state.
+// ordered returns the ordered rotations of a host's needs that the host has not yet reported. A
+// number that does not follow the host's last rotation comes from a lost provider state; it is
+// ignored.
 func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
 	if len(rotate) == 0 {
 		return nil, nil

@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List returns the source from which the process of a kind reads the newest revocation list: the
-// store of kind config. It is nil for the process of another kind if the store's engine has no
-// trees. The process of kind config leaves each list in file for such processes.
+// List returns the source from which a provider process reads the newest revocation list, which is
+// the store of kind config. For a process of another kind, it returns nil if the store's engine has
+// no trees. The process of kind config writes each list to the given file for such processes.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {
 	l := &server.ListSource{Key: archive.RevocationsKey, Decode: archive.DecodeRevocations}
 	config, shared := store.Sibling(s, Name)
@@ -36,9 +36,9 @@ func List(kind string, s store.Store, file string, log *slog.Logger) *server.Lis
 	return l
 }
 
-// leave returns a function that writes each list to a file that everybody on this host can read; it
-// is signed and not secret. The file of an earlier process may stay, since a reader treats an older
-// list as what it is.
+// leave returns a function that writes each revocation list to a file. Everybody on this host can
+// read the file, because the list is signed and not secret. The file of an earlier process may
+// stay, because readers ignore a list that is older than theirs.
 func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	return func(list *trust.Revocations) {
 		if list == nil {
@@ -57,8 +57,9 @@ func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 // relistEvery is the interval at which the two lists are compared.
 const relistEvery = time.Second
 
-// relist offers the revocation list in force on this host if the archive has an older one, because
-// its store was restored. So hosts without a list receive no older one.
+// relist restores the revocation list after a restore of the store. If the archive has an older
+// list than the one in force on this host, relist offers hosts the list in force. Hosts without a
+// list then receive no older one.
 type relist struct {
 	archive  archive.Archive
 	policies *server.Policies

@@ -16,34 +16,34 @@ import (
 )
 
 const (
-	// watchAnswer is the longest time that a node may take to receive its answer.
+	// watchAnswer is the longest time for a node to receive the answer to its watch.
 	watchAnswer = 20 * time.Second
 
-	// watchesOf is the number of watches that one node may have at a time.
+	// watchesOf is the largest number of simultaneous watches of one node.
 	watchesOf = 4
 )
 
-// waits is the decision about a node that has the newest documents: no answer yet.
+// waits is the decision that a node gets no answer yet, because it has the newest documents.
 type waits struct{}
 
-// revisions is the newest of an archive's Changes, as nodes see it: counted from a random number
-// that is drawn each time the archive is followed anew, since a restored store uses revisions again
-// that nodes know with other contents.
+// revisions holds the newest revision of the archive for waiting nodes. Revisions are counted from
+// a random number, which is drawn when the process begins to follow the archive. A restored store
+// uses revisions again with other contents, and nodes may know these.
 type revisions struct {
 	mu      sync.Mutex
-	newest  int64 // zero until one is known
-	lost    error // why nothing newer would be known; nil while it would
-	waiting int   // nodes
+	newest  int64 // newest revision; zero until it is known
+	lost    error // reason why newer revisions are unknown; nil while they are known
+	waiting int   // number of waiting nodes
 
 	news func()        // called after a change of newest, and when lost is set
-	wake chan struct{} // a node waits
+	wake chan struct{} // receives a value when a node begins to wait
 }
 
 func newRevisions(news func()) *revisions {
 	return &revisions{news: news, wake: make(chan struct{}, 1)}
 }
 
-// wait counts a waiting node until done is called.
+// wait counts a node as waiting until done is called.
 func (r *revisions) wait() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *revisions) wait() (done func()) {
 	}
 }
 
-// lose ends all watches with an error, until it is called with nil.
+// lose ends all watches with an error. New watches fail as well, until lose is called with nil.
 func (r *revisions) lose(err error) {
 	r.mu.Lock()
 	news := err != nil && r.lost == nil
@@ -77,14 +77,14 @@ func (r *revisions) state() (waiting int, lost error) {
 }
 
 const (
-	// askMajority is the interval at which a shared store is asked while nodes wait, and patience
-	// the longest time for its answer.
+	// askMajority is the interval at which the provider checks a shared store's majority while
+	// nodes wait. The constant patience is the longest time for an answer.
 	askMajority      = 2 * time.Second
 	majorityPatience = 5 * time.Second
 )
 
-// majority ends watches if a majority of the store's members cannot be reached. Nodes then watch
-// another provider, which may have newer documents. It sleeps while no node waits.
+// majority ends all watches if a majority of the store's members cannot be reached. The nodes then
+// watch another provider, which may have newer documents. majority is idle while no node waits.
 func (d *Distribution) majority(ctx context.Context) {
 	if list := d.server.List; list == nil || !list.Shared {
 		return
@@ -116,7 +116,7 @@ func (d *Distribution) majority(ctx context.Context) {
 	}
 }
 
-// now returns the newest revision.
+// now returns the newest revision, or zero if it is not known.
 func (r *revisions) now() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *revisions) set(revision int64) {
 	}
 }
 
-// follow keeps the newest revision until ctx ends.
+// follow updates the newest revision from the archive until ctx ends.
 func (d *Distribution) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		zero := rand.Int64N(1 << 62)
@@ -151,20 +151,21 @@ func (d *Distribution) follow(ctx context.Context) {
 	}
 }
 
-// watching is a node that waits for other documents than those it has.
+// watching is a node that waits for documents other than those it has.
 type watching struct {
 	*server.Request
 	*Distribution
-	ctx   context.Context // with what is known of the connection
-	has   string          // tag of its documents
-	from  int64           // the revision until which nothing is new for it
+	ctx   context.Context // context of the request and its connection
+	has   string          // tag of the node's documents
+	from  int64           // revision up to which the node has seen changes
 	lasts time.Duration
-	done  func() // it waits no more
+	done  func() // called when the node stops waiting
 }
 
-// look returns the answer to a node, or nil while it must wait. over means that it waits no longer.
+// look returns a function that answers the node, or nil if the node must keep waiting. If over is
+// true, the wait has ended, and the node gets an answer in any case.
 func (w *watching) look(over bool) func(http.ResponseWriter) {
-	if _, lost := w.revisions.state(); lost != nil { // nor can a row be written
+	if _, lost := w.revisions.state(); lost != nil { // no audit row can be written either
 		return func(rw http.ResponseWriter) { server.Reply(rw, nil, server.StoreUnavailable(lost)) }
 	}
 	revision := w.revisions.now()
@@ -183,8 +184,8 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 	}
 }
 
-// watch answers a node when other documents than those it names are in force since a revision, or
-// after some minutes without a change. A waiting node holds no slot.
+// watch answers a node when documents other than those the node has are in force, or after some
+// minutes without a change. A waiting node does not occupy a request slot.
 func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	w := &watching{
 		Request: d.server.Request(r), Distribution: d, ctx: context.WithoutCancel(r.Context()), has: strings.Clone(r.Header.Get(hostapi.HeaderHas)),
@@ -227,9 +228,9 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	answer(rw)
 }
 
-// readSince decides on a node that has documents with a tag and has seen the revision w.from. If
-// that is the current revision, nothing can have changed. Otherwise the documents are compared,
-// because the node's revision may be an older one or another process's.
+// readSince decides on the request of a node that has seen the revision w.from. If that is the
+// current revision, nothing has changed. Otherwise it compares the documents, because the node's
+// revision may be old or come from another process.
 func (w *watching) readSince(revision int64) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	if w.from == revision {

@@ -23,25 +23,25 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config configures the API. All fields are required.
+// Config configures the operators' API. All fields are required.
 type Config struct {
-	Socket    string // that the forwarder connects to
-	Forwarder string // account that alone may
-	Spool     string // directory for what is being received
+	Socket    string // Unix socket to which the forwarder connects
+	Forwarder string // account of the forwarder; no other may connect
+	Spool     string // directory for published documents while they are received
 
-	// Relayed returns the socket at which the process of another kind answers operators.
+	// Relayed returns the Unix socket at which the process of another kind answers operators.
 	Relayed func(kind string) string
 
 	Policies *server.Policies
 	Archive  archive.Archive
-	Keep     int // versions that stay
+	Keep     int // number of versions to keep
 	Audit    *server.Audit
 	Logs     Logs
 	Logger   *slog.Logger
 }
 
-// Logs returns the audit logs that can be read here, by kind of need. The log of kind config,
-// which Config.Audit writes to, is one of them.
+// Logs returns the audit logs that operators can read through this API, by kind of need. It
+// includes the log of kind config, to which Config.Audit writes.
 type Logs func() (map[string]tlog.Local, error)
 
 // Limits on connections and requests, in all and for each caller.
@@ -50,7 +50,7 @@ const (
 	maxRequests, maxRequestsOfCaller = 16, 4
 )
 
-// Kind is the kind in the API's audit rows.
+// Kind is the name under which the operators' API appears as the kind in audit rows.
 const Kind = "control"
 
 type api struct {
@@ -65,14 +65,15 @@ func (c Config) handler() http.Handler {
 	return a.routes()
 }
 
-// ServeAccount serves one connection of an account of this host. The account may do everything that
-// operators may, even if the policy has no operators. ServeAccount may run beside Run in another
-// process.
+// ServeAccount serves the API to an account of this host on one connection. The account may do
+// everything that operators may, even if the policy has no operators. ServeAccount may run in
+// another process beside Run.
 func ServeAccount(conn net.Conn, account string, c Config) error {
 	return announced.ServeAccount(conn, account, c.handler())
 }
 
-// Run serves operators until ctx ends. It starts to listen once the policy names any.
+// Run serves the API to operators until ctx ends. It starts to listen when the policy names an
+// operator.
 func Run(ctx context.Context, c Config) {
 	announced.Run(ctx, announced.Config{
 		Socket: c.Socket, Forwarder: c.Forwarder, Service: spiffe.ControlService, Kind: Kind,

@@ -12,20 +12,21 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// call is one request of an operator.
+// call is one request of an operator to the API.
 type call struct {
 	*api
 	w      http.ResponseWriter
 	r      *http.Request
 	policy document.Policy
-	row    server.Row // of an act, or of a refusal
+	row    server.Row // audit row of an act or a refusal
 }
 
-// endpoint is a method and path, the access that it needs, and its handler.
+// endpoint is an HTTP method and path, with the handler and the access that a caller needs.
 type endpoint struct {
 	method, path string
 	access       document.Access
-	// answer returns the answer, or nil if it has sent one itself.
+	// answer carries out the request and returns the answer, or nil if it has already sent an
+	// answer.
 	answer func(*call) (any, error)
 }
 
@@ -80,7 +81,7 @@ func (a *api) routes() http.Handler {
 	return mux
 }
 
-// serve answers a request, or refuses it and records that.
+// serve answers a request, or refuses it and records the refusal in the audit log.
 func (a *api) serve(w http.ResponseWriter, r *http.Request, e endpoint) {
 	c := &call{api: a, w: w, r: r, policy: a.Policies.Newest(), row: a.refusals.Row(r)}
 	answer, err := c.decide(announced.From(r.Context()), e)

@@ -13,37 +13,36 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// maxPage is the largest number of entries in a page, and the default.
+// maxPage is the largest number of entries in a page. It is also the default.
 const maxPage = 100
 
-// Hosts is a page of the last reports of hosts, by name. Next is the position of the next page,
-// empty after the last.
+// Hosts is a page of the last reports of hosts, sorted by name. Next is the position of the next
+// page, and empty after the last page.
 type Hosts struct {
 	Hosts []Host `json:"hosts"`
 	Next  string `json:"next"`
 }
 
-// Host is the last report of a host.
+// Host is the last report of a host, with the time at which the provider received it.
 type Host struct {
 	Host string `json:"host"`
 	hostreport.Kept
 }
 
-// Needs is a page of the states of needs of some hosts.
+// Needs is a page with the states of the needs of several hosts.
 type Needs struct {
 	Needs []Need `json:"needs"`
 	Next  string `json:"next"`
 }
 
-// Need is the state of a need in its host's last report.
+// Need is the state of a need in the last report of its host.
 type Need struct {
 	Host     string        `json:"host"`
 	Received unixtime.Time `json:"received"`
 	hostreport.Need
 }
 
-// page reads the entries below a prefix after the caller's last page, and returns the position of
-// the next page.
+// page reads a page of entries below a prefix. It also returns the position of the next page.
 func (c *call) page(s store.Store, prefix, first string) (entries []store.Entry, next string, err error) {
 	q := c.r.URL.Query()
 	limit := maxPage
@@ -71,7 +70,7 @@ func (c *call) reports() (all []Host, next string, err error) {
 		if err := json.Unmarshal(e.Value, &h.Kept); err != nil {
 			return nil, "", fmt.Errorf("%s: %w", e.Key, err)
 		}
-		if h.Sequence != 0 { // else it has orders alone
+		if h.Sequence != 0 { // the host has reported; without a report the record contains only orders
 			all = append(all, h)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Tokens lists the join tokens on record.
+// Tokens lists the join tokens that the provider has on record.
 type Tokens struct {
 	Tokens []join.Token `json:"tokens"`
 }
@@ -22,8 +22,8 @@ type Joins struct {
 	Joins []join.Request `json:"joins"`
 }
 
-// Decision decides on the join request of a host. With an admission it approves the request,
-// without one it rejects it.
+// Decision is an operator's decision on the join request of a host. A decision with an admission
+// approves the request, and a decision without an admission rejects it.
 type Decision struct {
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
@@ -74,7 +74,8 @@ func (c *call) issued() (any, error) {
 	return act(c, &i, func(o *join.Operator) (join.Issued, error) { return o.Issued(c.r.Context(), i) })
 }
 
-// act decodes a body, if any, and acts, again if the state changed meanwhile.
+// act decodes the body of a request, if it has one, and carries out an operator's act. If the state
+// has changed meanwhile, act tries again.
 func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, error) {
 	if body != nil {
 		b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 16<<10))

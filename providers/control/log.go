@@ -14,12 +14,12 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Logged is a page of rows of the tamper-evident log, in the log's order.
+// Logged is a page of rows of a tamper-evident audit log, in the order of the log.
 type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }
 
-// AuditLogs names the audit logs that can be read here, by their kinds of need.
+// AuditLogs lists the audit logs that operators can read through this API, by kind of need.
 type AuditLogs struct {
 	Kinds []string `json:"kinds"`
 }
@@ -29,7 +29,8 @@ func (c *call) auditLogs() (any, error) {
 	return AuditLogs{slices.Sorted(maps.Keys(all))}, err
 }
 
-// auditLog returns the log of the kind that the request names, or of kind config.
+// auditLog returns the audit log of the kind that the request names. Without a name it returns the
+// log of kind config.
 func (c *call) auditLog() (tlog.Local, error) {
 	all, err := c.Logs()
 	if err != nil {
@@ -91,7 +92,7 @@ func (c *call) auditProof() (any, error) {
 	return p, c.unlogged(err)
 }
 
-// index parses a parameter that counts rows.
+// index parses a request parameter that is a number of rows.
 func (c *call) index(name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -101,7 +102,7 @@ func (c *call) index(name string) (uint64, error) {
 	return n, nil
 }
 
-// unlogged explains the error of a log that has not begun.
+// unlogged returns the error for an audit log that has not begun.
 func (c *call) unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return hostapi.Errorf(hostapi.CodeUnavailable, "the audit log of kind %s has no checkpoint yet: it begins within seconds after the provider's process", c.logKind())

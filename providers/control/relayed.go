@@ -6,8 +6,8 @@ import (
 	"github.com/florete/florete/providers/relay"
 )
 
-// relayed returns a handler that relays to the process of another kind on this host, which decides
-// by the same policy and writes the audit row.
+// relayed returns a handler that passes requests on to the process of another kind on this host.
+// That process decides by the same policy, and writes the audit row.
 func relayed(kind string) func(*call) (any, error) {
 	return func(c *call) (any, error) {
 		if _, runs := c.policy.Kinds[kind]; !runs {

@@ -22,9 +22,9 @@ const shownTargets, maxTargets = 10, 500
 
 func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Context()) }
 
-// setRevocations offers hosts the caller's list.
+// setRevocations replaces the revocation list that hosts are offered with the list in the request.
 func (c *call) setRevocations() (any, error) {
-	c.row.Code = string(revocation.Revoked) // of a refusal
+	c.row.Code = string(revocation.Revoked) // audit code if the list is refused
 	var s trust.SignedRevocations
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 2*trust.MaxRevocations))
 	if err == nil {
@@ -56,7 +56,8 @@ func (c *call) setRevocations() (any, error) {
 	return next, nil
 }
 
-// RevokedRows returns the audit rows for a new revocation list: one for each act, with its targets.
+// RevokedRows returns the audit rows for a new revocation list. There is a row for each act of an
+// operator, with the targets of the act.
 func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
 	for _, act := range revocation.Acts(last, next) {
 		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/advance"
 )
 
-// rollout returns the status of the rollout in progress, or of the last one.
+// rollout returns the status of the rollout in progress, or of the last rollout.
 func (c *call) rollout() (any, error) { return advance.StatusOf(c.r.Context(), c.Archive) }
 
 // changeRollout pauses, resumes or aborts the rollout in progress.

@@ -19,20 +19,20 @@ import (
 // CodeRotate is the audit code of an ordered rotation.
 const CodeRotate = "rotate"
 
-// Rotate orders another secret for a need of a host.
+// Rotate is an operator's request to replace the secret of a host's need.
 type Rotate struct {
 	Host string `json:"host"`
 	Need string `json:"need"`
 }
 
-// Ordered is the rotation that the host will request once it has the answer to its next report.
+// Ordered is the answer to Rotate: the rotation that the host will request after its next report.
 type Ordered struct {
 	Rotate
 	Rotation int `json:"rotation"`
 }
 
-// rotate orders the rotation after the one that the host reported. Repeating the order before the
-// host has carried it out orders nothing more.
+// rotate orders the rotation that follows the last rotation in the host's report. If the order is
+// repeated before the host has carried it out, nothing more is ordered.
 func (c *call) rotate() (any, error) {
 	var o Ordered
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
@@ -49,9 +49,10 @@ func (c *call) rotate() (any, error) {
 	return o, err
 }
 
-// Order makes a host request another secret for a need when it next reports. decide receives the
-// host's last report, zero if it never reported to this provider, and returns the number of the
-// rotation and the audit row that is written with the order.
+// Order tells a host to replace the secret of a need. The host receives the order with the answer
+// to its next report. The function decide receives the host's last report, or the zero value if the
+// host never reported to this provider. It returns the number of the rotation, and the audit row
+// that is written with the order.
 func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
 	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var last hostreport.Kept
@@ -73,7 +74,8 @@ func Order(ctx context.Context, s store.Store, host, need string, decide func(la
 	})
 }
 
-// order decides on an ordered rotation. Its host must have reported the need.
+// order decides on the rotation that an operator requests. It refuses a need that the host has not
+// reported.
 func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server.Row, err error) {
 	if last.Received.IsZero() {
 		return 0, row, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)

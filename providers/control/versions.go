@@ -29,20 +29,21 @@ const (
 // maxBody is the largest size of published documents, enough for 10,000 hosts with 100 KB each.
 const maxBody = 1 << 30
 
-// patience is the longest time for a body.
+// patience is the longest time for receiving the body of a request.
 const patience = 10 * time.Minute
 
-// Versions lists the versions that are kept, newest first.
+// Versions lists the published versions that the provider keeps, newest first.
 type Versions struct {
 	Versions []archive.Version `json:"versions"`
 }
 
-// Published is the result of publishing or of a rollback.
+// Published is the result of publishing a version, or of a rollback.
 type Published struct {
 	Version archive.Version `json:"version"`
-	Changed bool            `json:"changed"` // the same again changes nothing
+	Changed bool            `json:"changed"` // false if the same version was published before
 
-	// Rollout is the rollout of the version, absent if all hosts are offered the version at once.
+	// Rollout is the rollout of the version. It is absent if the version is offered to all hosts at
+	// once.
 	Rollout *rollout.State `json:"rollout,omitempty"`
 }
 
@@ -59,7 +60,7 @@ func (c *call) serial() (int64, error) {
 	return serial, nil
 }
 
-// version returns a version that is kept.
+// version returns the version that the request names, if the provider keeps it.
 func (c *call) version() (v archive.Version, err error) {
 	serial, err := c.serial()
 	if err != nil {
@@ -76,7 +77,7 @@ func (c *call) version() (v archive.Version, err error) {
 	return all[i], nil
 }
 
-// export sends the documents of a version. If they are cut short, the caller notices.
+// export sends the documents of a version. The caller notices if the transfer is cut short.
 func (c *call) export() (any, error) {
 	v, err := c.version()
 	if err != nil {
@@ -100,7 +101,8 @@ func (c *call) publish() (any, error) {
 	return c.importBody(atOnce, func(archive.Version) error { return nil })
 }
 
-// isTrue returns a parameter that is "true" or absent.
+// isTrue reports whether a request parameter is "true". It returns an error if the parameter has
+// any other value.
 func (c *call) isTrue(name string) (bool, error) {
 	value := c.r.URL.Query().Get(name)
 	if value != "" && value != "true" {
@@ -109,8 +111,8 @@ func (c *call) isTrue(name string) (bool, error) {
 	return value != "", nil
 }
 
-// rollback publishes the documents of an earlier version, under a new serial and newly signed, to
-// all hosts at once.
+// rollback publishes the documents of an earlier version to all hosts at once. The caller has
+// signed them again under a new serial.
 func (c *call) rollback() (any, error) {
 	c.row.Code = CodeRollback
 	to, err := c.version()
@@ -125,8 +127,8 @@ func (c *call) rollback() (any, error) {
 	})
 }
 
-// importBody publishes the caller's documents. They are received completely first, so that nobody
-// waits for a slow caller.
+// importBody publishes the documents in the request's body. It receives them completely before it
+// begins the import, so that a slow caller delays nobody.
 func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, error) {
 	beyond, err := c.isTrue("beyondBudget")
 	if err != nil {
@@ -177,7 +179,8 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	return p, err
 }
 
-// malformed returns the refusal of bad documents, and any other error unchanged.
+// malformed returns the refusal for an error that bad documents caused. It returns other errors
+// unchanged.
 func malformed(err error) error {
 	var refusal *archive.Refusal
 	if !errors.As(err, &refusal) {
@@ -186,7 +189,7 @@ func malformed(err error) error {
 	return hostapi.Errorf(hostapi.CodeMalformed, "documents: %v", err)
 }
 
-// done adds the versions served before and after to the row.
+// done adds the versions that were served before and after the act to its audit row.
 func (c *call) done(last, next archive.Version) {
 	c.row.Outcome, c.row.Serial = server.Granted, next.Serial
 	c.row.Message = fmt.Sprintf("serial %d is served, before it %d", next.Serial, last.Serial)

@@ -1,5 +1,5 @@
-// Package controltest runs processes of other kinds beside one of kind config, for tests of the API
-// through which they answer operators.
+// Package controltest starts provider processes of other kinds beside a process of kind config.
+// Tests use it to check that operators reach these processes through the API of kind config.
 package controltest
 
 import (
@@ -19,16 +19,16 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Grants of node ursula for these kinds.
+// Grants of these kinds to the node ursula.
 var (
 	File = file.Request{Ref: "wiki/smtp"}
 	Mesh = secret.Request{Secret: "mesh", Generate: "wireguard"}
 )
 
-// web has one domain outside DNS.
+// web is the settings of kind tls, with one domain outside DNS.
 var web = map[string]any{"directory": "https://acme.example/directory", "contact": "", "dns": "", "internal": []string{"internal"}}
 
-// tenants has one, whose rules alice changes at run time.
+// tenants is the settings of kind token with one tenant, whose rules alice changes at run time.
 var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generation": 1, "tenants": map[string]any{"acme": map[string]any{
 	"namespaces": []string{"payments"}, "issuers": map[string]any{}, "groupings": []any{}, "lifetime": 900, "tokensPerMinute": 60,
 	"runtimeRules": token.Quota{Policies: 10, Groupings: 10},
@@ -39,9 +39,9 @@ var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generati
 	},
 }}}
 
-// Others starts processes of the kinds file, secret, tls and token on the host of e, which must not
-// have started yet. Each has a state of its own and a socket in run, for an account. It returns
-// them by kind.
+// Others starts processes of the kinds file, secret, tls and token on the host of e, and returns
+// them by kind. The process of e must not have started yet. Each process has a state of its own,
+// and a socket in run that belongs to the account.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
 	t.Helper()
 	all := map[string]*providertest.Env{}

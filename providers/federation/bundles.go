@@ -21,17 +21,19 @@ import (
 // Key prefixes of bundles in the store.
 const (
 	ownAt     = Name + "/own"
-	foreignAt = Name + "/foreign/" // with the name that the flake has for it
+	foreignAt = Name + "/foreign/" // followed by the trust domain's name in the flake
 )
 
-// record is the newest bundle of a foreign trust domain, with the policy's bundle at that time.
+// record is the stored bundle of a foreign trust domain, with the digest of the bundle that the
+// policy had at that time.
 type record struct {
 	Bundle string `json:"bundle"`
-	First  string `json:"first"` // digest
+	First  string `json:"first"` // digest of the policy's bundle
 }
 
-// inForce returns the bundle of a foreign trust domain: the last good one that was fetched, or the
-// policy's if that came later and is no older. The revision belongs to the record.
+// inForce returns the bundle in force of a foreign trust domain, and the revision of its record. It
+// is the last good bundle that was fetched. If the policy's bundle came later and is no older, it
+// is the policy's.
 func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -53,8 +55,8 @@ func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, 
 	return b, e.Modified, nil
 }
 
-// accept puts a fetched bundle in force, with an audit row, unless it is in force already. It
-// refuses a bundle that cannot follow the one in force.
+// accept puts a fetched bundle in force and writes an audit row, unless the bundle is already in
+// force. It refuses a bundle that must not replace the bundle in force.
 func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) error {
 	old, revision, err := f.inForce(ctx, t)
 	if err != nil {
@@ -86,14 +88,15 @@ func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) er
 	return err
 }
 
-// served is the record of this trust domain's own bundle.
+// served is the stored record of the bundle of this trust domain.
 type served struct {
 	Digest   string `json:"digest"`
 	Sequence uint64 `json:"sequence"`
 }
 
-// keepOwn serves the bundle of this trust domain, with a new sequence number if its content
-// changed. The number is at least the time, so that it grows even after the store was lost.
+// keepOwn updates the bundle of this trust domain that the endpoint serves. If the content has
+// changed, the bundle gets a new sequence number. The number is at least the time in seconds, so
+// that it grows even after the store was lost.
 func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	td, err := spiffeid.TrustDomainFromString(p.roots.TrustDomain())
 	if err != nil {
@@ -133,7 +136,7 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 			Then: []store.Op{store.Put(ownAt, marshal(last)), row.Op()},
 		})
 		if errors.Is(err, store.ErrConflict) {
-			return nil // another replica was first; the next turn has its number
+			return nil // another replica was first; its number is read at the next turn
 		}
 		if err != nil {
 			return err
@@ -145,7 +148,7 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	return nil
 }
 
-// canonical returns the canonical encoding of a bundle.
+// canonical returns the canonical encoding of a bundle, with which bundles are compared.
 func canonical(b *spiffebundle.Bundle) ([]byte, error) {
 	text, err := b.Marshal()
 	if err != nil {

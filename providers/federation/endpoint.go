@@ -12,14 +12,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// authentication is the policy's rule for authenticating an endpoint.
+// authentication is the rule in the policy by which an endpoint is authenticated.
 type authentication struct {
 	Profile       string   `json:"profile"`       // empty for https_spiffe
-	EndpointID    string   `json:"endpointID"`    // with that
-	EndpointRoots []string `json:"endpointRoots"` // with https_web: PEM; none for those of the machine
+	EndpointID    string   `json:"endpointID"`    // SPIFFE ID of the endpoint, with https_spiffe
+	EndpointRoots []string `json:"endpointRoots"` // roots in PEM, with https_web; empty for the roots of the machine
 }
 
-// authenticate sets the rule for the endpoint.
+// authenticate sets the rule by which the endpoint of a trust domain is authenticated.
 func (t *trusted) authenticate(by authentication) (err error) {
 	switch by.Profile {
 	case "", profileSPIFFE:
@@ -52,9 +52,10 @@ func (t *trusted) authenticate(by authentication) (err error) {
 	return nil
 }
 
-// endpointTLS returns a configuration that requires the SPIFFE ID of a trust domain's endpoint, by
-// a certificate that the bundle verifies, or, with profile https_web, a certificate for its name.
-// The client presents no certificate, and sessions are not resumed.
+// endpointTLS returns the client configuration for the endpoint of a foreign trust domain. The
+// endpoint must present its SPIFFE ID in a certificate that the bundle by verifies. With profile
+// https_web it must present a certificate for its name instead. The client presents no certificate,
+// and sessions are not resumed.
 func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	if t.endpointID.IsZero() {
 		return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: t.webRoots}
@@ -79,7 +80,7 @@ func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	return config
 }
 
-// checkCost bounds the cost of verifying a chain.
+// checkCost refuses certificate chains that would be expensive to verify.
 func checkCost(raw [][]byte) error {
 	var chain []*x509.Certificate
 	for _, der := range raw {
@@ -92,7 +93,7 @@ func checkCost(raw [][]byte) error {
 	return trust.CheckChain(chain)
 }
 
-// readAll reads at most the largest size of a bundle.
+// readAll reads a bundle, and returns an error if it is longer than the largest bundle.
 func readAll(r io.Reader) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(r, trust.MaxBundle+1))
 	if err == nil && len(b) > trust.MaxBundle {

@@ -1,21 +1,22 @@
-// Package federation implements the kind of need for the bundles of foreign trust domains, and the
-// SPIFFE bundle endpoint of this one (SPIFFE Federation):
+// Package federation implements the kind of need that gives services the bundles of foreign trust
+// domains, and the SPIFFE bundle endpoint of this trust domain (SPIFFE Federation):
 //
 //	POST /federation/request {"trustDomain":"blue.example"}
-//	→ bundle, that of blue.example in force
+//	→ bundle, the bundle of blue.example in force
 //	GET /federation/bundle
 //	→ the bundle of this trust domain, for everybody
 //
-// The endpoint presents the process's own X.509-SVID and requests no certificate, since the bundle
-// is public. Settings may add an endpoint with a Web PKI certificate.
+// The endpoint presents the X.509-SVID of the process. It requests no client certificate, because
+// the bundle is public. The settings may add an endpoint with a Web PKI certificate.
 //
-// Foreign bundles are fetched from the endpoint in the policy. According to its profile, it must
-// present the SPIFFE ID in the policy, by a certificate that the bundle in force verifies, or a
-// certificate for the name in its URL, of a public CA or of a root in the policy. The first bundle
-// is the policy's. A bundle with a lower sequence number is refused with an audit row. Any failure
-// leaves the last good bundle in force.
+// Foreign bundles are fetched from the endpoint in the policy. With profile https_spiffe, the
+// endpoint must present the SPIFFE ID in the policy, in a certificate that the bundle in force
+// verifies. With profile https_web, it must present a certificate for the name in its URL, from a
+// public CA or from a root in the policy. The first bundle is in the policy. A bundle with a lower
+// sequence number is refused with an audit row. After any failure the last good bundle stays in
+// force.
 //
-// Its Runner owns one goroutine for each call of an endpoint.
+// Its Runner owns one goroutine for each request to an endpoint.
 package federation
 
 import (
@@ -46,38 +47,39 @@ const Name = document.KindFederation
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain, as a need of kind
-	// jwt delivers it; empty for none.
+	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain. A need of kind jwt
+	// writes it. Empty means no keys.
 	Keys string `json:"keys" path:""`
 
-	// Listen, Certificate and Key configure a bundle endpoint of profile https_web; empty for none.
+	// Listen, Certificate and Key configure a bundle endpoint of profile https_web. If Listen is
+	// empty, there is no such endpoint.
 	Listen      string `json:"listen"`
 	Certificate string `json:"certificate" path:""`
 	Key         string `json:"key" path:""`
 }
 
-// Kind returns the Federation for a process.
+// Kind returns the kind "federation" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{Store: p.Store, Policy: server.Compiled[Policy](p.Policies), Keys: s.Keys,
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
-// State describes the keys of the kind: the received bundles are remembered.
+// State describes the keys of the kind for backups. The received bundles are remembered.
 func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
 
 // Config configures a Federation. Store and Policy are required.
 type Config struct {
 	Store  store.Store
-	Policy func() *Policy // the one in force, nil while that does not run this kind
+	Policy func() *Policy // policy in force; nil while it does not include this kind
 	Keys   string         // see Settings
 	Web    Web
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Federation is the kind "federation".
+// Federation is the kind "federation": it gives services the bundles of foreign trust domains.
 type Federation struct {
 	Config
-	own atomic.Pointer[spiffebundle.Bundle] // that is served; nil before it has a sequence number
+	own atomic.Pointer[spiffebundle.Bundle] // bundle of this trust domain; nil until it has a sequence number
 }
 
 var (
@@ -86,7 +88,7 @@ var (
 	_ server.Router        = (*Federation)(nil)
 )
 
-// New returns a Federation.
+// New returns a Federation with a configuration.
 func New(c Config) *Federation {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -99,24 +101,25 @@ func (f *Federation) Name() string { return Name }
 
 // Policy is the decoded part of a policy for this kind.
 type Policy struct {
-	roots    *trust.Roots  // of this trust domain
-	refresh  time.Duration // hint in its bundle
+	roots    *trust.Roots  // roots of this trust domain
+	refresh  time.Duration // refresh hint in the bundle of this trust domain
 	trusts   map[string]*trusted
 	requests server.Requests[string] // trust domains
 }
 
-// trusted is a foreign trust domain of the policy.
+// trusted is a foreign trust domain whose bundle the policy provides.
 type trusted struct {
 	name       string
-	key        string // of its record in the store: under another name it begins anew
+	key        string // key of its record in the store, with its name in the flake
 	endpoint   string
 	endpointID spiffeid.ID    // zero for profile https_web
-	webRoots   *x509.CertPool // of that; nil for those of the machine
+	webRoots   *x509.CertPool // roots for https_web; nil for the roots of the machine
 	first      *trust.Bundle
-	digest     string // of the first one's text
+	digest     string // digest of the policy's bundle
 }
 
-// Compile decodes a policy. It rejects a foreign trust domain whose bundle could not be fetched.
+// Compile decodes a policy. It rejects a foreign trust domain whose bundle cannot be fetched as the
+// policy describes.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
@@ -169,12 +172,12 @@ func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// request is the request of a need.
+// request is the request in a need of kind federation.
 type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
 
-// Answer returns the bundle in force.
+// Answer returns the bundle in force of the requested trust domain.
 func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
@@ -189,14 +192,15 @@ func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (serv
 	}, err
 }
 
-// Bounds of the interval between two calls of an endpoint, and the interval without a hint.
+// Bounds on the interval between two requests to an endpoint, and the interval for a bundle without
+// a refresh hint.
 const (
 	soonest = time.Second
 	usual   = 5 * time.Minute
 	latest  = 24 * time.Hour
 )
 
-// hint returns the interval after which a bundle is fetched again.
+// hint returns the time after which a bundle is fetched again.
 func hint(b *trust.Bundle) time.Duration {
 	if b.RefreshHint() == 0 {
 		return usual
@@ -204,8 +208,8 @@ func hint(b *trust.Bundle) time.Duration {
 	return min(max(b.RefreshHint(), soonest), latest)
 }
 
-// Routes returns the bundle endpoint. Everybody may read it without a certificate, and without an
-// audit row.
+// Routes returns the handler of the bundle endpoint. Callers need no certificate, because the
+// bundle is public. Requests leave no audit rows.
 func (f *Federation) Routes(*server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{bundleRoute: f.serveBundle}
 }

@@ -17,18 +17,18 @@ import (
 
 const (
 	reread = 250 * time.Millisecond // how soon a new policy is noticed
-	// within bounds one call of an endpoint.
+	// within is the longest time for one request to an endpoint.
 	within = 20 * time.Second
-	// repeatedly is the longest pause before a failed endpoint is called again.
+	// repeatedly is the longest pause before a failed request is repeated.
 	repeatedly = time.Minute
-	// reminded is the interval between audit rows for the same refusal.
+	// reminded is the interval between audit rows about the same refusal.
 	reminded = time.Hour
 )
 
 // Audit codes of refusals.
 const (
-	codeBundle   = "bundle-refused"     // no bundle of the trust domain, or one that cannot come after the last
-	codeEndpoint = "endpoint-untrusted" // not what the policy wants of it, by its profile
+	codeBundle   = "bundle-refused"     // invalid bundle, or a bundle that must not replace the last one
+	codeEndpoint = "endpoint-untrusted" // endpoint that the policy does not trust
 )
 
 // refusedError is the error of an endpoint or bundle that must not be trusted.
@@ -39,15 +39,16 @@ type refusedError struct {
 
 func (e *refusedError) Unwrap() error { return e.error }
 
-// follower fetches the bundle of one foreign trust domain, one call at a time.
+// follower fetches the bundle of one foreign trust domain, with one request at a time.
 type follower struct {
-	mu     sync.Mutex // held by the call
-	next   time.Time  // zero for at once
-	failed string     // what was logged last
+	mu     sync.Mutex // held during a request
+	next   time.Time  // time of the next fetch; zero for at once
+	failed string     // last error in the log
 	noted  map[string]time.Time
 }
 
-// Run serves the bundle of this trust domain and fetches foreign ones until ctx ends.
+// Run serves the bundle of this trust domain, and fetches the bundles of foreign trust domains,
+// until ctx ends.
 func (f *Federation) Run(ctx context.Context, ready func()) error {
 	if err := f.Web.check(); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (f *Federation) run(ctx context.Context, ready func()) error {
 	}
 }
 
-// follow fetches once, and returns when the next fetch is due.
+// follow fetches the bundle once, and returns the time of the next fetch.
 func (w *follower) follow(ctx context.Context, f *Federation, t *trusted) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -143,7 +144,7 @@ func (w *follower) follow(ctx context.Context, f *Federation, t *trusted) {
 	}
 }
 
-// refuse writes the audit row.
+// refuse writes the audit row of a refused endpoint or bundle.
 func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refused *refusedError) {
 	row := server.Suspect(time.Now(), Name, refused.code, refused, map[string]string{"trustDomain": t.name, "endpoint": t.endpoint})
 	if _, err := f.Store.Commit(ctx, store.Txn{Then: []store.Op{row.Op()}}); err != nil {
@@ -153,8 +154,8 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refuse
 	row.Log(ctx, f.Logger)
 }
 
-// fetch gets the bundle of a foreign trust domain from its endpoint, which the bundle in force must
-// verify.
+// fetch gets the bundle of a foreign trust domain from its endpoint. The bundle by, which is in
+// force, must verify the endpoint's certificate.
 func fetch(ctx context.Context, t *trusted, by *trust.Bundle) (*trust.Bundle, error) {
 	transport := &http.Transport{
 		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,

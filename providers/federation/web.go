@@ -15,21 +15,21 @@ import (
 
 // Profiles of a bundle endpoint (SPIFFE Federation section 5.2).
 const (
-	profileSPIFFE = "https_spiffe" // by the bundle in force, as an SPIFFE ID
-	profileWeb    = "https_web"    // by the name in its URL, and public CAs
+	profileSPIFFE = "https_spiffe" // the bundle in force verifies the endpoint's SPIFFE ID
+	profileWeb    = "https_web"    // a public CA certifies the name in the endpoint's URL
 )
 
-// Web is a bundle endpoint of profile https_web, for callers that cannot verify an SVID.
+// Web configures a bundle endpoint of profile https_web, for callers that cannot verify an SVID.
 type Web struct {
-	Listen      string // host:port; empty for none
-	Certificate string // file of its chain, in PEM
-	Key         string // file
+	Listen      string // host:port; empty for no endpoint
+	Certificate string // file with the certificate chain in PEM
+	Key         string // file with the key of the certificate
 }
 
-// webConnections bounds the open connections, in total and of one network.
+// webConnections limits the open connections to the endpoint, in total and for each network.
 var webConnections = conns.Limit{Total: 256, Prefix: 32}
 
-// check refuses incomplete or unreadable settings.
+// check returns an error if the settings are incomplete or the files cannot be read.
 func (w Web) check() error {
 	if w.Listen == "" && w.Certificate == "" && w.Key == "" {
 		return nil
@@ -49,8 +49,8 @@ func (w Web) load() (*tls.Certificate, error) {
 	return &c, nil
 }
 
-// serveWeb serves the bundle until ctx ends. The certificate is read for each connection, so that
-// its renewal needs no restart.
+// serveWeb serves the bundle until ctx ends. It reads the certificate for each connection, so that
+// a renewed certificate needs no restart.
 func (f *Federation) serveWeb(ctx context.Context) error {
 	l, err := net.Listen("tcp", f.Web.Listen)
 	if err != nil {

@@ -1,13 +1,13 @@
-// Package file implements the kind of need that hands a service's host a file which does not belong
-// in a repository, such as a password:
+// Package file implements the kind of need that gives services files which do not belong in a
+// repository, such as a password:
 //
 //	POST /file/request {"ref":"outline/smtp-password"}
 //	→ {"content":"…","generation":"1"}
 //
-// Files are in one directory of the provider host that only the provider can read, or operators
-// send them through the API of kind config. Sent files are sealed in the state store and take
-// precedence. The policy grants each host its files. The server records an answer, which stays the
-// same until the need's generation rises.
+// The files are in a directory of the provider host that only the provider can read. Operators can
+// also send files through the API of kind config. Files that operators sent are sealed in the state
+// store, and take precedence. The policy determines the files of each host. The server records each
+// answer, which stays the same until the generation of the need rises.
 package file
 
 import (
@@ -37,20 +37,20 @@ import (
 // Name is the name of the kind.
 const Name = "file"
 
-// limit is the longest file, so that an answer with it is never too long.
+// limit is the largest size of a file, in bytes. An answer with such a file is never too long.
 const limit = 1 << 20
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
 	Dir string `json:"dir" path:"" default:"files"`
 
-	// Control is the socket at which the process of kind config calls, Config the account of that
-	// process. The defaults suit the units of a host.
+	// Control is the Unix socket at which the process of kind config calls. Config is the account
+	// of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind "file" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
 		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
@@ -58,12 +58,12 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}})
 }
 
-// Files is the kind "file".
+// Files is the kind "file": it gives services files from a directory or from operators.
 type Files struct {
-	Dir   string // with files
+	Dir   string // directory of the files
 	Store store.Store
 	Key   *sealedstore.Key
-	Relay relay.Config // for Run alone
+	Relay relay.Config // used by Run only
 }
 
 var (
@@ -80,7 +80,7 @@ type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }
 
-// Compile decodes the granted files. The kind has no settings.
+// Compile decodes the files that a policy grants. The kind has no settings.
 func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	})
 }
 
-// Answer returns the content of the requested file.
+// Answer returns the content of the file that a host requests.
 func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c server.Call) (server.Decision, error) {
 	ref := requests.Of(c).Ref
 	content, sent, err := f.sent(ctx, ref)
@@ -116,8 +116,8 @@ func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c 
 	}, nil
 }
 
-// read returns a file below the directory: no link, soft or hard, leads out of it, and
-// nothing there can keep the open waiting, as a fifo would.
+// read returns a file below the directory. It refuses files outside that are reached through a
+// symbolic or hard link, and files such as a FIFO that could block.
 func (f Files) read(ref string) (string, error) {
 	root, err := os.OpenRoot(f.Dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func (f Files) read(ref string) (string, error) {
 	}
 	defer root.Close()
 	file, err := root.OpenFile(ref, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
-	// The error of a path that leaves the root is not exported.
+	// Package os does not export the error of a path that leaves the root.
 	if err != nil && strings.Contains(err.Error(), "path escapes") {
 		return "", fmt.Errorf("file %q: a symbolic link that is absolute or leads out of %s, want a regular file: put a copy there, or have agenix or sops-nix write it there, without a link", ref, f.Dir)
 	}
@@ -154,7 +154,7 @@ func (f Files) read(ref string) (string, error) {
 	case len(b) > limit:
 		return "", fmt.Errorf("file %q: grew beyond %d bytes while it was read", ref, limit)
 	case !utf8.Valid(b):
-		// JSON would change it on the way.
+		// JSON cannot carry bytes that are not UTF-8 unchanged.
 		return "", fmt.Errorf("file %q: not text (UTF-8): keep it there in base64, and decode it where it is used", ref)
 	}
 	return string(b), nil

@@ -22,10 +22,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// sentPrefix starts the keys under which files are that operators sent.
+// sentPrefix is the prefix of the keys under which the state store has the files that operators
+// sent.
 const sentPrefix = "file/"
 
-// sentLimit is the longest of them: the store takes 256 KiB at once.
+// sentLimit is the largest size of a file that an operator sends, in bytes. The store accepts 256
+// KiB in one transaction.
 const sentLimit = 128 << 10
 
 // CodeSet and CodeUnset are the audit codes of sending and removing a file.
@@ -34,10 +36,10 @@ const (
 	CodeUnset = "file-unset"
 )
 
-// File is a file that an operator sends, or sent.
+// File is a file that an operator sends to the provider, or has sent.
 type File struct {
 	Ref     string        `json:"ref"`
-	Content *string       `json:"content,omitempty"` // nil has none sent any more; never answered
+	Content *string       `json:"content,omitempty"` // nil removes the file; absent in answers
 	Sent    unixtime.Time `json:"sent,omitzero"`
 	By      spiffe.ID     `json:"by,omitzero"`
 }
@@ -47,23 +49,24 @@ type Sent struct {
 	Files []File `json:"files"` // sorted by name
 }
 
-// record is a file in the state store; its content is sealed.
+// record is the stored record of a file that an operator sent. The content is sealed.
 type record struct {
 	Sent    unixtime.Time `json:"sent"`
 	By      spiffe.ID     `json:"by"`
 	Content []byte        `json:"content"`
 }
 
-// Run serves operators, who call through the API of kind config, until ctx ends.
+// Run answers operators, who call through the API of kind config, until ctx ends.
 func (f Files) Run(ctx context.Context, ready func()) error {
-	ready() // hosts wait for nothing of that
+	ready() // answers to hosts need none of this
 	relay.Run(ctx, f.Relay,
 		relay.Endpoint{Method: "GET", Path: "/v1/files", Access: document.AccessRead, Answer: f.list},
 		relay.Endpoint{Method: "POST", Path: "/v1/files", Access: document.AccessWrite, Answer: f.receive})
 	return nil
 }
 
-// sent is the content that an operator sent, and whether there is one.
+// sent returns the content of the file that an operator sent under a name, and whether there is
+// one.
 func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
 	e, err := f.Store.Get(ctx, sentPrefix+ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -80,7 +83,7 @@ func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
 	return string(content), err == nil, err
 }
 
-// list returns all files that operators sent, without their contents.
+// list returns the files that operators sent, without their contents.
 func (f Files) list(c *relay.Call) (any, error) {
 	all := Sent{[]File{}}
 	for after := ""; ; {
@@ -102,12 +105,12 @@ func (f Files) list(c *relay.Call) (any, error) {
 	}
 }
 
-// receive keeps a file, or drops it, with its audit row. Who sends the same again changes
-// nothing but who sent it last, and when.
+// receive stores or removes a file for an operator, and writes the audit row. If the same content
+// is sent again, only the sender and the time change.
 func (f Files) receive(c *relay.Call) (any, error) {
 	var sent File
 	c.Row.Code = CodeSet
-	if err := c.Body(6*sentLimit+4<<10, &sent); err != nil { // JSON may write a byte as six
+	if err := c.Body(6*sentLimit+4<<10, &sent); err != nil { // JSON may use six bytes for one
 		return nil, err
 	}
 	if err := check(sent, c.Policy); err != nil {
@@ -137,7 +140,7 @@ func (f Files) receive(c *relay.Call) (any, error) {
 	return sent, nil
 }
 
-// check refuses what no host would be given.
+// check refuses a file that the policy gives to no host, or that no host could receive.
 func check(sent File, p document.Policy) error {
 	if !fs.ValidPath(sent.Ref) || sent.Ref == "." || len(sent.Ref) > 255 {
 		return hostapi.Errorf(hostapi.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)

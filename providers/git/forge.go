@@ -6,23 +6,27 @@ import (
 	"time"
 )
 
-// forge is a connection to a Git forge as an account that makes accounts. All its methods may be
-// repeated, and continue after an interruption. Errors that the forge caused are made with
+// forge is a connection to a Git forge under an account that can make accounts. All methods may be
+// repeated, and complete an interrupted call. Errors that the forge caused are made with
 // serveraccount.Errorf.
 type forge interface {
-	// allow makes an account that is not there, and gives it these rights and none of the
-	// former ones besides. It returns the number that the forge has of the account, zero where
-	// it has none; known is the one that it returned before. An account of another number is
-	// given nothing unless the provider made it, and whoever else signs in there does no more.
+	// allow makes an account, unless it exists. It gives the account the rights, and revokes those
+	// of the former rights that are no longer included. It returns the number that the forge has
+	// for the account, or zero if the forge has no numbers. The argument known is the number that
+	// allow returned before. If the provider cannot have made the account, allow returns an error.
+	// If the account has a number other than known, allow ends all ways in which others can sign in
+	// to it.
 	allow(ctx context.Context, account string, rights, former []right, known int64) (id int64, err error)
 
-	// tokens are the names of those of an account, by ID; none of one that is not there.
+	// tokens returns the names of an account's tokens, by ID. It returns none if the account does
+	// not exist.
 	tokens(ctx context.Context, account string) (map[string]string, error)
 
-	// create makes a token, which does not work longer than that where the forge can end it.
+	// create makes a token and returns its secret. If the forge can end tokens by itself, the token
+	// ends after the time lasts.
 	create(ctx context.Context, account, name, access string, lasts time.Duration) (string, error)
 
-	// end has a token work no more.
+	// end makes a token of an account invalid.
 	end(ctx context.Context, account, id string) error
 
 	io.Closer

@@ -19,8 +19,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// forgejo uses the API of Forgejo or Gitea, as an administrator with a password, because a token
-// cannot make tokens there. Their tokens do not end, so the provider deletes them.
+// forgejo uses the API of a Forgejo or Gitea forge. It logs in as an administrator with a password,
+// because a token cannot make tokens there. Tokens of these forges do not expire, so the provider
+// deletes them.
 type forgejo struct {
 	*http.Client
 	base, user, password string
@@ -49,7 +50,7 @@ func (f *forgejo) Close() error {
 	return nil
 }
 
-// statusError is an unsuccessful response.
+// statusError is the error of a response with an unsuccessful HTTP status.
 type statusError struct {
 	status int
 	text   string
@@ -66,10 +67,10 @@ func unlessStatus(err error, statuses ...int) error {
 	return err
 }
 
-// maxAnswer is larger than a page of tokens.
+// maxAnswer is the largest response, in bytes. A page of tokens is smaller.
 const maxAnswer = 1 << 20
 
-// call makes a request and decodes the response into answer unless that is nil.
+// call sends a request to the forge. It decodes the response into answer, unless answer is nil.
 func (f *forgejo) call(ctx context.Context, method string, path []string, query string, body, answer any) error {
 	failed := func(err error) error {
 		return serveraccount.Errorf("forge API: %s %s: %w", method, strings.Join(path, "/"), err)
@@ -90,7 +91,7 @@ func (f *forgejo) call(ctx context.Context, method string, path []string, query 
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := f.Do(req)
 	if err != nil {
-		return failed(errors.Unwrap(err)) // without the URL
+		return failed(errors.Unwrap(err)) // error without the URL
 	}
 	defer resp.Body.Close()
 	b, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
@@ -111,18 +112,18 @@ func (f *forgejo) call(ctx context.Context, method string, path []string, query 
 	return nil
 }
 
-// forgejoUser is an account in an administrator's view.
+// forgejoUser is an account as an administrator sees it.
 type forgejoUser struct {
 	ID         int64  `json:"id"`
 	Email      string `json:"email"`
 	Restricted bool   `json:"restricted"`
 	Admin      bool   `json:"is_admin"`
-	Source     int64  `json:"source_id"` // of sign-ins, zero for a password here
+	Source     int64  `json:"source_id"` // source of sign-ins; zero for a password at the forge
 }
 
-// made reports whether the provider may have made an account. A person who registers cannot confirm
-// such a mail address, and does not get a restricted account unless the forge restricts all
-// accounts.
+// made reports whether the provider may have made an account. People who register cannot confirm
+// the mail address of such an account. Their accounts are not restricted, either, unless the forge
+// restricts all accounts.
 func (u forgejoUser) made(account string) bool {
 	return u.Restricted && !u.Admin && u.Source == 0 && u.Email == mailAddress(account)
 }
@@ -139,7 +140,7 @@ func (f *forgejo) allow(ctx context.Context, name string, rights, former []right
 		return 0, nil
 	case missing:
 		err = f.call(ctx, "POST", []string{"admin", "users"}, "", map[string]any{
-			"username": name, "email": mailAddress(name), "password": rand.Text(), // which nobody knows
+			"username": name, "email": mailAddress(name), "password": rand.Text(), // a password that nobody knows
 			"must_change_password": false, "restricted": true, "visibility": "private",
 		}, &u)
 	case err == nil && !u.made(name):
@@ -163,7 +164,8 @@ func (f *forgejo) allow(ctx context.Context, name string, rights, former []right
 	return u.ID, err
 }
 
-// takeOver ends all ways in which others may sign in to an account that a lost state made.
+// takeOver ends all ways in which others may sign in to an account. The account was made under a
+// state that is lost.
 func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	err := f.call(ctx, "PATCH", []string{"admin", "users", name}, "", map[string]any{
 		"source_id": 0, "login_name": name, "email": mailAddress(name), "password": rand.Text(), "must_change_password": false, "restricted": true,
@@ -183,7 +185,7 @@ func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	return err
 }
 
-// disallow revokes rights that an account may have.
+// disallow revokes the given rights of an account, if it has them.
 func (f *forgejo) disallow(ctx context.Context, name string, rights []right) error {
 	for _, r := range rights {
 		if err := unlessStatus(f.call(ctx, "DELETE", collaborator(name, r), "", nil, nil), 404, 422); err != nil {

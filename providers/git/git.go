@@ -1,15 +1,16 @@
-// Package git implements the kind of need whose answer is a token for repositories of a Git forge:
+// Package git implements the kind of need that gives a service a token for repositories of a Git
+// forge:
 //
 //	POST /git/request {"forge":"forge","account":"florete-ci-token","repositories":["infra"],"access":"read","lifetime":604800}
 //	→ {"url":"http://forge.demo.flor.rete:23232","user":"florete-ci-token","token":"…","credentials":"username=…","generation":"1"}
 //
-// Each token that the topology names has an account of its own at the forge, with access to the
-// token's repositories and to no others. A token is replaced before it ends, and the former one
-// works until then.
+// Each token in the topology has its own account at the forge. The account has access to the
+// token's repositories and to no others. A token is replaced before it ends, and the former token
+// works until its end.
 //
-// A forge shows a token only once. So the token's name is stored before the token is made, and the
-// token is stored before a host receives it. A token that was made and not stored is ended at the
-// forge by its name, and made again.
+// A forge shows a token only once. Therefore the provider stores the token's name before it makes
+// the token, and stores the token before a host receives it. A token that was made but not stored
+// is ended at the forge by its name, and made again.
 package git
 
 import (
@@ -31,23 +32,24 @@ import (
 // Name is the name of the kind.
 const Name = "git"
 
-// CodeEnded is the audit code of an account that was ended without a request.
+// CodeEnded is the audit code for an account whose tokens the provider ended without a request.
 const CodeEnded = "git-ended"
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Credentials is the directory of the credentials with which the provider acts: a file for each
-	// forge, with the forge's name. The default is "credentials" beside the state.
+	// Credentials is the directory of the credentials with which the provider logs in at forges. It
+	// contains a file for each forge, named after the forge. The default is "credentials" beside
+	// the state.
 	Credentials string `json:"credentials" path:""`
 }
 
-// State describes the keys of the kind. The existing accounts are remembered. Tokens are sealed,
-// and made again after a restore.
+// State describes the keys of the kind for backups. The names of existing accounts are remembered.
+// Tokens are sealed, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
 
-// Kind returns the kind for a process.
+// Kind returns the kind "git" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[serveraccount.Policy[Request]](p.Policies), Logger: p.Logger,
@@ -55,10 +57,10 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures the kind.
+// Config configures the kind "git".
 type Config = serveraccount.Config[Request]
 
-// Tokens is the kind "git".
+// Tokens is the kind "git": it makes tokens at the cluster's Git forges.
 type Tokens struct {
 	*serveraccount.Accounts[Request, forge]
 }
@@ -69,7 +71,7 @@ var (
 	_ server.Sealer                               = (*Tokens)(nil)
 )
 
-// New returns the kind.
+// New returns the kind "git" with a configuration.
 func New(c Config) *Tokens {
 	t := &Tokens{}
 	t.Accounts = serveraccount.New(c, serveraccount.Kind[Request, forge]{
@@ -85,7 +87,7 @@ func New(c Config) *Tokens {
 	return t
 }
 
-// answer returns the token in use, once the forge has it.
+// answer returns the token in use. It first makes sure that the forge has the token.
 func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := t.settle(ctx, b, now, want)
 	if err != nil {
@@ -98,8 +100,8 @@ func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveracc
 	return decision, nil
 }
 
-// settle makes the forge have the tokens of an account that are due, and no others. They are stored
-// first.
+// settle makes the forge have the tokens of an account that are due now, and no others. The names
+// of the tokens are stored first.
 func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Request) (r record, err error) {
 	if err := t.Read(ctx, want.Of(), &r); err != nil {
 		return r, err
@@ -119,7 +121,7 @@ func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Reques
 	return t.apply(ctx, b, now, want, r)
 }
 
-// apply makes an account at the forge equal its record, and stores the resulting secrets.
+// apply changes an account at the forge to match its record, and stores the secrets of new tokens.
 func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request, r record) (record, error) {
 	id, err := b.allow(ctx, want.Account, want.rights(), r.Rights, r.ID)
 	if err != nil {
@@ -157,7 +159,7 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request
 	return t.keep(ctx, want.Of(), has)
 }
 
-// renew replaces a token that is due. Tokens of a lost state are left to the next request.
+// renew replaces a token that is due. If the state was lost, the next request makes new tokens.
 func (t *Tokens) renew(ctx context.Context, now time.Time, f serveraccount.Server, want Request) error {
 	var r record
 	err := t.Read(ctx, want.Of(), &r)
@@ -170,7 +172,7 @@ func (t *Tokens) renew(ctx context.Context, now time.Time, f serveraccount.Serve
 	})
 }
 
-// end ends the tokens of an account, and its rights.
+// end ends the tokens of an account and revokes its rights.
 func (t *Tokens) end(ctx context.Context, now time.Time, f serveraccount.Server, of serveraccount.Name) error {
 	var r record
 	if err := t.Read(ctx, of, &r); err != nil {

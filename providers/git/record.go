@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// token is a token of an account. Its name contains its end, in case the state is lost.
+// token is the record of an account's token. The name of the token contains its end, in case the
+// state is lost.
 type token struct {
 	Name       string `json:"name"`
 	Generation int    `json:"generation"`
@@ -22,22 +23,22 @@ type token struct {
 	Made       int64  `json:"made"` // Unix seconds
 	Ends       int64  `json:"ends"` // likewise
 
-	// Found reports whether the forge had the token when the state had none, so that hosts may have
-	// it.
+	// Found reports whether the token was found at the forge while the state had none. Hosts may
+	// have such a token.
 	Found bool `json:"found,omitempty"`
 }
 
 const prefix = "florete-"
 
-// fresh returns a new token.
+// fresh returns the record of a new token.
 func fresh(now time.Time, want Request) token {
 	ends := now.Unix() + want.Lifetime
 	name := fmt.Sprintf("%s%d-%s", prefix, ends, strings.ToLower(rand.Text()[:8]))
 	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
 }
 
-// found returns the tokens of a lost state by their names. Since somebody else may have chosen a
-// name, none of them lasts longer than a token made now.
+// found returns the tokens of a lost state from their names at the forge. Since somebody else may
+// have chosen a name, no found token lasts longer than a token that is made now.
 func found(names map[string]string, now time.Time, want Request) (all []token) {
 	for _, name := range names {
 		ends, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
@@ -49,15 +50,15 @@ func found(names map[string]string, now time.Time, want Request) (all []token) {
 	return all
 }
 
-// record is the record of an account.
+// record is the stored record of an account and its tokens.
 type record struct {
-	Tokens []token `json:"tokens"` // the one in use, then former ones while they work
-	Rights []right `json:"rights"` // which it may have; written before it has them
+	Tokens []token `json:"tokens"` // token in use, then former tokens while they work
+	Rights []right `json:"rights"` // rights that it may have; stored before they are given
 
-	// ID is the forge's number of the account that the provider made.
+	// ID is the number that the forge has for the account, which the provider made.
 	ID int64 `json:"id,omitempty"`
 
-	serveraccount.Kept // secrets of tokens, by name; one without is to be made
+	serveraccount.Kept // secrets of tokens, by name; a token without a secret is made again
 }
 
 // next returns the record that is due at a time.
@@ -85,16 +86,16 @@ func (r record) next(now time.Time, want Request) record {
 	return r
 }
 
-// renewal returns the time at which a token is replaced.
+// renewal returns the time at which a token is replaced, in Unix seconds.
 func (t token) renewal() int64 { return t.Made + (t.Ends-t.Made)*2/3 }
 
-// right is access to a repository.
+// right is the access of an account to a repository.
 type right struct {
 	Repository string `json:"repository"`
 	Access     string `json:"access"`
 }
 
-// rights returns the rights of the account.
+// rights returns the rights that the account of a token needs.
 func (r Request) rights() (all []right) {
 	for _, name := range r.Repositories {
 		all = append(all, right{name, r.Access})
@@ -102,7 +103,8 @@ func (r Request) rights() (all []right) {
 	return distinct(all)
 }
 
-// others returns rights that the account may have although the state does not record them.
+// others returns the rights with the other access. The account may have them although the state
+// does not record them.
 func (r Request) others() []right {
 	r.Access = map[string]string{read: write, write: read}[r.Access]
 	return r.rights()
@@ -115,12 +117,12 @@ func distinct(all []right) []right {
 	return slices.Compact(all)
 }
 
-// is reports whether two records are stored the same, without their secrets.
+// is reports whether two records are stored in the same form. It ignores their secrets.
 func (r record) is(other record) bool {
 	return r.ID == other.ID && slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
 }
 
-// until returns the time until which a record stays as it is.
+// until returns the time at which the record must change next.
 func (r record) until(now time.Time) time.Time {
 	end := now.Add(serveraccount.Repeated)
 	if t := time.Unix(r.Tokens[0].renewal(), 0); t.Before(end) {
@@ -129,8 +131,8 @@ func (r record) until(now time.Time) time.Time {
 	return end
 }
 
-// keep stores a record with the secrets of its tokens, unless it has changed since it was read, and
-// returns it.
+// keep stores the record of an account with the secrets of its tokens, and returns it. It returns
+// an error if the record has changed since it was read.
 func (t *Tokens) keep(ctx context.Context, of serveraccount.Name, r record) (record, error) {
 	r.Secrets = maps.Clone(r.Secrets)
 	if r.Secrets == nil {

@@ -17,8 +17,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// softServe runs commands of Soft Serve over SSH. An account makes tokens only for itself there, so
-// each account has a derived key with which the provider acts as the account.
+// softServe runs commands of a Soft Serve forge over SSH. An account can make tokens only for
+// itself there. Therefore the provider derives a key for each account, and logs in with it as the
+// account.
 type softServe struct {
 	address string
 	admin   *ssh.Client
@@ -46,8 +47,8 @@ func openSoftServe(ctx context.Context, accounts *sealedstore.Key, f serveraccou
 
 func (s *softServe) Close() error { return s.admin.Close() }
 
-// login connects as an account. It does not verify the host key, since the address is on this
-// machine.
+// login connects to the forge as an account. It does not verify the forge's host key, because the
+// address is on this machine.
 func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
 	conn, err := serveraccount.Dial(ctx, s.address)
 	if err != nil {
@@ -66,9 +67,9 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// run runs a command and returns its output. Its words are the provider's own, or consist of
-// characters that the topology allows. If the server's database is locked by another write, run
-// repeats the command.
+// run runs a command and returns its output. The words of a command come from the provider, or
+// contain only characters that the topology allows. If another write locks the server's database,
+// run repeats the command.
 func run(c *ssh.Client, words ...string) (out string, err error) {
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
 		out, err = runOnce(c, words...)
@@ -97,7 +98,7 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 	return out.String(), nil
 }
 
-// unless returns nil for an error with this text, and err otherwise.
+// unless returns nil if the error has the given text, and the error otherwise.
 func unless(err error, text string) error {
 	if err != nil && strings.Contains(err.Error(), text) {
 		return nil
@@ -105,8 +106,8 @@ func unless(err error, text string) error {
 	return err
 }
 
-// allow ignores the account's number: only administrators make accounts there, and each has the
-// provider's key alone.
+// allow ignores the number of the account. Only administrators can make accounts at Soft Serve, and
+// each account has only the provider's key.
 func (s *softServe) allow(_ context.Context, account string, rights, former []right, _ int64) (int64, error) {
 	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.key(account).PublicKey())))
 	keys, err := s.keys(account)
@@ -117,7 +118,7 @@ func (s *softServe) allow(_ context.Context, account string, rights, former []ri
 		_, err = run(s.admin, "user", "add-pubkey", account, key)
 	}
 	for _, k := range keys {
-		if err == nil && k != key { // of a state that is lost
+		if err == nil && k != key { // key of a lost state
 			_, err = run(s.admin, "user", "remove-pubkey", account, k)
 		}
 	}
@@ -136,7 +137,7 @@ func (s *softServe) allow(_ context.Context, account string, rights, former []ri
 	return 0, err
 }
 
-// disallow revokes the rights of an account at a repository, if both exist.
+// disallow revokes the rights of an account for a repository, if both exist.
 func (s *softServe) disallow(account, repository string) error {
 	out, err := run(s.admin, "repo", "collab", "list", repository)
 	if err != nil || !slices.Contains(strings.Fields(out), account) {
@@ -146,7 +147,7 @@ func (s *softServe) disallow(account, repository string) error {
 	return err
 }
 
-// keys returns the keys with which an account logs in.
+// keys returns the SSH keys with which an account can log in.
 func (s *softServe) keys(account string) (keys []string, err error) {
 	out, err := run(s.admin, "user", "info", account)
 	for line := range strings.Lines(out) {
@@ -157,7 +158,7 @@ func (s *softServe) keys(account string) (keys []string, err error) {
 	return keys, err
 }
 
-// as runs a command as an account.
+// as runs a command as the given account, and returns its output.
 func (s *softServe) as(ctx context.Context, user string, words ...string) (string, error) {
 	c, err := s.login(ctx, user, s.key(user))
 	if err != nil {
@@ -167,12 +168,13 @@ func (s *softServe) as(ctx context.Context, user string, words ...string) (strin
 	return run(c, words...)
 }
 
-// tokens parses a table whose first columns are ID and name.
+// tokens returns the names of an account's tokens, by ID. It parses a table that begins with these
+// columns.
 func (s *softServe) tokens(ctx context.Context, account string) (map[string]string, error) {
 	if _, err := s.keys(account); err != nil {
 		return nil, unless(err, "user not found")
 	}
-	if _, err := s.allow(ctx, account, nil, nil, 0); err != nil { // it may have a key of before
+	if _, err := s.allow(ctx, account, nil, nil, 0); err != nil { // replaces the key of a lost state
 		return nil, err
 	}
 	out, err := s.as(ctx, account, "token", "list")

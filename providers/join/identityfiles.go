@@ -11,28 +11,29 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeIssue is the audit code of certificates that an operator issued.
+// CodeIssue is the audit code for certificates that an operator issued without a provider.
 const CodeIssue = "id-issue"
 
-// MaxIssued is the largest number of certificates in an Issued.
+// MaxIssued is the largest number of certificates in one Issued.
 const MaxIssued = 64
 
-// Issued lists certificates that an operator issued without a provider.
+// Issued lists certificates that an operator issued without a provider, for example in an identity
+// file.
 type Issued struct {
-	Host         string        `json:"host,omitempty"`   // empty for a machine that is no host
+	Host         string        `json:"host,omitempty"`   // empty for a machine that is not a host
 	Device       string        `json:"device,omitempty"` // fingerprint of its device key, where it joins
-	Until        unixtime.Time `json:"until"`            // the end of all of them
+	Until        unixtime.Time `json:"until"`            // time at which all certificates have ended
 	Certificates []IssuedSVID  `json:"certificates"`
 }
 
-// IssuedSVID is a certificate in an Issued.
+// IssuedSVID describes one certificate in an Issued.
 type IssuedSVID struct {
 	ID     spiffe.ID `json:"id"`
 	Serial string    `json:"serial"` // in hex
 }
 
-// Issued records certificates in the audit log, which is the only record that a provider has of
-// them.
+// Issued records in the audit log the certificates that an operator issued without a provider. The
+// provider has no other record of them.
 func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
 	if n := len(i.Certificates); n == 0 || n > MaxIssued {
 		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)

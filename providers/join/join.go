@@ -40,7 +40,7 @@ const (
 	RequestPrefix = "config/join/"
 )
 
-// Token is the record of a join token.
+// Token is the record of a join token, with which a device can ask to become a host.
 type Token struct {
 	ID      string        `json:"id"`    // hostapi.TokenID
 	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
@@ -51,30 +51,30 @@ type Token struct {
 	Until   unixtime.Time `json:"until"`
 	Revoked unixtime.Time `json:"revoked,omitzero"`
 
-	// Grant lets the holder of the token admit one device as one host. Without it, an operator
-	// decides.
+	// Grant lets the holder of the token admit one device as one host. Without a grant, an operator
+	// decides on each request.
 	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
-// Request is the last join request of a host.
+// Request is the last request by which a device asked to become a certain host.
 type Request struct {
 	Host      string            `json:"host"`
 	Device    string            `json:"device"` // public key, in authorized_keys form
 	Facts     hostreport.Facts  `json:"facts"`
 	From      string            `json:"from"`  // network address
-	Token     string            `json:"token"` // ID of the one that it came with
+	Token     string            `json:"token"` // ID of the token in the request
 	State     hostapi.JoinState `json:"state"`
 	Requested unixtime.Time     `json:"requested"`
 	Decided   unixtime.Time     `json:"decided,omitzero"`
-	By        string            `json:"by,omitempty"` // who decided
+	By        string            `json:"by,omitempty"` // operator who decided
 
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Fingerprint returns the fingerprint of the device key, SHA256:…, or "no key" if Device is not a
-// key. It is computed at each comparison, so that nobody can store another fingerprint beside a
-// key.
+// Fingerprint returns the fingerprint of the device key in the form SHA256:…, or "no key" if Device
+// is not a key. It computes the fingerprint at each call, so that nobody can store another
+// fingerprint beside a key.
 func (r Request) Fingerprint() string {
 	key, err := r.Key()
 	if err != nil {
@@ -83,7 +83,8 @@ func (r Request) Fingerprint() string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// Key returns the device key. It returns an error if the key is not in the form that devices write.
+// Key returns the device key of the request. It returns an error if the key is not in the form that
+// devices write.
 func (r Request) Key() (ssh.PublicKey, error) {
 	key, err := hostapi.ParseHostKey(r.Device)
 	if err != nil {
@@ -95,7 +96,8 @@ func (r Request) Key() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// read decodes a key's value. modified is zero if there is none.
+// read decodes the value of a key, and returns the revision modified at which the key was last
+// changed. The revision is zero if the key is absent.
 func read(ctx context.Context, s store.Store, key string, v any) (modified int64, err error) {
 	e, err := s.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -110,8 +112,8 @@ func read(ctx context.Context, s store.Store, key string, v any) (modified int64
 	return e.Modified, nil
 }
 
-// put adds the write of a value to a decision, on condition that a revision was the last to change
-// it.
+// put adds a write of the value v to a decision. The write requires that the key was last changed
+// at the revision modified.
 func put(d *server.Decision, key string, modified int64, v any) error {
 	b, err := json.Marshal(v)
 	d.If = append(d.If, store.Cond{Key: key, Modified: modified})
@@ -119,7 +121,7 @@ func put(d *server.Decision, key string, modified int64, v any) error {
 	return err
 }
 
-// revoked refuses a node or device that is on the revocation list.
+// revoked returns an error if the node or the device is on the revocation list.
 func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	if err := list.CheckID(node); err != nil {
 		return err
@@ -127,7 +129,8 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	return list.CheckKey(r.Fingerprint())
 }
 
-// Standing returns the state of the request under a revocation list.
+// Standing returns the state of the request. The state is revoked if the revocation list names the
+// node or the device.
 func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
 	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
 		return hostapi.JoinRevoked
@@ -135,8 +138,8 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 	return r.State
 }
 
-// Receive decides on a device's request. It answers with the state of the request on record, or
-// records another one, which uses a token.
+// Receive decides on the request of a device to become a host. If the same request is on record,
+// Receive answers with its state. Otherwise it records the request, which uses the token once.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	var was Request
 	at := RequestPrefix + c.Caller.Name()
@@ -160,14 +163,14 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
 		return a, d, err
 	}
-	if err := was.giveWay(c); err != nil { // which only who has a good token learns
+	if err := was.giveWay(c); err != nil { // only the holder of a valid token learns this
 		return a, d, err
 	}
 	d.Detail = map[string]string{"device": is.Fingerprint(), "token": is.Token, "state": string(is.State)}
 	return is.answer(), d, put(&d, at, modified, is)
 }
 
-// giveWay refuses another device while this one may be the host.
+// giveWay refuses another device as long as the device of the request may be the host.
 func (r Request) giveWay(c server.Call) error {
 	if r.State == hostapi.JoinPending && r.Device != "" {
 		return hostapi.Errorf(hostapi.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)
@@ -178,7 +181,7 @@ func (r Request) giveWay(c server.Call) error {
 	return nil
 }
 
-// use takes one use of a token for a request.
+// use counts one use of a token for a request. It returns an error if the token cannot be used.
 func use(ctx context.Context, s store.Store, c server.Call, public string, r *Request, d *server.Decision) error {
 	refuse := func(format string, args ...any) error {
 		return hostapi.Errorf(hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
@@ -212,7 +215,7 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 	return put(d, TokenPrefix+t.ID, modified, t)
 }
 
-// answer returns the answer to the device.
+// answer returns the answer that the device receives.
 func (r Request) answer() hostapi.Joined {
 	a := hostapi.Joined{State: r.State, Admission: r.Admission}
 	if r.Admission == nil {

@@ -39,14 +39,15 @@ const (
 // kept is the time for which an ended token stays on record.
 const kept = 30 * 24 * time.Hour
 
-// Operator is an operator, or an account of the host, that acts under the policy in force.
+// Operator acts on tokens and join requests for an operator, or for an account of the host, under
+// the policy in force.
 type Operator struct {
 	Store  store.Store
 	Policy document.Policy
-	Row    server.Row // of the act, with the caller
+	Row    server.Row // audit row of the act, which names the caller
 }
 
-// ErrAct is the error of an act that does not fit the record.
+// ErrAct is the error of an act that the state of the token or request does not permit.
 var ErrAct = errors.New("not possible")
 
 func refuse(format string, args ...any) error {
@@ -57,14 +58,14 @@ func (o Operator) node(host string) (spiffe.ID, error) {
 	return spiffe.NewID(o.Policy.TrustDomain, spiffe.KindNode, "", host)
 }
 
-// commit makes changes together with the act's row.
+// commit makes the changes of a decision, and writes the audit row of the act with them.
 func (o *Operator) commit(ctx context.Context, d server.Decision, code, message string) error {
 	o.Row.Outcome, o.Row.Code, o.Row.Message, o.Row.Detail = server.Granted, code, message, d.Detail
 	_, err := o.Store.Commit(ctx, store.Txn{If: d.If, Then: append(d.Then, o.Row.Op())})
 	return err
 }
 
-// all reads the values of the keys with a prefix.
+// all reads the values of all keys with a prefix.
 func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, err error) {
 	entries, _, err := s.List(ctx, prefix)
 	values = []V{}
@@ -78,12 +79,13 @@ func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, 
 	return values, err
 }
 
-// Tokens returns the tokens on record, by ID.
+// Tokens returns the join tokens on record, sorted by ID.
 func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
 	return all[Token](ctx, s, TokenPrefix)
 }
 
-// Requests returns the last request of each host, by host, in its state under a revocation list.
+// Requests returns the last join request of each host, sorted by host. The revocation list
+// determines which requests are revoked.
 func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust.Revocations) ([]Request, error) {
 	requests, err := all[Request](ctx, s, RequestPrefix)
 	for i, r := range requests {
@@ -94,7 +96,8 @@ func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust
 	return requests, err
 }
 
-// Create records a token that the caller made, of which it stores the hash of the public half.
+// Create records a join token that the caller has made. The record contains a hash of the token's
+// public key, and nothing secret.
 func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	now := o.Row.Time
 	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, unixtime.Of(now), t.Uses, unixtime.Time{}
@@ -110,7 +113,7 @@ func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 		if old.Hosts != t.Hosts || old.Uses != t.Uses || !old.Until.Equal(t.Until.Time) {
 			return t, refuse("join token %s is on record for %q, %d uses, until %s: make another", t.ID[:16], old.Hosts, old.Uses, old.Until.UTC().Format(time.RFC3339))
 		}
-		return old, nil // the same again
+		return old, nil // the same token is recorded already
 	}
 	var d server.Decision
 	for _, old := range tokens {
@@ -162,7 +165,7 @@ func (o *Operator) check(t Token) error {
 	return nil
 }
 
-// Revoke revokes a token. Devices that joined with it are not affected.
+// Revoke makes a join token invalid. Devices that joined with the token are not affected.
 func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	modified, err := read(ctx, o.Store, TokenPrefix+id, &t)
 	if err != nil {
@@ -183,8 +186,9 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is revoked", id[:16], t.Hosts))
 }
 
-// Decide approves the request of a host, with an admission of its device that an operator signed,
-// or rejects it if admission is nil. Repeating a decision changes nothing.
+// Decide approves or rejects the join request of a host. To approve it, the admission must be an
+// operator's signed admission of the device. If the admission is nil, the request is rejected. A
+// repeated decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)
@@ -209,7 +213,7 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *trust.Sig
 	switch {
 	case r.State == want && (admission == nil || r.Admission != nil):
 		return r, nil
-	case r.State == want: // by a token, which may have ended before the device enrolled
+	case r.State == want: // approved by a token, which may have ended since
 	case r.State != hostapi.JoinPending && want == hostapi.JoinRejected:
 		return r, refuse("device %s is %s: florctl revoke --host-key %[1]s", r.Fingerprint(), r.State)
 	case r.State != hostapi.JoinPending:

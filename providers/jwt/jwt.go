@@ -1,14 +1,15 @@
-// Package jwt implements the kind of need that issues JWT-SVIDs (SPIFFE JWT-SVID), and the pages by
-// which others verify them (OpenID Connect Discovery 1.0):
+// Package jwt implements the kind of need that gives services tokens in the form of JWT-SVIDs
+// (SPIFFE JWT-SVID). It also serves the pages with which others verify the tokens (OpenID Connect
+// Discovery 1.0):
 //
 //	POST /jwt/request {"issuer":"https://…"}
 //	→ jwks, the public keys
 //	POST /jwt/request {"issuer":"https://…","id":"spiffe://demo.flor/service/wiki","audiences":["vault"]}
 //	→ tokens, a JSON object of a token for each audience
 //
-// A token is signed with ES256 and lives for five minutes. Its claims are iss, sub (the SPIFFE ID),
-// aud (one), iat, exp and florete_node, the node that requested it. The keys are
-// sealedstore.SigningKeys.
+// A token is signed with ES256 and is valid for five minutes. Its claims are iss, sub (the SPIFFE
+// ID), aud (one audience), iat, exp, and florete_node (the node that requested the token). The
+// signing keys are sealedstore.SigningKeys.
 package jwt
 
 import (
@@ -37,25 +38,25 @@ import (
 // Name is the name of the kind.
 const Name = document.KindJWT
 
-// keysAt is the key of the sealed signing keys.
+// keysAt is the store key under which the signing keys are sealed.
 const keysAt = "jwt/keys"
 
 const (
 	tokensLive = 5 * time.Minute
 	keysLive   = 10 * time.Minute // of an answer with the keys: hosts fetch them after half of it
 
-	// repeated is the time for which the same request receives the same tokens. A host renews them
-	// after half of their life.
+	// repeated is the time for which repeated requests receive the same tokens. Hosts renew a token
+	// after half of its life.
 	repeated = 30 * time.Second
 )
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Listen is the loopback host:port of the issuer's pages.
+	// Listen is the loopback host:port at which the issuer's pages are served.
 	Listen string `json:"listen" default:"127.0.0.1:5557"`
 }
 
-// Kind returns the Issuer for a process.
+// Kind returns the kind "jwt" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Listen: s.Listen, Logger: p.Logger,
@@ -76,7 +77,7 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Issuer is the kind "jwt".
+// Issuer is the kind "jwt": it issues JWT-SVIDs, and serves the pages with which they are verified.
 type Issuer struct {
 	Config
 	keys sealedstore.SigningKeys
@@ -89,7 +90,7 @@ var (
 	_ server.Sealer        = (*Issuer)(nil)
 )
 
-// New returns an Issuer.
+// New returns an Issuer with a configuration.
 func New(c Config) *Issuer {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
@@ -97,8 +98,8 @@ func New(c Config) *Issuer {
 	return &Issuer{c, keysIn(c.Store, c.Key)}
 }
 
-// keysIn returns the signing keys in a store. They are published for 15 minutes after they signed
-// last, because tokens live for five and clocks differ.
+// keysIn returns the signing keys in a store. A key stays published for 15 minutes after it last
+// signed, because tokens are valid for five minutes and clocks differ.
 func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
 	return sealedstore.SigningKeys{Store: s, Seal: key, At: keysAt, Algorithm: jose.ES256, Lingers: 15 * time.Minute}
 }
@@ -109,11 +110,11 @@ func (i *Issuer) Name() string { return Name }
 // Policy is the decoded part of a policy for this kind.
 type Policy struct {
 	issuer     *url.URL
-	generation int // of the signing keys, at least
+	generation int // least generation of the signing keys
 	requests   server.Requests[document.JWTRequest]
 }
 
-// Compile decodes a policy. It rejects an unusable issuer, and identities of another trust domain.
+// Compile decodes a policy. It rejects an invalid issuer, and SPIFFE IDs of another trust domain.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
@@ -124,7 +125,7 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	}
 	p := &Policy{generation: settings.Generation}
 	var err error
-	// Verifiers compare it byte for byte (OpenID Connect Discovery 1.0 section 4.3).
+	// Verifiers compare the issuer byte for byte (OpenID Connect Discovery 1.0 section 4.3).
 	if p.issuer, err = announced.ParseIssuer(settings.Issuer); err != nil {
 		return nil, fmt.Errorf("policy of %s: kind %q: %w", policy.Host, Name, err)
 	}
@@ -142,7 +143,8 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// Answer issues the tokens that the policy grants, or returns the public keys.
+// Answer issues the tokens that a host requests, if the policy grants them, or returns the public
+// keys.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
@@ -177,7 +179,8 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, err
 }
 
-// refuseRevoked refuses to issue a token that hosts would refuse.
+// refuseRevoked refuses a token for an identity that is revoked, because hosts would refuse the
+// token.
 func refuseRevoked(c server.Call, id spiffe.ID) error {
 	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
 	var revoked *trust.RevokedError
@@ -190,7 +193,7 @@ func refuseRevoked(c server.Call, id spiffe.ID) error {
 	return hostapi.Errorf(hostapi.CodeRevoked, "%v", err)
 }
 
-// sign makes the JWT-SVID of an identity for one audience.
+// sign makes the JWT-SVID of a SPIFFE ID for one audience.
 func sign(k sealedstore.SigningKey, r document.JWTRequest, audience, node string, now, until time.Time) (string, error) {
 	signer, err := k.Signer("JWT")
 	if err != nil {
@@ -203,7 +206,8 @@ func sign(k sealedstore.SigningKey, r document.JWTRequest, audience, node string
 	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{document.ClaimNode: node}).Serialize()
 }
 
-// InForce returns the newest signing key, so that each key has an audit row.
+// InForce returns the newest signing key. The server writes an audit row for each key that comes
+// into force.
 func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	r, _, err := i.keys.Read(ctx)
 	if err != nil || len(r) == 0 {
@@ -216,7 +220,7 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal seals the signing keys with the newest secret of the key.
+// Reseal encrypts the signing keys with the newest secret of the sealing key.
 func (i *Issuer) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

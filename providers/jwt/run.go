@@ -17,11 +17,10 @@ const (
 	upkeep = time.Minute // how soon a key that is due is made
 )
 
-// maxAge is the Cache-Control header of pages.
+// maxAge is the Cache-Control header of the issuer's pages.
 const maxAge = "public, max-age=300"
 
-// Run serves the pages of the issuer in the policy in force and maintains the signing keys, until
-// ctx ends.
+// Run serves the pages of the policy's issuer, and maintains the signing keys, until ctx ends.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup
@@ -35,7 +34,8 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// upkeep maintains the signing keys until ctx ends, at once if the policy has another generation.
+// upkeep maintains the signing keys until ctx ends. If the policy has another generation, it acts
+// at once.
 func (i *Issuer) upkeep(ctx context.Context) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -53,8 +53,8 @@ func (i *Issuer) upkeep(ctx context.Context) {
 	}
 }
 
-// generation returns the generation in the policy in force, or zero while that does not include
-// this kind.
+// generation returns the generation of the signing keys in the policy. It returns zero while the
+// policy does not include this kind.
 func (i *Issuer) generation() int {
 	if p := i.Policy(); p != nil {
 		return p.generation
@@ -72,7 +72,7 @@ func (i *Issuer) keepKeys(ctx context.Context) {
 	}
 }
 
-// pages returns the handler of the documents that OpenID Connect verifiers read.
+// pages returns the handler of the pages from which verifiers read the issuer's public keys.
 func (i *Issuer) pages() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, r *http.Request) {
@@ -96,7 +96,8 @@ func (i *Issuer) pages() http.Handler {
 	return mux
 }
 
-// here returns the policy whose issuer a request names, or nil after answering that there is none.
+// here returns the policy if its issuer has the name in the request. Otherwise it answers that
+// there is no such page, and returns nil.
 func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
 	p := i.Policy()
 	if p == nil || !announced.AtIssuer(p.issuer, r.Host) {
@@ -111,8 +112,8 @@ func respond(w http.ResponseWriter, b []byte) {
 	httpreply.Encoded(w, http.StatusOK, b)
 }
 
-// discovery returns the document at /.well-known/openid-configuration. It names no sign-in
-// endpoints.
+// discovery returns the document at /.well-known/openid-configuration of an issuer. The document
+// names no endpoints for signing in.
 func discovery(issuer string) []byte {
 	b, err := json.MarshalIndent(map[string]any{
 		"issuer":                                issuer,

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
@@ -246,6 +248,59 @@ func TestPinnedKeys(t *testing.T) {
 	o.wantRefused(o.accept(kit.Signed(9, last, third)), hostapi.Denied, CodeTampered.Name, `"demo-3"`)
 	o.wantAccepted(o.accept(kit.Signed(9, next, o.Signing)))
 	o.want(9, "b")
+}
+
+// TestThreshold checks that the manifest in force decides how many keys must sign, also for a
+// manifest that changes this number.
+func TestThreshold(t *testing.T) {
+	o := newOrigins(t)
+	second, gone := kit.SigningKey("demo-2"), kit.SigningKey("demo-3")
+	both := []string{o.Signing.ToPublicKey().String(), second.ToPublicKey().String()}
+	trusting := func(name string, keys []string, threshold int) document.Manifest {
+		m := o.version(name)
+		m.Trust.SigningKeys, m.Trust.Threshold = keys, threshold
+		return m
+	}
+	signed := func(serial int64, m document.Manifest, keys ...signature.SecretKey) (d hostapi.SignedDocument) {
+		var all []string
+		for _, k := range keys {
+			d = kit.Signed(serial, m, k)
+			all = append(all, d.Signature)
+		}
+		d.Signature = strings.Join(all, " ")
+		return d
+	}
+	refused := func(d hostapi.SignedDocument) {
+		t.Helper()
+		o.wantRefused(o.accept(d), hostapi.Denied, CodeTampered.Name, "signed by 1 of the 2 keys that trust.threshold demands")
+	}
+	o.deploy(kit.Document(1, trusting("a", both, 0)))
+	o.open()
+	o.wantAccepted(o.accept(signed(2, trusting("b", both, 2), o.Signing))) // one key may raise it
+	o.want(2, "b")
+
+	refused(signed(3, trusting("c", both, 2), o.Signing))
+	refused(signed(3, trusting("c", both, 2), o.Signing, o.Signing))
+	refused(signed(3, trusting("c", both, 2), o.Signing, gone))
+	refused(signed(3, trusting("c", both, 0), o.Signing)) // one key does not lower it
+	refused(signed(3, trusting("c", []string{both[0]}, 0), o.Signing))
+	older := signed(2, trusting("b", both, 2), second).Signature
+	mixed := signed(3, trusting("c", both, 2), o.Signing)
+	mixed.Signature += " " + older
+	refused(mixed)
+	o.want(2, "b")
+	o.wantRefused(o.accept(signed(3, trusting("c", both, 2), second, o.Signing), signedPolicy(o, 3, o.Signing)), hostapi.Denied, CodeTampered.Name, "policy of ursula, serial 3: signed by 1 of the 2 keys")
+	o.want(2, "b")
+
+	o.wantAccepted(o.accept(signed(3, trusting("c", both, 2), second, o.Signing)))
+	o.want(3, "c")
+	o.wantAccepted(o.accept(signed(4, trusting("d", both, 0), o.Signing, second)))
+	o.wantAccepted(o.accept(signed(5, trusting("e", both, 0), second)))
+	o.want(5, "e")
+}
+
+func signedPolicy(o *origins, serial int64, key signature.SecretKey) hostapi.SignedDocument {
+	return kit.Signed(serial, o.policy("cert"), key)
 }
 
 func TestRefusedFromTheNetwork(t *testing.T) {

@@ -82,10 +82,7 @@ func (o Operator) Lock(ctx context.Context) error {
 // Commit commits the cluster as of a time, compiles it to the directory of the revision's name, and
 // signs the documents for Publish.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
-	if err := o.git(ctx, at, "add", "--all"); err != nil {
-		return err
-	}
-	if err := o.git(ctx, at, "commit", "--quiet", "--message", message); err != nil {
+	if err := o.Record(ctx, at, message); err != nil {
 		return err
 	}
 	if _, err := o.Run(ctx, "florctl", "compile", o.flakeRef(), "--out", o.Path(name)); err != nil {
@@ -93,6 +90,14 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	}
 	_, err := o.Run(ctx, "florctl", "publish", o.flakeRef(), "--key", o.Path("operator", "signing.key"), "--out", o.Signed(name))
 	return err
+}
+
+// Record commits the flake, and signs nothing.
+func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
+	if err := o.git(ctx, at, "add", "--all"); err != nil {
+		return err
+	}
+	return o.git(ctx, at, "commit", "--quiet", "--message", message)
 }
 
 // Signed returns the path of a revision's documents as Commit signed them.

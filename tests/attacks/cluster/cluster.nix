@@ -22,6 +22,7 @@ in
   trust = {
     roots = [ ./ca.crt ];
     signingKeys = facts.keys;
+    threshold = facts.threshold or 1;
   };
 
   hosts = {

@@ -1,0 +1,225 @@
+package attacks
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/providers/join"
+	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/tests/kit"
+)
+
+// TestThreshold steals one of two signing keys of a cluster whose threshold is two.
+func TestThreshold(t *testing.T) {
+	c := start(t)
+	agenttest.Root(t, "to act as dora")
+	stolen, second, gone := c.signingKey(t), kit.SigningKey("sec-2"), kit.SigningKey("sec-3")
+	file := map[string]string{"stolen": c.Path("operator", "signing.key"), "second": c.Path("operator", "second.key")}
+	if err := os.WriteFile(file["second"], []byte(second.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	facts := c.Path("cluster", "facts.json")
+	was := kit.ReadFile(facts)
+	write := func(more map[string]any) {
+		t.Helper()
+		var all map[string]any
+		if err := json.Unmarshal(was, &all); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(all, more)
+		if err := os.WriteFile(facts, kit.JSON(all), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	record := file["stolen"] + ".signed"
+	// together runs florctl as both operators, who sign one after the other.
+	together := func(args ...string) error {
+		t.Helper()
+		signatures := filepath.Join(t.TempDir(), "signatures.json")
+		with := func(key string, more ...string) (string, error) {
+			return c.florctl(t, append(append(args, "--key", file[key], "--signed", record), more...)...)
+		}
+		if _, err := with("second", "--sign-only", signatures); err != nil {
+			return err
+		}
+		_, err := with("stolen", "--with", signatures)
+		return err
+	}
+	commit := func(more map[string]any) {
+		t.Helper()
+		time.Sleep(1100 * time.Millisecond) // another serial
+		write(more)
+		if err := c.Record(t.Context(), time.Now(), "threshold"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The list of other tests is on no record; both operators sign the next one.
+	if last := c.offered(t); last.List != "" {
+		next := c.revoke(t, last, func(*trust.Revocations) {})
+		next.Signature += " " + sign(t, second, trust.RevocationsText(next.List))
+		if err := c.offer(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+	}
+	keys := []string{stolen.ToPublicKey().String(), second.ToPublicKey().String()}
+	commit(map[string]any{"keys": keys, "threshold": 2})
+	if err := together("publish", "--at-once"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { // while both keys are pinned, both can sign a lower threshold
+		commit(map[string]any{"keys": keys, "note": "lower"})
+		if err := together("publish", "--at-once"); err != nil {
+			t.Error(err)
+		}
+		commit(map[string]any{"note": "as before"})
+		kit.Succeeds(t, "one key to be enough", func() error {
+			_, err := c.florctl(t, "publish", "--at-once", "--key", file["stolen"])
+			return err
+		})
+	}()
+	for _, h := range c.hosts() {
+		kit.Succeeds(t, "the threshold in force on "+h.Name, func() error {
+			m, err := document.Read(filepath.Join(h.Layout().Documents(), "current"), document.DocManifest)
+			if err == nil && m.Manifest().Trust.Threshold != 2 {
+				err = fmt.Errorf("threshold %d", m.Manifest().Trust.Threshold)
+			}
+			return err
+		})
+	}
+	older := c.stream(t)
+	commit(map[string]any{"keys": keys, "threshold": 2, "note": "next"})
+	next := c.stream(t)
+	// signed returns the next documents with other signatures.
+	signed := func(change func(host int, d int, of hostapi.SignedDocument) string) []byte {
+		var out bytes.Buffer
+		lines := json.NewEncoder(&out)
+		lines.SetEscapeHTML(false)
+		_ = lines.Encode(next.head)
+		for i, h := range next.hosts {
+			documents := append([]hostapi.SignedDocument{}, h.Documents...)
+			for j, d := range documents {
+				documents[j].Signature = change(i, j, d)
+			}
+			_ = lines.Encode(publish.Host{Name: h.Name, Documents: documents})
+		}
+		return out.Bytes()
+	}
+	one := func(_, _ int, d hostapi.SignedDocument) string { return strings.Fields(d.Signature)[0] }
+	const tooFew = "signed by 1 of the 2 keys"
+	post := func(path string, body []byte) func(*testing.T, *cluster) error {
+		return func(t *testing.T, c *cluster) error { return c.send(t.Context(), path, body) }
+	}
+	run(t, []attack{
+		{name: "one key publishes with florctl", refusal: tooFew, try: func(t *testing.T, c *cluster) error {
+			_, err := c.florctl(t, "publish", "--at-once", "--key", file["stolen"])
+			return err
+		}},
+		{name: "one key publishes", refusal: tooFew, try: post("/v1/publish?atOnce=true", signed(one))},
+		{name: "one key signs twice", refusal: tooFew, try: post("/v1/publish?atOnce=true", signed(func(i, j int, d hostapi.SignedDocument) string {
+			return one(i, j, d) + " " + one(i, j, d)
+		}))},
+		{name: "the other signature is of an older serial", refusal: tooFew, try: post("/v1/publish?atOnce=true", signed(func(i, j int, d hostapi.SignedDocument) string {
+			return one(i, j, d) + " " + strings.Fields(older.hosts[i].Documents[j].Signature)[1]
+		}))},
+		{name: "the other signature is by a key that was removed", refusal: tooFew, try: post("/v1/publish?atOnce=true", signed(func(i, j int, d hostapi.SignedDocument) string {
+			return one(i, j, d) + " " + sign(t, gone, document.SignedText([]byte(d.Envelope)))
+		}))},
+		{name: "one key rolls back", refusal: tooFew, try: post(fmt.Sprintf("/v1/rollback/%d", older.head.Serial), signed(one))},
+		{name: "one key revokes", refusal: tooFew, try: func(t *testing.T, c *cluster) error {
+			return c.offer(t.Context(), c.revoke(t, c.offered(t), func(l *trust.Revocations) { revocation.Revoke(l, revocation.Target{ID: kit.ID("user/carol")}) }))
+		}},
+		{name: "one key revokes with florctl", refusal: tooFew, try: func(t *testing.T, c *cluster) error {
+			_, err := c.florctl(t, "revoke", "user/carol", "--key", file["stolen"])
+			return err
+		}},
+		{name: "one key lets a token admit", refusal: tooFew, try: func(t *testing.T, c *cluster) error {
+			token, err := hostapi.NewJoinToken("p")
+			if err != nil {
+				t.Fatal(err)
+			}
+			until := unixtime.Of(time.Now().Add(time.Hour))
+			text := string(kit.JSON(trust.JoinGrant{Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: "sec", Node: kit.ID("node/h"), Token: token.Public(), Until: until}))
+			return c.control(t.Context(), join.Token{ID: hostapi.TokenID(token.Public()), Hosts: "h", Uses: 1, Until: until,
+				Grant: &trust.SignedGrant{Grant: text, Signature: sign(t, stolen, trust.JoinGrantText(text))}}, new(any), "POST", "/v1/tokens")
+		}},
+		{name: "one key lowers the threshold", refusal: tooFew, try: func(t *testing.T, c *cluster) error {
+			commit(map[string]any{"keys": keys[:1]})
+			_, err := c.florctl(t, "publish", "--at-once", "--key", file["stolen"])
+			return err
+		}},
+	})
+	write(map[string]any{"keys": keys, "threshold": 2, "note": "both"})
+	if err := c.Record(t.Context(), time.Now(), "both"); err != nil {
+		t.Fatal(err)
+	}
+	if err := together("revoke", "user/erin", "--wait", "0s"); err != nil && !strings.Contains(err.Error(), "exit status 2") {
+		t.Errorf("two keys revoke: %v", err)
+	}
+	if err := together("reinstate", "user/erin", "--wait", "0s"); err != nil && !strings.Contains(err.Error(), "exit status 2") {
+		t.Errorf("two keys reinstate: %v", err)
+	}
+	if err := together("rollback", fmt.Sprint(older.head.Serial)); err == nil || !strings.Contains(err.Error(), "is the newest") {
+		t.Errorf("two keys roll back to the version in force: %v", err)
+	}
+}
+
+// stream contains signed documents as florctl publish --out writes them.
+type stream struct {
+	head  publish.Head
+	hosts []publish.Host
+}
+
+// stream returns the documents of the last commit, signed by both operators.
+func (c *cluster) stream(t *testing.T) (s stream) {
+	t.Helper()
+	dir := t.TempDir()
+	signatures, out := filepath.Join(dir, "signatures.json"), filepath.Join(dir, "documents.json")
+	for _, args := range [][]string{
+		{"--key", c.Path("operator", "second.key"), "--sign-only", signatures, "--offline"},
+		{"--key", c.Path("operator", "signing.key"), "--with", signatures, "--out", out},
+	} {
+		if _, err := c.florctl(t, append([]string{"publish"}, args...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, line := range bytes.Split(bytes.TrimSpace(kit.ReadFile(out)), []byte("\n")) {
+		var h publish.Host
+		into := any(&h)
+		if i == 0 {
+			into = &s.head
+		}
+		if err := json.Unmarshal(line, into); err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			s.hosts = append(s.hosts, h)
+		}
+	}
+	return s
+}
+
+// send sends a body to the control API of p.
+func (c *cluster) send(ctx context.Context, path string, body []byte) error {
+	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), "control", "POST", path, "--settings", filepath.Join(c.p.Dir, "provider.hujson"))
+	var problem bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(body), &problem
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("%w: %s", err, problem.String())
+	}
+	return nil
+}

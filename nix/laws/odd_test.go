@@ -167,6 +167,7 @@ func odd() map[string][]any {
 		"rev":                          {"", "é\u0001\u2028", long(5000)},
 		"trust.roots":                  certificates,
 		"trust.signingKeys":            {[]string{}, []string{"a:b"}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBN="}, []string{"laws-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=\n"}, []string{"é:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="}},
+		"trust.threshold":              {0, 1, 2, 16, 17},
 		"providers.cert.lifetime":      {0, 9, 10, 86400, 7776000, 7776001, 31536000},
 		"providers.config.interval":    {0, 1, 86399, 86400, 315360000, 315360001},
 		"providers.config.staleAfter":  {1, 901, 315360000, 315360001},

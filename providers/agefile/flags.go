@@ -27,9 +27,9 @@ type To struct {
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
-	f.StringArrayVar(&s.to, "seal-to", nil, "seal "+what+" with age to a `RECIPIENT`, age1… or an SSH public key; may be repeated")
-	f.BoolVar(&s.byPassphrase, "passphrase", false, "seal "+what+" with age by a passphrase from the terminal")
-	f.StringVar(&s.passphrase, "passphrase-file", "", "seal "+what+" with age by the passphrase in a `FILE`")
+	f.StringArrayVar(&s.to, "seal-to", nil, "encrypt "+what+" with age to this `RECIPIENT`, a public key age1… or an SSH public key; may be repeated")
+	f.BoolVar(&s.byPassphrase, "passphrase", false, "encrypt "+what+" with age, by a passphrase that is read from the terminal")
+	f.StringVar(&s.passphrase, "passphrase-file", "", "encrypt "+what+" with age, by the passphrase in this `FILE`")
 	cmd.MarkFlagsMutuallyExclusive("seal-to", "passphrase", "passphrase-file")
 	return s
 }
@@ -90,8 +90,8 @@ func Recipient(text string) (age.Recipient, error) {
 // names of the flags start with prefix, for example "ca-". The returned function reads the
 // identities for a file. If no flag selects identities, the function prompts on the terminal.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
-	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` of the age identity or SSH private key that opens "+what)
-	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` of the passphrase that opens "+what+" (default: read from the terminal)")
+	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
+	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")
 	return func(file string) (all []age.Identity, err error) {
 		if *identity != "" {
 			b, err := secretfile.ReadFile(*identity)

@@ -21,12 +21,12 @@ type Filter struct {
 // Flags adds a flag for each field to a command.
 func (f *Filter) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.Var(&f.After, "after", "print decisions after this `TIME`, as --json prints it, or of the last 30m or 24h")
-	flags.Var(&f.Before, "before", "print decisions before this `TIME`")
-	flags.IntVar(&f.Limit, "limit", 0, "print at most `N` rows: the first with --after, otherwise the last; 0 for all")
-	flags.StringVar(&f.Caller, "caller", "", "print decisions about callers whose SPIFFE ID ends with this `ID`, such as node/ursula")
-	flags.StringVar(&f.Kind, "kind", "", "print decisions about needs of this `KIND`")
-	flags.StringVar(&f.Outcome, "outcome", "", "print decisions with this `OUTCOME`: granted, denied, invalid, transient or summed")
+	flags.Var(&f.After, "after", "print rows after this `TIME`: a time as --json prints it, or how long ago, such as 30m or 24h")
+	flags.Var(&f.Before, "before", "print rows before this `TIME`: a time as --json prints it, or how long ago, such as 30m or 24h")
+	flags.IntVar(&f.Limit, "limit", 0, "print at most `N` rows: the first rows with --after, otherwise the last; 0 prints all")
+	flags.StringVar(&f.Caller, "caller", "", "print rows about callers whose SPIFFE ID ends with this `ID`, such as node/ursula")
+	flags.StringVar(&f.Kind, "kind", "", "print rows about needs of this `KIND`, such as cert or oidc")
+	flags.StringVar(&f.Outcome, "outcome", "", "print rows with this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
 // Rows returns the selected rows of a log that begins after f.After.

@@ -28,9 +28,9 @@ type Mode struct {
 // Modes adds a flag for each mode to a command.
 func Modes(cmd *cobra.Command) *Mode {
 	m := &Mode{}
-	cmd.Flags().BoolVar(&m.Verify, "verify", false, "compute the tamper-evident log from the rows, and compare it with its checkpoint")
-	cmd.Flags().BoolVar(&m.Follow, "follow", false, "print rows as they are appended, until interrupted")
-	cmd.Flags().StringVar(&m.Proof, "proof", "", "prove that the tamper-evident log has the `ROW` with this time, as --json prints it")
+	cmd.Flags().BoolVar(&m.Verify, "verify", false, "compute the tamper-evident log again from the rows, and compare it with the checkpoint of the provider")
+	cmd.Flags().BoolVar(&m.Follow, "follow", false, "print new rows as they are appended, until interrupted")
+	cmd.Flags().StringVar(&m.Proof, "proof", "", "prove that the tamper-evident log contains a row; `ROW` is the time of the row, as --json prints it")
 	cmd.MarkFlagsMutuallyExclusive("verify", "follow", "proof")
 	for _, name := range []string{"verify", "follow", "proof"} {
 		for _, of := range []string{"after", "before", "limit"} {

@@ -17,7 +17,7 @@ import (
 // cluster. It writes the files that make returns for the evaluated cluster, unless the cluster
 // would then have faults, and prints the files and their effect.
 func adding(of, cmd *cobra.Command, there func(t compile.Topology, name string) bool, make func(compile.Topology, []string) ([]scaffold.File, error)) *cobra.Command {
-	dir := cmd.Flags().String("flake", ".", "`DIR` of the cluster")
+	dir := cmd.Flags().String("flake", ".", "`DIR` that contains the flake of the cluster")
 	args := cmd.Args
 	from := source(cmd)
 	cmd.Args = args
@@ -40,25 +40,28 @@ func newHostCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [ADDRESS...]",
 		Short: "Add a host to the cluster",
-		Long: `Add a host to the cluster: write hosts/NAME.nix, and print what that changes. Nothing is sent
-to the host; the change takes effect when you deploy or publish. To undo it, remove the file.
+		Long: `Add a machine to the cluster as a host. The command writes hosts/NAME.nix in the flake, and
+prints what the new file changes. Nothing is sent to the machine. The change takes effect when
+you publish or deploy. To undo the command, remove the file.
 
-The SSH host key is fetched from the first address and printed. Compare it with the key that
-the console of the host shows, and confirm. For a host that cannot be reached, pass the key with
---ssh-host-key. For a host that has no key yet, pass --join. The first host of a cluster also
-becomes its first provider host.`,
+The file contains the public SSH host key of the machine, with which the machine proves that it
+is this host. The command fetches the key from the first ADDRESS and prints it. Compare it with
+the key on the console of the machine, and confirm. If the machine cannot be reached, pass its
+key with --ssh-host-key. If the machine has no key yet, pass --join.
+
+The first host of a cluster also becomes its first provider host.`,
 		Args: words(1, 9),
 	}
 	var h scaffold.Host
 	var key scaffold.KeySource
 	f := cmd.Flags()
-	f.StringVar(&h.Group, "group", "", "`GROUP` of hosts that it belongs to, such as eu/fra")
-	f.BoolVar(&h.Device, "device", false, "add a laptop or another device, where the compiler places no services")
-	f.StringArrayVar(&h.Users, "user", nil, "`PERSON` who acts on the host; may be repeated")
-	f.StringVar(&key.Key, "ssh-host-key", "", "use this `LINE` of the host's /etc/ssh/ssh_host_ed25519_key.pub, and do not fetch the key")
-	f.StringVar(&key.Fingerprint, "fingerprint", "", "accept the fetched key if its fingerprint is this `SHA256:…`, without asking")
-	f.IntVar(&key.Port, "ssh-port", 22, "`PORT` of the host's SSH server")
-	f.BoolVar(&key.Join, "join", false, "declare no key: the host makes a device key, which florctl join approve admits")
+	f.StringVar(&h.Group, "group", "", "path of the `GROUP` that the host belongs to, such as eu/fra")
+	f.BoolVar(&h.Device, "device", false, "add the host as a device, such as a laptop; the compiler places no services on devices")
+	f.StringArrayVar(&h.Users, "user", nil, "name of a `PERSON` who uses the host; may be repeated")
+	f.StringVar(&key.Key, "ssh-host-key", "", "use this `LINE` of the host's /etc/ssh/ssh_host_ed25519_key.pub instead of fetching the key")
+	f.StringVar(&key.Fingerprint, "fingerprint", "", "accept the fetched key without asking, if it has this fingerprint: `SHA256:…`")
+	f.IntVar(&key.Port, "ssh-port", 22, "`PORT` of the SSH server on the host")
+	f.BoolVar(&key.Join, "join", false, "write no key; the host creates its own device key, which you admit with florctl join approve")
 	cmd.MarkFlagsMutuallyExclusive("ssh-host-key", "fingerprint", "join")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Hosts[name]; return ok }
 	return adding(&cobra.Command{Use: "host", Short: "Add a host"}, cmd, there, func(t compile.Topology, args []string) (files []scaffold.File, err error) {
@@ -86,23 +89,26 @@ func newServiceCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --host HOST --port PORT",
 		Short: "Add a service to the cluster",
-		Long: `Add a service that listens on a port of a host: write services/NAME.nix, and print what that
-changes. It takes effect when you deploy or publish. To undo it, remove the file.
+		Long: `Add a service to the cluster: a program that listens on a port of a host, and that others reach
+by the name of the service. The command writes services/NAME.nix in the flake, and prints what
+the new file changes. The change takes effect when you publish or deploy. To undo the command,
+remove the file.
 
-A service is reachable only through a role. With --for, a new role that reaches the service is
-written to roles/ROLE.nix. To use a role that exists, add the service to its file yourself.`,
+Nobody reaches a service without a role. With --for, the command also writes roles/ROLE.nix, a
+new role that reaches the service. To use a role that exists, add the service to the file of
+that role yourself.`,
 		Args: words(1, 1),
 	}
 	var s scaffold.Service
 	f := cmd.Flags()
-	f.StringVar(&s.Host, "host", "", "`HOST` on which the service runs")
-	f.IntVar(&s.Port, "port", 0, "`PORT` of 127.0.0.1 on which the service listens there")
-	f.IntVar(&s.ListenPort, "listen-port", 80, "`PORT` on which callers reach the service by its name")
-	f.StringVar(&s.User, "run-as", "", "`ACCOUNT` that the service runs as")
-	f.StringArrayVar(&s.Roles, "role", nil, "`ROLE` of the service, which decides what it may reach itself; may be repeated")
+	f.StringVar(&s.Host, "host", "", "name of the `HOST` on which the service runs")
+	f.IntVar(&s.Port, "port", 0, "`PORT` at which the service listens on 127.0.0.1 of its host, from 1 to 65535")
+	f.IntVar(&s.ListenPort, "listen-port", 80, "`PORT` at which callers reach the service by its name, from 1 to 65535")
+	f.StringVar(&s.User, "run-as", "", "name of the Unix `ACCOUNT` that the service runs as on its host")
+	f.StringArrayVar(&s.Roles, "role", nil, "name of a `ROLE` that the service gets, so that it can reach other services itself; may be repeated")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("port")
-	role := f.String("for", "", "make a new `ROLE` that reaches the service")
+	role := f.String("for", "", "name of a new `ROLE` to create, which reaches the service")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Services[name]; return ok }
 	return adding(&cobra.Command{Use: "service", Short: "Add a service"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
 		s.Name, s.Roles = args[0], distinct(s.Roles)
@@ -125,15 +131,16 @@ func newUserCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME [--role ROLE...]",
 		Short: "Add a person to the cluster",
-		Long: `Add a person: write users/NAME.nix, and print what that changes. It takes effect when you deploy
-or publish. To undo it, remove the file.
+		Long: `Add a person to the cluster. The command writes users/NAME.nix in the flake, and prints what the
+new file changes. The change takes effect when you publish or deploy. To undo the command,
+remove the file.
 
-A person acts on hosts that list them: hosts.<name>.users. Pass --user to florctl host add, or
-edit the file of a host.`,
+A person can act only on hosts that list the person in hosts.<name>.users. To add the person to
+this list, pass --user to florctl host add, or edit the file of an existing host.`,
 		Args: words(1, 1),
 	}
 	var u scaffold.User
-	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "`ROLE` of the person; may be repeated")
+	cmd.Flags().StringArrayVar(&u.Roles, "role", nil, "name of a `ROLE` that the person gets; may be repeated")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Users[name]; return ok }
 	return adding(&cobra.Command{Use: "user", Short: "Add a person"}, cmd, there, func(_ compile.Topology, args []string) ([]scaffold.File, error) {
 		u.Name, u.Roles = args[0], distinct(u.Roles)

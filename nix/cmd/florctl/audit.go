@@ -16,22 +16,24 @@ func newAuditCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [FLAKE]",
 		Short: "Print the audit log",
-		Long: `Print what the providers decided, oldest first: who fetched, reported, published, rolled back or
-rotated something, from which address, and what was refused.
+		Long: `Print the audit log of the providers: their decisions, oldest first. Each row says who fetched,
+reported, published, rolled back or rotated something, from which address, and whether the
+provider granted or refused it. The command changes nothing.
 
-Through the forwarder, florctl reads the log of the config providers. With --via ssh it reads the
-logs of all kinds of need on those hosts. Rows of one minute that differ only in their time are
-printed as one line; --json prints each row.
+By default, florctl reads the log of the config providers through the forwarder of this machine.
+With --via ssh, it reads the logs of all kinds of need on the hosts of these providers. Rows of
+one minute that differ only in their time are printed as one line. With --json, each row is
+printed.
 
-The rows are part of a tamper-evident log. --verify computes that log again from the rows, and
-names rows that were edited or removed. --proof proves that the log contains a row. --follow
-prints new rows as they are appended. Nothing is changed.`,
+The log is tamper-evident. --verify computes the log again from the rows, and names rows that
+were edited or removed. --proof proves that the log contains a row. --follow prints new rows as
+they are appended.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)
 	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
 	how := auditview.Modes(cmd)
-	keep := cmd.Flags().Int("keep", 0, "with --verify, the number of `DAYS` that providers keep rows: retention.audit of their provider.hujson (default 365)")
+	keep := cmd.Flags().Int("keep", 0, "number of `DAYS` that providers keep rows, for --verify: retention.audit of their provider.hujson (default 365)")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if unread := c.Providers.Unread(c.Topology); len(unread) > 0 {
 			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))

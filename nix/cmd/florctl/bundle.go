@@ -14,17 +14,19 @@ func newBundleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle [FLAKE] --host H --out FILE",
 		Short: "Pack the bundle of a host for any Linux with systemd",
-		Long: `Pack all that a host runs into one file: its documents, its units, and the programs flor and
-flor-provider, linked statically (CGO_ENABLED=0). The same host gives the same bytes.
+		Long: `Pack everything that a host runs into one file, to install it on a Linux machine with systemd
+but without NixOS. The file contains the documents of the host, its systemd units, and the
+programs flor and flor-provider. The programs must be linked statically (CGO_ENABLED=0). Nothing
+is sent to the host: florctl deploy does that.
 
-A tar.gz has install.sh, which installs, upgrades, rolls back and removes. A deb is a package
-named florete, or florete-NAME where the topology gives the host an instance. Nothing is sent to
-the host: florctl deploy does that.`,
+A bundle in the format tar.gz contains install.sh, which installs, upgrades, rolls back and
+removes it. A bundle in the format deb is a package named florete, or florete-NAME if the
+topology gives the host an instance. The same flake and host give the same bytes.`,
 	}
-	host := cmd.Flags().String("host", "", "`HOST` to pack the bundle of")
-	out := cmd.Flags().String("out", "", "write the bundle to `FILE`, or to standard output for -")
+	host := cmd.Flags().String("host", "", "name of the `HOST` to pack the bundle of")
+	out := cmd.Flags().String("out", "", "write the bundle to this `FILE`, or to standard output if it is -")
 	format := cmd.Flags().String("format", "tar.gz", "`FORMAT` of the bundle: tar.gz or deb")
-	bin := cmd.Flags().String("bin", "", "`DIR` of flor and flor-provider (default: that of florctl)")
+	bin := cmd.Flags().String("bin", "", "`DIR` that contains the programs flor and flor-provider to pack (default: the directory of florctl)")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagRequired("out")
 	return onSource(cmd, func(src compile.Source) error {

@@ -14,7 +14,7 @@ import (
 )
 
 func newCACmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "ca", Short: "Keep the certificate authority of the cluster"}
+	cmd := &cobra.Command{Use: "ca", Short: "Manage the certificate authority of the cluster"}
 	cmd.AddCommand(newCAInitCmd(), newCASignCmd(), newCAEnrolmentCmd(), newCAStatusCmd(), newCARotateCmd(), newCAWebCmd())
 	return cmd
 }
@@ -23,17 +23,22 @@ func newCAInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Create the root of a trust domain",
-		Long: `Create the root of a trust domain in a directory: ca.crt, which goes into the flake, and ca.key,
-which you keep offline and which florctl ca sign uses. Beside them, create enrol.crt and
-enrol.key, with which florctl id issue signs identity files. Files that exist are not replaced.
+		Long: `Create the root of a trust domain, the certificate authority that all certificates of a cluster
+lead to. florctl init also does this for a new cluster. The command writes four files to DIR,
+and replaces none that exist:
 
-The keys can be sealed: they are age files then, which age --decrypt opens, and age --armor
---passphrase seals a key that exists. With --pkcs11 the key stays on a token, where it cannot
-be copied, and ca.key has its URI.`,
+  ca.crt       the root certificate, which belongs into the flake
+  ca.key       the root key, which you keep offline; florctl ca sign uses it
+  enrol.crt    the certificate that signs the certificates in identity files
+  enrol.key    the key of enrol.crt; florctl id issue uses it
+
+The keys can be encrypted with age, see --passphrase and --seal-to. age --decrypt opens an
+encrypted key, and age --armor --passphrase encrypts a key that exists. With --pkcs11, the root
+key stays on a token, from which it cannot be copied, and ca.key contains the URI of the key.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
-	out := cmd.Flags().String("out", "", "`DIR` for ca.crt and ca.key")
+	out := cmd.Flags().String("out", "", "`DIR` to write the files to")
 	cmd.MarkFlagRequired("trust-domain")
 	cmd.MarkFlagRequired("out")
 	how := authority.RootKeyFlags(cmd)
@@ -56,17 +61,19 @@ func newCASignCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign [CSR] --ca-cert FILE --ca-key FILE",
 		Short: "Sign the issuing certificate of a provider",
-		Long: `Sign a provider's request for an issuing certificate with the root key. The request is read from
-CSR or standard input, and the certificate is written to --out or standard output. It takes
-effect when flor-provider install-cert has installed it on the provider host. To take it back,
-pass its serial number to florctl revoke --serial.`,
+		Long: `Sign the certificate with which a provider host issues certificates to other hosts. Run this
+command where the root key is. The provider's request for the certificate (CSR) is read from the
+file CSR or from standard input. The certificate is written to --out or to standard output.
+
+The certificate takes effect when flor-provider install-cert has installed it on the provider
+host. To take it back, pass its serial number to florctl revoke --serial.`,
 		Args: cobra.MaximumNArgs(1),
 	}
-	crt := cmd.Flags().String("ca-cert", "ca.crt", "`FILE` of the root certificate")
-	key := cmd.Flags().String("ca-key", "ca.key", "`FILE` of the root key")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "write the issuing certificate to `FILE`, or to standard output for -")
-	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
-	open := agefile.Opening(cmd, "", "a sealed key")
+	crt := cmd.Flags().String("ca-cert", "ca.crt", "`FILE` that contains the root certificate")
+	key := cmd.Flags().String("ca-key", "ca.key", "`FILE` that contains the root key")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the issuing certificate to this `FILE`, or to standard output if it is -")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "time until the certificate expires, at most that of the root")
+	open := agefile.Opening(cmd, "", "the root key, if the key is encrypted")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		from, csr := "standard input", cmd.InOrStdin()
 		if len(args) == 1 {

@@ -15,15 +15,18 @@ func newCAEnrolmentCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enrolment --dir DIR",
 		Short: "Sign the certificate that signs identity files",
-		Long: `Sign enrol.crt with the root key, when the former certificate ends or the root is another.
-florctl id issue signs identity files with it from then on. The key enrol.key stays as it is, and
-is created if there is none. For a new key, revoke the former certificate with florctl revoke
---serial, remove enrol.crt, and run this again.`,
+		Long: `Replace enrol.crt, the certificate with which florctl id issue signs the certificates in
+identity files. Run this command where the root key is, when enrol.crt expires or after the root
+was replaced. The new certificate is for the same key, enrol.key. If there is no such key yet,
+the command creates it.
+
+To replace the key too, revoke the old certificate with florctl revoke --serial, remove
+enrol.crt, and run the command again.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR` of ca.crt and ca.key")
-	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "lifetime of the certificate, at most that of the root")
-	open := agefile.Opening(cmd, "ca-", "the sealed root key")
+	dir := cmd.Flags().String("dir", ".", "`DIR` that contains ca.crt and ca.key")
+	lifetime := cmd.Flags().Duration("lifetime", ca.IssuingLifetime, "time until the certificate expires, at most that of the root")
+	open := agefile.Opening(cmd, "ca-", "the root key, if the key is encrypted")
 	seal := agefile.Flags(cmd, "a new enrol.key")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		d := ca.Dir(*dir)

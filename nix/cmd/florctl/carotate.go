@@ -17,8 +17,8 @@ import (
 // returns examines the rotation of the cluster that the arguments name.
 func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*authority.Rotation, error)) {
 	cluster := ofCluster(cmd)
-	dir = cmd.Flags().String("dir", ".", "`DIR` of ca.crt")
-	without := cmd.Flags().StringArray("without", nil, "do not wait for this `HOST`, which is gone or will be deployed by hand; may be repeated")
+	dir = cmd.Flags().String("dir", ".", "`DIR` that contains ca.crt")
+	without := cmd.Flags().StringArray("without", nil, "do not wait for this `HOST`, because it is gone or will be deployed by hand; may be repeated")
 	return dir, func(args []string) (*authority.Rotation, error) {
 		return authority.Examine(cmd.Context(), ca.Dir(*dir), func() (published.Cluster, error) { return cluster(args) }, *without)
 	}
@@ -27,11 +27,13 @@ func rotating(cmd *cobra.Command) (dir *string, examine func(args []string) (*au
 func newCAStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE] --dir DIR",
-		Short: "Print the roots of the cluster and the state of a rotation",
-		Long: `Print the roots in the flake and in the directory of the root. For each root, print how many hosts
-trust it and how many have certificates that lead to it, as hosts last reported. During a rotation,
-also print the hosts that its next step waits for. Exits 2 when it waits for a host, and 0
-otherwise. Nothing is changed.`,
+		Short: "Print the root certificates and the state of a rotation",
+		Long: `Print the root certificates of the cluster, and how far their replacement has come. For each
+root in the flake and in --dir, the command prints how many hosts trust it, and how many hosts
+have certificates that lead to it. These numbers come from the last reports of the hosts. During
+a rotation, the command also prints the hosts that the next step waits for.
+
+The command changes nothing. It exits 2 if the next step waits for a host, and 0 otherwise.`,
 	}
 	_, examine := rotating(cmd)
 	show := shown(cmd, "print JSON")
@@ -52,29 +54,33 @@ otherwise. Nothing is changed.`,
 func newCARotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate [FLAKE] --dir DIR",
-		Short: "Take the next step of replacing the root",
-		Long: `Take the next step of replacing the root of the cluster, if all hosts are ready for it:
+		Short: "Replace the root of the cluster, step by step",
+		Long: `Replace the root certificate and the root key of the cluster, step by step. Each run of the
+command takes the next step, if all hosts are ready for it:
 
   1. prepare   Create next.crt and next.key beside ca.crt and ca.key. Then add next.crt to
                trust.roots, under the name that is printed, and publish.
   2. activate  When every host reports that it trusts the new root, rename next.* to ca.* and
-               the former ca.* to old.*. Then sign the issuing certificates with florctl ca sign.
-  3. retire    When no certificate of a host leads to the former root, remove it from
-               trust.roots and publish. When no host trusts it, old.* are removed.
+               the old ca.* to old.*. Then sign the issuing certificates with florctl ca sign.
+  3. retire    When no certificate of a host leads to the old root, remove the old root from
+               trust.roots and publish. When no host trusts the old root, old.* are removed.
 
-If a host is not ready, florctl names it, changes nothing and exits 2. A rotation that was
-interrupted continues with the same command; florctl ca status shows its state.
+If a host is not ready, the command prints the host, changes nothing and exits 2. To continue a
+rotation that was interrupted, run the command again. florctl ca status shows the state of the
+rotation.
 
-With --watch, florctl takes all steps, each as soon as the hosts are ready, signs the issuing
-certificates as root@HOST over SSH, and tells you, twice, when to edit the flake and publish. Hosts
-receive the roots with their documents, and renew their certificates themselves.`,
-		Example: `  florctl ca rotate ~/demo --dir ~/demo-ca --watch
+With --watch, the command takes all steps, each as soon as all hosts are ready. It signs the
+issuing certificates over SSH as root@HOST. Twice, it asks you to edit the flake and publish.
+Hosts receive the new root with their documents, and renew their certificates themselves.`,
+		Example: `  # Replace the root of the flake in ~/demo, with all steps.
+  florctl ca rotate ~/demo --dir ~/demo-ca --watch
+  # Do the same without waiting for the host laptop.
   florctl ca rotate ~/demo --dir ~/demo-ca --watch --without laptop`,
 	}
 	dir, examine := rotating(cmd)
 	how := authority.RootKeyFlags(cmd)
-	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait until the hosts are ready for each")
-	open := agefile.Opening(cmd, "ca-", "the sealed root key, for --watch")
+	watch := cmd.Flags().Bool("watch", false, "take all steps, and wait before each step until the hosts are ready")
+	open := agefile.Opening(cmd, "ca-", "the root key, if the key is encrypted, for --watch")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {

@@ -17,14 +17,15 @@ import (
 func newCAWebCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [FLAKE]",
-		Short: "Fetch the root certificate of names outside DNS",
-		Long: `Fetch the root certificate that signs public names outside DNS, such as wiki.internal, from the
-provider of kind tls, and print how to install it in browsers. The certificate is valid for those
-domains alone, so that a browser that trusts it trusts it for no other name. To undo it, remove
+		Short: "Fetch the root certificate for public names outside DNS",
+		Long: `Fetch the root certificate that browsers need for the cluster's public names outside DNS, such
+as wiki.internal. The command gets the certificate from the provider of kind tls, and prints how
+to install it in browsers. The certificate is valid only for the domains of these names, so a
+browser that trusts it does not trust it for any other website. To undo the installation, remove
 the certificate from the browser.`,
 	}
 	const defaultFile = "web-ca.crt"
-	out := cmd.Flags().String("out", defaultFile, "write the certificate to `FILE`, or to standard output for -")
+	out := cmd.Flags().String("out", defaultFile, "write the certificate to this `FILE`, or to standard output if it is -")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var root tls.Root
 		if _, err := c.Ask(cmd.Context(), tls.Name, "/v1/tls/root", nil, &root); err != nil {

@@ -13,15 +13,19 @@ import (
 func newCompileCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile [FLAKE] {--host NAME [--kind policy] | --out DIR}",
-		Short: "Compile the documents of hosts",
-		Long: `Compile the cluster to the documents of its hosts: a manifest for each host, and a policy for each
-provider host. With --host alone, print the body of one document. With --out, write the documents
-of --host to DIR, or those of all hosts to DIR/HOST; directories of hosts that the flake no
-longer has are removed. Nothing is sent to a host: florctl deploy and publish do that.`,
+		Short: "Compile the flake to the documents of hosts",
+		Long: `Compile the flake to the documents of its hosts, to read them or to deliver them with another
+tool. Each host has a manifest, which says what the host does. Each provider host also has a
+policy, which says what its providers may grant. Nothing is sent to a host: florctl publish and
+florctl deploy do that.
+
+With --host alone, the command prints one document of that host. With --host and --out, it
+writes all documents of that host to DIR. With --out alone, it writes the documents of every
+host to DIR/HOST, and removes the directories of hosts that the flake no longer has.`,
 	}
-	host := cmd.Flags().String("host", "", "compile the documents of this `HOST` only")
+	host := cmd.Flags().String("host", "", "name of the `HOST` to compile the documents of")
 	kind := cmd.Flags().String("kind", document.DocManifest, "`DOCUMENT` to print: manifest or policy")
-	out := cmd.Flags().String("out", "", "write documents into this `DIR`")
+	out := cmd.Flags().String("out", "", "write the documents to this `DIR`")
 	cmd.MarkFlagsMutuallyExclusive("kind", "out")
 	return onSource(cmd, func(src compile.Source) error {
 		if *host == "" && *out == "" {

@@ -18,33 +18,37 @@ func newDeployCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy HOST… [--flake FLAKE]",
 		Short: "Install bundles or NixOS systems on hosts over SSH",
-		Long: `Install the state of the flake on hosts, over SSH as root, several at once. A host among the
-flake's nixosConfigurations is switched by nixos-rebuild; to any other host florctl copies its
-bundle and installs it. It then waits until the host reports the new documents to a provider.
+		Long: `Install what the flake describes on hosts, over SSH as root. Run this command for a new host, or
+to change the programs and systemd units of a host. If only documents change, florctl publish is
+enough.
 
-A host that does not report within --timeout goes back to its former state by itself. A NixOS host
-does so only if services.florete.commitConfirm.enable is set. Exits 1 if a host failed. To undo a
-deployment, deploy the former revision of the flake.
+If the flake's nixosConfigurations contain the host, the host is switched with nixos-rebuild. To
+any other host, florctl copies its bundle, and installs it there. florctl deploys several hosts
+at the same time. It then waits until each host reports the new documents to a provider.
 
-Hosts with a disruption budget (rollout.atOnce) wait until it permits to change them. This needs
-the right to publish.
+A host that does not report within --timeout goes back to its previous state by itself. A NixOS
+host does so only if services.florete.commitConfirm.enable is set. The command exits 1 if a host
+failed. To undo a deployment, deploy the previous revision of the flake.
 
-A host without a certificate is refused at once if it cannot get one by itself: a host that joins
-with a token before its device is approved, and the first provider host. Install those with florctl
-bundle or nixos-rebuild, as the error says.
+Hosts with a disruption budget (rollout.atOnce) wait until the budget permits to change them. This
+needs the right to publish.
 
-SSH reaches a host as ssh_config(5) says, and otherwise at its address in the topology. The host
-must have the SSH host key that the flake declares.
+florctl connects to a host as ssh_config(5) says, and otherwise to the address of the host in
+the flake. The host must have the SSH host key that the flake declares.
 
-With --new, florctl installs nothing: it prepares a directory for nixos-anywhere --extra-files with
-the SSH host key of a machine that is not installed yet.`,
+A host without a certificate is refused at once if it cannot get one by itself. This is the case
+for the first provider host, and for a host that joins with a token before its device is
+approved. Install such a host with florctl bundle or nixos-rebuild, as the error says.
+
+With --new, florctl installs nothing. It prepares a directory for nixos-anywhere --extra-files,
+with the SSH host key of a machine that is not installed yet.`,
 	}
 	from, reach := source(cmd), via(cmd)
-	flake := cmd.Flags().String("flake", ".", "`FLAKE` of the cluster")
-	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "time in which a host must report before it goes back")
-	jobs := cmd.Flags().Int("jobs", 4, "`NUMBER` of hosts to deploy at once")
-	bin := cmd.Flags().String("bin", "", "`DIR` of flor and flor-provider (default: that of florctl)")
-	extra := cmd.Flags().String("new", "", "prepare `DIR` for a machine that is not installed yet, and print the next steps")
+	flake := cmd.Flags().String("flake", ".", "directory or reference of the `FLAKE` that describes the cluster")
+	timeout := cmd.Flags().Duration("timeout", 5*time.Minute, "time in which a host must report the new documents, before it goes back")
+	jobs := cmd.Flags().Int("jobs", 4, "`NUMBER` of hosts to deploy at the same time")
+	bin := cmd.Flags().String("bin", "", "`DIR` that contains the programs flor and flor-provider to install (default: the directory of florctl)")
+	extra := cmd.Flags().String("new", "", "prepare this `DIR` for a machine that is not installed yet, and print the next steps")
 	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, names []string) error {
 		src, err := from([]string{*flake})

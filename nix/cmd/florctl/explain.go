@@ -14,15 +14,18 @@ import (
 func newExplainCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain [FLAKE] WHO SERVICE",
-		Short: "Explain why someone reaches a service",
-		Long: `Explain why someone reaches a service: print the roles and groups that lead from one to the other.
-If nothing leads there, print the roles that would, who has them, and which changes of the topology
-would give access, each with everything else that it would open.
+		Short: "Explain why somebody reaches a service, or does not",
+		Long: `Explain why a person, a host or a service reaches a service, or does not. If WHO reaches
+SERVICE, the command prints the roles and groups that give this access. If not, it prints the
+roles that would give access, who has these roles, and the changes of the flake that would give
+access. For each change, it also prints everything else that the change would open.
 
-WHO is a user, a node or a service, such as user/alice, node/forge or service/wiki. SERVICE is its
-name, or a name or URL that programs use, such as wiki.demo.flor.rete.
+WHO is a user, a node (the identity of a host) or a service, such as user/alice, node/forge or
+service/wiki. SERVICE is the name of a service, or a host name or URL that programs use for it,
+such as wiki.demo.flor.rete.
 
-The answer comes from the flake alone. florctl revocations prints who is revoked or suspended.`,
+The answer comes from the flake alone. To print who is revoked or suspended, run florctl
+revocations.`,
 	}
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		who, err := a.Principal(words[0])

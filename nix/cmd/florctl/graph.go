@@ -13,14 +13,18 @@ import (
 func newGraphCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph [FLAKE] [--format svg|dot|mermaid] [--host NAME] [--out FILE]",
-		Short: "Draw the cluster",
-		Long: `Draw the cluster: the hosts with their services and users, who reaches which service through which
-roles, and which hosts provide for others. SVG is for browsers and documents, DOT for Graphviz,
-and Mermaid for Markdown, where viewers draw at most 500 edges. For a large cluster, pass --host.`,
+		Short: "Draw a picture of the cluster",
+		Long: `Draw a picture of the cluster that the flake describes. The picture shows the hosts with their
+services and users, and which hosts are providers for others. Its edges show who reaches which
+service, and through which roles.
+
+SVG is for browsers and documents, DOT is for Graphviz, and Mermaid is for Markdown pages.
+Viewers of Mermaid draw at most 500 edges. If the cluster is large, draw one host and its
+neighbours with --host.`,
 	}
-	format := cmd.Flags().String("format", "svg", "`FORMAT` of the drawing: svg, dot or mermaid")
-	host := cmd.Flags().String("host", "", "draw only this `HOST`, its neighbours and what is between them")
-	out := cmd.Flags().String("out", atomicfile.Stdout, "write the drawing to `FILE`, or to standard output for -")
+	format := cmd.Flags().String("format", "svg", "`FORMAT` of the picture: svg, dot or mermaid")
+	host := cmd.Flags().String("host", "", "name of the `HOST` to draw alone, with its neighbours and the edges between them")
+	out := cmd.Flags().String("out", atomicfile.Stdout, "write the picture to this `FILE`, or to standard output if it is -")
 	formats := map[string]func(graph.Cluster) []byte{"svg": graph.SVG, "dot": graph.DOT, "mermaid": graph.Mermaid}
 	return onSource(cmd, func(src compile.Source) error {
 		draw, ok := formats[*format]

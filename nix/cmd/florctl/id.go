@@ -30,42 +30,45 @@ func newIDCmd() *cobra.Command {
 func newIDIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue [FLAKE] (--host HOST | --request FILE | --id ID) --key FILE --out FILE",
-		Short: "Issue an identity file",
-		Long: `Issue an identity file: a sealed file with the certificates of a host, its documents and the
-revocation list. It is for machines without a network, and for the first operator. On the machine,
-flor enroll FILE installs it; from then on the machine renews over the network, where there is one.
+		Short: "Issue an identity file for a machine",
+		Long: `Issue an identity file for a machine that cannot reach a provider, or for the machine of the
+first operator. The file contains the certificates of the host, its documents and the revocation
+list. On the machine, install the file with flor enroll FILE. After that, the machine renews its
+certificates over the network, if it has one.
 
-The keys are made here:
+The private keys can be created here:
 
   florctl id issue --host laptop --key ~/demo-ca/signing.key --out laptop.age --passphrase
 
-or on the machine, which they never leave then:
+Or they can be created on the machine, and never leave it:
 
   flor id create > laptop.request                                        (on the machine)
   florctl id issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
-With --id, the file has the one certificate of a user, a service or a vertex, for a machine that is
-no host of the flake. Install it there with flor enroll FILE --out DIR --trust KEY.
+With --id, the file contains the certificate of a single user, service or vertex, for a machine
+that is not a host of the flake. Install such a file with flor enroll FILE --out DIR --trust
+KEY.
 
-The file is sealed with age to the host's own key, where that is known. Otherwise pass a passphrase
-or a recipient. The certificates are signed with enrol.key, and recorded beside it and in the audit
-log of a provider. florctl id list prints them, and florctl revoke takes them back.`,
+The file is encrypted with age. If the key of the host is known, the file is encrypted to this
+key. Otherwise, pass a passphrase or a recipient. enrol.key signs the certificates. They are
+recorded beside enrol.key, and in the audit log of a provider. To print them, run florctl id
+list. To take them back, run florctl revoke.`,
 	}
 	i := &identityfile.Issuing{}
 	from, reach, key := source(cmd), via(cmd), signing(cmd)
 	f := cmd.Flags()
-	f.StringVar(&i.Host, "host", "", "`HOST` to issue the file for, with keys that are made here")
-	f.StringVar(&i.Request, "request", "", "`FILE` of the request that flor id create printed")
-	f.StringVar(&i.ID, "id", "", "issue the one certificate of this `ID`, such as user/alice, for a machine that is no host")
-	f.StringVar(&i.Device, "device", "", "`FINGERPRINT` that flor id create printed, where the flake has no sshHostKey of the host")
+	f.StringVar(&i.Host, "host", "", "name of the `HOST` to issue the file for; its private keys are created here")
+	f.StringVar(&i.Request, "request", "", "`FILE` that contains the request which flor id create printed on the machine")
+	f.StringVar(&i.ID, "id", "", "issue a single certificate for this `ID`, such as user/alice, to a machine that is not a host of the flake")
+	f.StringVar(&i.Device, "device", "", "`FINGERPRINT` that flor id create printed on the machine, if the flake has no sshHostKey of the host")
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	cmd.MarkFlagRequired("key")
-	out := f.String("out", "", "write the identity file to `FILE`, or to standard output for -")
+	out := f.String("out", "", "write the identity file to this `FILE`, or to standard output if it is -")
 	cmd.MarkFlagRequired("out")
-	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR` of enrol.crt and enrol.key")
-	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "lifetime of the certificates, at most 90 days")
-	offline := f.Bool("offline", false, "issue without asking a provider: revocations and joined devices are not considered, and the audit log gets no row")
+	f.StringVar((*string)(&i.Dir), "dir", ".", "`DIR` that contains enrol.crt and enrol.key")
+	f.DurationVar(&i.Lifetime, "lifetime", 7*24*time.Hour, "time until the certificates expire, at most 90 days (2160h)")
+	offline := f.Bool("offline", false, "issue the file without asking a provider; revocations and joined devices are then ignored, and the audit log gets no row")
 	open := agefile.Opening(cmd, "ca-", "the sealed enrol.key")
 	seal := agefile.Flags(cmd, "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -110,12 +113,13 @@ log of a provider. florctl id list prints them, and florctl revoke takes them ba
 func newIDListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
-		Short: "Print the certificates of identity files",
-		Long: `Print the certificates that florctl id issue signed, from the record beside enrol.crt. To take
-one back, pass its serial number to florctl revoke --serial.`,
+		Short: "Print the certificates that are in identity files",
+		Long: `Print the certificates that florctl id issue has signed for identity files. The list comes from
+the record beside enrol.crt. To revoke a certificate of the list, pass its serial number to
+florctl revoke --serial.`,
 		Args: cobra.NoArgs,
 	}
-	dir := cmd.Flags().String("dir", ".", "`DIR` of enrol.crt and enrol.key")
+	dir := cmd.Flags().String("dir", ".", "`DIR` that contains enrol.crt and enrol.key")
 	show := shown(cmd, "print JSON")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)

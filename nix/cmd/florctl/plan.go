@@ -18,17 +18,22 @@ var errWidens = errors.New("access widens")
 func newPlanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [FLAKE] [--from REV] [--to REV] | --placement",
-		Short: "Show the effect of a change, host by host",
-		Long: `Compare a revision of the flake with the working tree, and print what a deployment would change:
-the documents of each host, units that restart, services that move, and who gains or loses access.
-Inputs of the flake that are locked to something else are named too. Nothing is changed.
+		Short: "Show what a change does to the cluster, host by host",
+		Long: `Show what a change of the flake does to the cluster, before you publish or deploy it. The
+command compares an earlier revision of the flake (--from) with the working tree, and prints:
 
-Exits 2 when access widens, or when an input or a recorded fact changes, so that CI can require a
-review; exits 0 otherwise.`,
+  - the documents of each host that change
+  - the systemd units that restart
+  - the services that move to another host
+  - who gains or loses access
+  - the inputs of the flake that are locked to something else
+
+The command changes nothing. It exits 2 if the change gives somebody more access, or if an input
+or a recorded fact changes, so that CI can require a review. Otherwise it exits 0.`,
 	}
-	rev := cmd.Flags().String("from", "HEAD", "compare with this git `REV` or flake reference")
-	to := cmd.Flags().String("to", "", "compare this git `REV` instead of the working tree")
-	placement := cmd.Flags().Bool("placement", false, "print where services run, and compare nothing")
+	rev := cmd.Flags().String("from", "HEAD", "compare with this `REV`, a git revision or the reference of a flake")
+	to := cmd.Flags().String("to", "", "compare this git revision `REV` instead of the working tree")
+	placement := cmd.Flags().Bool("placement", false, "print on which host each service runs, and compare nothing")
 	show := shown(cmd, "print the plan as JSON")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")

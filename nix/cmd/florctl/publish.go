@@ -17,38 +17,42 @@ func newPublishCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "publish [FLAKE] --key FILE",
 		Short: "Sign the documents of all hosts and publish them",
-		Long: `Compile the committed cluster, sign every document with the signing key, and send them to the
-config providers. Hosts fetch them within seconds. With a rollout in the topology, hosts are
-offered the documents in waves, and the provider goes back by itself at the first host that is
-not healthy: see florctl rollout. To undo a publication, run florctl rollback. With disruption
-budgets (rollout.atOnce), --at-once is refused unless you add --beyond-budget.
+		Long: `Publish the flake to all hosts. The command compiles the committed flake, signs the documents
+with the signing key, and sends them to the config providers. Hosts fetch their documents within
+seconds. To undo a publication, run florctl rollback.
 
-Where trust.threshold is above one, another operator first runs this command with --sign-only FILE
-on the same commit, and you pass --with FILE. Both compile the cluster, so nobody signs documents
-that they did not see.
+If the topology has a rollout, hosts are offered the documents in waves. At the first host that
+is not healthy, the provider goes back by itself: it offers hosts the previous documents again.
+To follow the rollout, run florctl rollout status. If hosts have disruption budgets
+(rollout.atOnce), --at-once is refused unless you add --beyond-budget.
 
-With --out, write the signed documents to a file for flor-provider import, which serves them on a
-provider host.
+If trust.threshold in the topology is above one, another operator first runs this command on the
+same commit with --sign-only FILE, and you add --with FILE. Both operators compile the cluster,
+so that nobody signs documents that they did not see.
 
-Nothing is published where a host lacks a capability that the cluster requires of its device
-(` + strings.Join(hostreport.FoundCapabilities, ", ") + `), or where the flake lost a root that
-certificates of a host lead to.
+With --out, the command sends nothing. It writes the signed documents to a file. On a provider
+host, flor-provider import reads this file and serves the documents.
 
-Exits 2 when only some of the config providers took the documents, and these do not share a store.
-The others serve the former documents until you publish the same commit again.`,
+Nothing is published if a host lacks a capability that the topology requires of its device
+(` + strings.Join(hostreport.FoundCapabilities, ", ") + `). Nothing is published either if certificates of a host lead to a
+root that the flake no longer has.
+
+The command exits 2 if only some of several config providers accepted the documents, and these
+providers do not share a store. The others serve the previous documents until you publish the
+same commit again.`,
 	}
 	reach, key := via(cmd), together(cmd)
 	var how published.Publication
 	f := cmd.Flags()
-	f.StringVar(&how.Former, "former", "", "go back to a version that was published elsewhere, if this is its `DIGEST`, without asking")
-	f.Int64Var(&how.Replaces, "replace", 0, "publish although the version of this `SERIAL`, which is in force, has commits that the flake lacks")
-	closures := f.StringToString("closure", nil, "store path of a host's system, as `HOST=PATH`, which the host fetches from the binary cache; may be repeated")
-	f.BoolVar(&how.AtOnce, "at-once", false, "offer the documents to all hosts at once, without waves, and end a rollout that is under way")
-	f.BoolVar(&how.BeyondBudget, "beyond-budget", false, "with --at-once, exceed the disruption budgets of hosts")
-	f.StringArrayVar(&how.Without, "without", nil, "leave this `HOST` behind with a root that the flake no longer has; may be repeated")
-	foreign := f.Bool("replace-roots", false, "publish although the former version shares no root with the flake, and deploy every host by hand")
-	offline := f.Bool("offline", false, "with --sign-only, sign the documents alone, for --out, without asking a provider")
-	out := f.String("out", "", "write the signed documents to `FILE`, or to standard output for -, and publish nothing")
+	f.StringVar(&how.Former, "former", "", "without asking, go back to a version that was published elsewhere, if it has this `DIGEST`")
+	f.Int64Var(&how.Replaces, "replace", 0, "publish although the flake lacks commits of the version in force, if that version has this `SERIAL`")
+	closures := f.StringToString("closure", nil, "store path of a host's NixOS system, as `HOST=PATH`; the host fetches it from the binary cache; may be repeated")
+	f.BoolVar(&how.AtOnce, "at-once", false, "offer the documents to all hosts at once instead of in waves, and end a rollout that is under way")
+	f.BoolVar(&how.BeyondBudget, "beyond-budget", false, "with --at-once, change more hosts at the same time than their disruption budgets permit")
+	f.StringArrayVar(&how.Without, "without", nil, "publish although this `HOST` still depends on a root that the flake no longer has; may be repeated")
+	foreign := f.Bool("replace-roots", false, "publish although the flake has none of the roots of the previous version; you must then deploy every host by hand")
+	offline := f.Bool("offline", false, "with --sign-only, sign the documents alone, for --out, and contact no provider")
+	out := f.String("out", "", "write the signed documents to this `FILE`, or to standard output if it is -, and publish nothing")
 	cmd.MarkFlagRequired("key")
 	cmd.MarkFlagsMutuallyExclusive("via", "out", "offline")
 	cmd.MarkFlagsMutuallyExclusive("sign-only", "out")
@@ -91,7 +95,7 @@ The others serve the former documents until you publish the same commit again.`,
 // together adds the flags of signing, and the flag with which an operator signs for another one.
 func together(cmd *cobra.Command) func() (published.Key, error) {
 	key := signing(cmd)
-	only := cmd.Flags().String("sign-only", "", "sign, write the signatures to `FILE` for another operator, and do nothing else")
+	only := cmd.Flags().String("sign-only", "", "write your signatures to this `FILE` for another operator, and do nothing else")
 	return func() (published.Key, error) {
 		k, err := key()
 		return k.SignOnly(*only), err
@@ -109,9 +113,9 @@ func signedOnly(err error) error {
 // signing adds the flags for the signing key, and for the signatures of other operators. The
 // function it returns reads the key.
 func signing(cmd *cobra.Command) func() (published.Key, error) {
-	file := cmd.Flags().String("key", "", "`FILE` of the secret signing key, in Nix format")
-	record := cmd.Flags().String("signed", "", "`FILE` that records what the key has signed, to compare a provider's answers with (default: that of --key, with .signed)")
-	with := cmd.Flags().StringArray("with", nil, "add the signatures in `FILE`, which another operator wrote with florctl and --sign-only; may be repeated")
+	file := cmd.Flags().String("key", "", "`FILE` that contains the secret signing key, such as signing.key from florctl init")
+	record := cmd.Flags().String("signed", "", "`FILE` in which florctl records what the key has signed, to check a provider's answers against (default: the path of --key with .signed)")
+	with := cmd.Flags().StringArray("with", nil, "add the signatures in this `FILE`, which another operator wrote with --sign-only; may be repeated")
 	return func() (published.Key, error) {
 		k, err := published.ReadKey(*file, *record)
 		if err != nil {

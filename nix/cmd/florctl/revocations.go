@@ -14,9 +14,11 @@ import (
 func newRevocationsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revocations [FLAKE]",
-		Short: "Print revocations, and hosts that do not apply them yet",
-		Long: `Print the revocation list that hosts are offered, and the hosts that last reported an older list.
-Exits 2 when there are such hosts, or a newer list is due, and 0 otherwise.`,
+		Short: "Print the revocation list, and hosts that do not apply it yet",
+		Long: `Print the revocation list that the config providers offer to hosts: the revoked and suspended
+identities, keys and certificates. The command also prints the hosts whose last report names an
+older list. It changes nothing. It exits 2 if there are such hosts, or if the list is due to be
+signed again. Otherwise it exits 0.`,
 	}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {

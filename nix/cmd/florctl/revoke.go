@@ -25,12 +25,12 @@ type revoking struct {
 func newRevoking(cmd *cobra.Command) *revoking {
 	r := &revoking{cmd: cmd, cluster: ofCluster(cmd), key: together(cmd)}
 	f := cmd.Flags()
-	f.StringVar(&r.host, "host", "", "`HOST` to name, with everything issued to it: the same as node/HOST")
-	f.StringArrayVar(&r.keys, "host-key", nil, "SSH host `KEY`, or its fingerprint SHA256:…; may be repeated")
-	f.StringArrayVar(&r.serials, "serial", nil, "serial `NUMBER` of one certificate, in hex, as florctl audit prints it; may be repeated")
-	f.DurationVar(&r.Valid, "lifetime", revocation.Lifetime, "time until the list must be signed again, by --renew or florctl publish")
-	f.DurationVar(&r.Wait, "wait", 10*time.Second, "time to wait for hosts to report that they apply the list")
-	f.BoolVar(&r.Force, "force", false, "sign although a host reports a newer list than the providers have; hosts refuse a list that drops entries of theirs")
+	f.StringVar(&r.host, "host", "", "name of a `HOST`; the entry covers the host and everything issued to it, the same as the ID node/HOST")
+	f.StringArrayVar(&r.keys, "host-key", nil, "SSH host `KEY` of a machine, or its fingerprint SHA256:…; may be repeated")
+	f.StringArrayVar(&r.serials, "serial", nil, "serial `NUMBER` of one certificate in hexadecimal, as florctl audit prints it; may be repeated")
+	f.DurationVar(&r.Valid, "lifetime", revocation.Lifetime, "time until the list must be signed again, with florctl revoke --renew or florctl publish")
+	f.DurationVar(&r.Wait, "wait", 10*time.Second, "time to wait until hosts report that they apply the list")
+	f.BoolVar(&r.Force, "force", false, "sign the list although a host reports a newer list than the providers have; hosts refuse a list without the entries that they have")
 	cmd.Args = words(0, 2)
 	return r
 }
@@ -63,9 +63,11 @@ func newRevokeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke [ID] [FLAKE] --key FILE",
 		Short: "Revoke an identity, a machine, a certificate or an SSH host key",
-		Long: `Sign a revocation list with one more entry, and send it to the config providers. Hosts apply it
-within seconds: they refuse the revoked identity, and close its connections. It stays revoked,
-whatever documents are published or rolled back, until you run florctl reinstate.
+		Long: `Take access away at once, for example when a person leaves or a machine is lost. The command
+adds an entry to the revocation list, signs the list, and sends it to the config providers.
+Hosts apply the list within seconds: they refuse the revoked identity, and close its
+connections. The identity stays revoked until you run florctl reinstate, even if documents are
+published or rolled back.
 
   florctl revoke user/alice --key …                 a person, on every device
   florctl revoke --host elm --key …                 a machine, with everything issued to it
@@ -74,14 +76,15 @@ whatever documents are published or rolled back, until you run florctl reinstate
   florctl revoke --serial 3f9a… --key …             one certificate
   florctl revoke spiffe://blue.example/user/eve …   an identity of a foreign trust domain
 
-Where trust.threshold is above one, another operator first runs the same command with --sign-only
-FILE. Then run it with --with FILE within a week.
+If trust.threshold in the topology is above one, another operator first runs the same command
+with --sign-only FILE. Within a week, run the command again with --with FILE.
 
-Prints the hosts that have not reported the list yet, and exits 2 when there are any.`,
+The command prints the hosts that have not reported the new list yet. It exits 2 if there are
+any.`,
 	}
 	r := newRevoking(cmd)
-	renew := cmd.Flags().Bool("renew", false, "sign the list again without a change, before that is due")
-	supply := cmd.Flags().String("supply", "", "give restored providers the list of a host, its `FILE` revocations.json")
+	renew := cmd.Flags().Bool("renew", false, "sign the current list again without a change, before it is due")
+	supply := cmd.Flags().String("supply", "", "send the list of a host, its `FILE` revocations.json, to providers that were restored from a backup")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if *supply != "" {
 			c, err := r.cluster(args)
@@ -114,9 +117,12 @@ func newReinstateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reinstate [ID] [FLAKE] --key FILE",
 		Short: "Reinstate a revoked identity",
-		Long: `Sign a revocation list without an entry, and send it to the config providers. Hosts apply it within
-seconds. Certificates that were issued before stay revoked: the host requests new ones within an
-hour, or at once with flor refetch. To undo it, run florctl revoke again.`,
+		Long: `Give back the access that florctl revoke took away. The command removes an entry from the
+revocation list, signs the list, and sends it to the config providers. Hosts apply the list
+within seconds.
+
+Certificates that were issued before stay revoked. A host requests new certificates within an
+hour, or at once if you run flor refetch on it. To undo the command, run florctl revoke again.`,
 	}
 	r := newRevoking(cmd)
 	cmd.MarkFlagRequired("key")

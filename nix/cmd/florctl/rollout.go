@@ -13,27 +13,32 @@ import (
 func newRolloutCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollout",
-		Short: "Show or steer the rollout of a publication",
-		Long: `With a rollout in the topology, a publication is offered to hosts in waves: to the next wave when
-the hosts of the former ones have been healthy for a while. At the first host that is not healthy,
-the provider goes back by itself, and offers hosts the former documents again.`,
+		Short: "Show or control the rollout of a publication",
+		Long: `Show or control a rollout, in which hosts are offered a publication in waves. A publication is
+rolled out in this way if the topology has a rollout. The next wave begins when the hosts of the
+previous waves have been healthy for a while. At the first host that is not healthy, the
+provider goes back by itself: it offers hosts the previous documents again.`,
 	}
 	for _, c := range []struct {
 		act               advance.Act
 		name, short, long string
 	}{
 		{"", "status", "Print the state of the rollout", `
-Print the state of the rollout that is under way, or of the last one: its waves, and the hosts that
-it waits for.`},
+Print the state of the rollout that is under way, or of the last one. In a rollout, hosts are
+offered a publication in waves. The command prints the waves, and the hosts that the rollout
+waits for. It changes nothing.`},
 		{advance.Pause, "pause", "Pause the rollout", `
-Pause the rollout: from now on the documents are offered to no further host, and the provider does
-not go back either. florctl rollout resume continues.`},
+Pause the rollout of a publication that is under way. While it is paused, no more hosts are
+offered the new documents, and the provider does not go back to the previous documents by
+itself. To continue the rollout, run florctl rollout resume.`},
 		{advance.Resume, "resume", "Continue a paused rollout", `
-Continue a paused rollout with its next wave. florctl rollout pause pauses it again.`},
-		{advance.Abort, "abort", "End the rollout, and go back", `
-End the rollout, and offer all hosts the former documents again. Hosts with a disruption budget
-(rollout.atOnce) go back as it permits: florctl rollout status shows which hosts wait, and for
-which. With --beyond-budget all of them go back at once. Publish again to start another.`},
+Continue a rollout that florctl rollout pause paused. The rollout goes on with its next wave of
+hosts. To pause it again, run florctl rollout pause.`},
+		{advance.Abort, "abort", "Abort the rollout, and go back", `
+Abort the rollout of a publication that is under way. All hosts are offered the previous
+documents again. Hosts with a disruption budget (rollout.atOnce) go back as the budget permits.
+florctl rollout status shows which hosts wait, and for which hosts they wait. With
+--beyond-budget, all hosts go back at once. To start another rollout, publish again.`},
 	} {
 		cmd.AddCommand(newRolloutAct(c.act, c.name, c.short, c.long))
 	}
@@ -45,7 +50,7 @@ func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
 	show := shown(cmd, "print JSON")
 	beyond := new(bool)
 	if act == advance.Abort {
-		cmd.Flags().BoolVar(beyond, "beyond-budget", false, "exceed the disruption budgets of hosts")
+		cmd.Flags().BoolVar(beyond, "beyond-budget", false, "change more hosts at the same time than their disruption budgets permit")
 	}
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if len(c.Providers) > 1 {

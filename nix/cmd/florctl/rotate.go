@@ -12,11 +12,14 @@ import (
 func newRotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate HOST NEED [FLAKE]",
-		Short: "Rotate a secret of a host",
-		Long: `Order a host to request another secret for one of its needs. It does so with its next report,
-within five minutes. The old secret of an OIDC client stays valid for another 15 minutes, and at an
-external issuer for an hour. For a kind of your own, its program decides. Other kinds cannot be
-rotated this way. A rotation cannot be undone. flor status on the host prints its needs.`,
+		Short: "Replace a secret of a host",
+		Long: `Replace the secret that a host has for one of its needs, such as the secret of an OIDC client.
+The command orders the host to request another secret. The host does so with its next report,
+within five minutes. NEED is a name that flor status prints on the host.
+
+The old secret of an OIDC client stays valid for another 15 minutes, or for an hour if the
+issuer is external. For a kind of need of your own, your program decides. Other kinds of need
+cannot be rotated this way. A rotation cannot be undone.`,
 	}
 	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
 		if _, ok := c.Topology.Hosts[args[0]]; !ok {

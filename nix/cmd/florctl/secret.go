@@ -21,7 +21,7 @@ import (
 )
 
 func newSecretCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "secret", Short: "Send secret files to their provider, and record public keys"}
+	cmd := &cobra.Command{Use: "secret", Short: "Send secret files to a provider, and record public keys"}
 	cmd.AddCommand(newSecretSetCmd(), newSecretUnsetCmd(), newSecretListCmd(), newSecretRecordCmd())
 	return cmd
 }
@@ -29,14 +29,18 @@ func newSecretCmd() *cobra.Command {
 func newSecretSetCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set REF [FLAKE]",
-		Short: "Send a secret file to its provider",
-		Long: `Send a secret file from standard input to the provider of kind file, under the REF that
-services.<name>.files.<file>.ref declares. The provider keeps it sealed in its state, and prefers
-it to a file of that name in its own directory. Hosts that fetched a former version fetch this one
-when you raise the generation of the file in the flake. florctl secret unset undoes it.`,
+		Short: "Send a secret file to the provider that delivers it",
+		Long: `Send a secret, such as a password, to the provider of kind file, which delivers it to hosts. The
+command reads the secret from standard input. REF is the name of the secret that the flake
+declares in services.<name>.files.<file>.ref.
+
+The provider keeps the secret encrypted in its state. If the provider's own directory also has a
+file named REF, the provider prefers the secret that was sent. Hosts that already fetched an
+older version fetch the new one when you raise the generation of the file in the flake. To undo
+the command, run florctl secret unset.`,
 	}
 	cluster := ofCluster(cmd)
-	from := cmd.Flags().String("from", "", "read the secret from `FILE` instead of standard input")
+	from := cmd.Flags().String("from", "", "read the secret from this `FILE` instead of standard input")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
@@ -90,9 +94,9 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 }
 
 func newSecretUnsetCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Remove a secret file from its provider", Long: `Remove a secret file that florctl secret set sent. Hosts keep the copy that they have. A
-file of that name in the provider's own directory is used again, if there is one. To undo it, send
-the file again.`}
+	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Remove a secret file from its provider", Long: `Remove a secret that florctl secret set sent to the provider of kind file. Hosts keep the copy
+that they have. If the provider's own directory has a file named REF, the provider uses that
+file again. To undo the command, send the secret again.`}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		at, err := c.Ask(cmd.Context(), file.Name, "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		if err != nil {
@@ -104,8 +108,8 @@ the file again.`}
 }
 
 func newSecretListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the secrets of providers", Long: `Print the secrets that providers keep: those that they generated, with their public halves, and
-the files that were sent. The secrets themselves are not printed.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "List the secrets that providers keep", Long: `List the secrets that providers keep: the generated secrets with their public halves, and the
+files that florctl secret set sent. The command does not print the secrets themselves.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
@@ -150,11 +154,12 @@ func newSecretRecordCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE [FLAKE]",
 		Short: "Record public keys of secrets in the flake",
-		Long: `Write the public halves of all secrets that have public = ./FILE; to that file, which the flake reads
-as public.<secret>. Commit the file to make use of it.
+		Long: `Record the public halves of generated secrets in the flake, so that the flake can use them. The
+command writes the public half of every secret that has public = ./FILE; to FILE. The flake
+reads them as public.<secret>. To make use of FILE, commit it.
 
-A secret is generated when its first reader fetches it. Exits 2 when one is not generated yet, or
-not in the generation of the flake.`,
+A secret is generated when the first reader of the secret fetches it. The command exits 2 if a
+secret is not generated yet, or not yet in the generation that the flake names.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var made secret.Publics

@@ -17,8 +17,8 @@ import (
 // source adds the flags that select a cluster. The function it returns must be called after flags
 // and arguments are parsed.
 func source(cmd *cobra.Command) func(args []string) (compile.Source, error) {
-	cluster := cmd.Flags().String("cluster", "", "`NAME` of the cluster, when the flake has several")
-	overrides := cmd.Flags().StringArray("override-input", nil, "use another flake for an input, as `NAME=FLAKE`; may be repeated")
+	cluster := cmd.Flags().String("cluster", "", "`NAME` of the cluster to use, if the flake has several")
+	overrides := cmd.Flags().StringArray("override-input", nil, "use another flake for an input of this flake, as `NAME=FLAKE`; may be repeated")
 	cmd.Args = words(0, 1)
 	return func(args []string) (compile.Source, error) {
 		src := compile.Source{Cluster: *cluster}
@@ -74,7 +74,7 @@ func evaluated[T any](cmd *cobra.Command, src compile.Source, read func(context.
 func via(cmd *cobra.Command) func(compile.Topology) (published.Cluster, error) {
 	cmd.SetOut(terminal.Writer(os.Stdout))
 	cmd.SetErr(terminal.Writer(os.Stderr))
-	how := cmd.Flags().String("via", "forwarder", "`WAY` to the config providers: forwarder, through this host, or ssh, as root@HOST")
+	how := cmd.Flags().String("via", "forwarder", "`WAY` to reach the config providers: forwarder, if this machine is a host of the cluster; ssh, to log in as root@HOST")
 	return func(t compile.Topology) (published.Cluster, error) {
 		providers, err := client.Reach(t, *how)
 		return published.Cluster{Topology: t, Providers: providers, Console: console(cmd)}, err

@@ -37,9 +37,10 @@ func newStateBackupCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup HOST FILE [FLAKE]",
 		Short: "Back up the state of a provider host",
-		Long: `Write a backup of the state of a provider host to a file, over SSH as root. The providers continue
-to run. The file has mode 0600, and exists only once it is complete. It holds no secret: secrets
-are generated again after a restore. Where provider hosts share a store, back up one of them.`,
+		Long: `Back up the state of the providers on a host to a file, over SSH as root. The providers continue
+to run. The file appears when it is complete, with mode 0600. It contains no secrets: after a
+restore, providers generate new secrets. If several provider hosts share a store, back up one of
+them. To use the backup, run florctl state restore.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -62,10 +63,13 @@ func newStateRestoreCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore HOST FILE [FLAKE]",
 		Short: "Restore the state of a provider host from a backup",
-		Long: `Restore what the state of a provider host lacks from a backup, over SSH as root. Deploy the host
-first, so that its providers run. State that exists is not replaced, so no older state comes back.
-Hosts whose secrets are no longer known request others with their next report. Publish afterwards:
-until then, hosts are offered no documents. If the restore is interrupted, run it again.`,
+		Long: `Restore the state of the providers on a host from a backup, over SSH as root. Before, deploy the
+host, so that its providers run. Afterwards, publish: until then, hosts are offered no
+documents.
+
+The command adds what the host's state lacks. It does not replace state that exists, so no older
+state comes back. Secrets are not in the backup: hosts whose secrets are lost request new ones
+with their next report. If the restore is interrupted, run it again.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -87,14 +91,14 @@ until then, hosts are offered no documents. If the restore is interrupted, run i
 func newStateMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate HOST [FLAKE]",
-		Short: "Wait until a provider host moved its state to etcd",
-		Long: `Wait until the state that a provider host kept in files is in the etcd store that the provider
-hosts share, over SSH as root. Before, deploy the host with providers.store, whose from names it:
-its processes move their state by themselves, while they serve. It may be interrupted and run
-again.`,
+		Short: "Wait until a provider host has moved its state to etcd",
+		Long: `Wait until a provider host has moved its state from files to the etcd store that provider hosts
+share. The command asks the host over SSH as root. Before, name the host in the "from" of
+providers.store in the topology, and deploy the host. Its providers then move their state by
+themselves, while they answer requests. You can interrupt the command and run it again.`,
 	}
 	host := providerHost(cmd)
-	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time to wait at most")
+	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time after which the command gives up")
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		at, err := host(args[0], args[1:])

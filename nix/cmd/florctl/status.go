@@ -16,14 +16,18 @@ func newStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE]",
 		Short: "Show the state of all hosts",
-		Long: `Show for each host of the flake which documents it runs, which needs are not fulfilled and what
-expires soon, from its last report. Hosts report every five minutes, and on every change. It also
-shows devices that wait to be approved as a host and, with --via ssh, config providers that do not
-run. Exits 2 when a host needs attention, and 0 otherwise. Nothing is changed.`,
+		Long: `Show the state of all hosts in the flake, from the last report of each host. For each host, the
+table shows the documents that it runs, the needs that are not fulfilled, and what expires soon.
+A need is something that a host requests from a provider, such as a certificate. Hosts report
+every five minutes, and after every change.
+
+The command also shows devices that wait for florctl join approve. With --via ssh, it also shows
+config providers that do not run. It changes nothing. It exits 2 if a host needs attention, and
+0 otherwise.`,
 	}
 	reach := via(cmd)
 	show := shown(cmd, "print JSON, with the full report of each host")
-	watch := cmd.Flags().Bool("watch", false, "print the table again every five seconds")
+	watch := cmd.Flags().Bool("watch", false, "print the table again every five seconds, until interrupted")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
 	return onSource(cmd, func(src compile.Source) error {
 		s, err := evaluated(cmd, src, compile.Read)

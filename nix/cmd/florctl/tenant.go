@@ -23,10 +23,10 @@ func newTenantCmd() *cobra.Command {
 	policy := &cobra.Command{Use: "policy", Short: "Change what subjects may do in a tenant"}
 	grouping := &cobra.Command{Use: "grouping", Short: "Change the roles of members of a tenant"}
 	for _, remove := range []bool{false, true} {
-		policy.AddCommand(newRuleCmd(remove, "policy", "policies", []string{"SUBJECT", "ACTION", "OBJECT"}, func(trustDomain string, args []string) any {
+		policy.AddCommand(newRuleCmd(remove, "policy", "policies", "A policy permits SUBJECT to do ACTION with OBJECT.", "rbac.policy.manage on OBJECT", []string{"SUBJECT", "ACTION", "OBJECT"}, func(trustDomain string, args []string) any {
 			return rules.Policy{Subject: subject(trustDomain, args[0]), Action: args[1], Object: args[2]}
 		}))
-		grouping.AddCommand(newRuleCmd(remove, "grouping", "groupings", []string{"MEMBER", "ROLE"}, func(trustDomain string, args []string) any {
+		grouping.AddCommand(newRuleCmd(remove, "grouping", "groupings", "A grouping gives MEMBER the role ROLE in the tenant.", "rbac.assignment.manage", []string{"MEMBER", "ROLE"}, func(trustDomain string, args []string) any {
 			return rules.Grouping{Member: subject(trustDomain, args[0]), Role: args[1]}
 		}))
 	}
@@ -44,22 +44,25 @@ func subject(trustDomain, s string) string {
 }
 
 // newRuleCmd returns the command that adds one rule to a tenant, or removes it. what names the
-// words of a rule.
-func newRuleCmd(remove bool, noun, nouns string, what []string, rule func(trustDomain string, args []string) any) *cobra.Command {
-	verb, path, short := "add", nouns, "Add a "+noun+" to a tenant"
+// words of a rule, meaning says what the rule does, and permission is what changing it requires.
+func newRuleCmd(remove bool, noun, nouns, meaning, permission string, what []string, rule func(trustDomain string, args []string) any) *cobra.Command {
+	verb, inverse, path, short := "add", "remove", nouns, "Add a "+noun+" to a tenant"
 	if remove {
-		verb, path, short = "remove", nouns+"/remove", "Remove a "+noun+" from a tenant"
+		verb, inverse, path, short = "remove", "add", nouns+"/remove", "Remove a "+noun+" from a tenant"
 	}
 	cmd := &cobra.Command{
 		Use:   verb + " TENANT " + strings.Join(what, " ") + " [FLAKE]",
 		Short: short,
-		Long: short + ` at run time. The topology must have runtimeRules for the tenant. The
-rules of the flake are not changed. Tokens that are issued from now on follow the change; tokens
-that exist stay as they are until they end. add and remove undo each other.
+		Long: short + ` at run time, without a change of the flake.
+` + meaning + `
 
-Write identities of the cluster as in the topology, such as service/wiki, and others as
-subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
-rbac.policy.manage on the objects of a policy, or rbac.assignment.manage for groupings.`,
+The topology must have runtimeRules for the tenant. Tokens that are issued from now on follow the
+change. Tokens that were issued before do not change until they expire. To undo the command, run
+florctl tenant ` + noun + ` ` + inverse + ` with the same words.
+
+Write an identity of the cluster as in the topology, such as service/wiki. Write any other subject
+or member as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
+` + permission + `.`,
 	}
 	show := shown(cmd, "print JSON")
 	n := 1 + len(what)
@@ -85,7 +88,9 @@ func tenantPath(tenant, path string) string {
 }
 
 func newTenantListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the flake, and those that the flake dropped whose keys and rules are still kept.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the cluster. A tenant is a set of rules about who may do what, which a
+provider applies when it issues tokens. The list also contains tenants that were removed from
+the flake, as long as the provider keeps their keys and rules.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all token.Tenants
@@ -115,7 +120,9 @@ func when(t unixtime.Time) string {
 }
 
 func newTenantRulesCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant that you may view: those of the flake and those added at run time.`}
+	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant: those in the flake, and those that florctl tenant policy and
+florctl tenant grouping added at run time. The list contains only rules that the tenant permits
+you to view.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
@@ -136,12 +143,15 @@ func newTenantRulesCmd() *cobra.Command {
 func newTenantDeleteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TENANT [FLAKE]",
-		Short: "Delete the keys and rules of a dropped tenant",
-		Long: `Delete the keys and the run-time rules of a tenant that the flake no longer has. They would be kept
-for 30 days, and come back with the tenant. It is refused while the flake has the tenant, and for an
-hour after that, while its last tokens may be in use. It cannot be undone.`,
+		Short: "Delete the keys and rules of a tenant that the flake no longer has",
+		Long: `Delete the keys and the run-time rules of a tenant that was removed from the flake. Without this
+command, the provider keeps them for 30 days. If the tenant returns to the flake in that time,
+it gets them back.
+
+The command is refused while the flake has the tenant. It is also refused for an hour after the
+removal, because the last tokens of the tenant may still be in use. A deletion cannot be undone.`,
 	}
-	force := cmd.Flags().Bool("force", false, "delete although tokens of the tenant may be in use")
+	force := cmd.Flags().Bool("force", false, "delete even if tokens of the tenant may still be in use")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		at, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], "delete"), token.Deletion{Force: *force}, &token.Kept{})
 		if err != nil {

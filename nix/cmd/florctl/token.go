@@ -24,18 +24,23 @@ func newTokenCreateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [FLAKE] --host HOST",
 		Short: "Create a join token",
-		Long: `Create a join token, and print it once. A machine uses it with flor join - to become a host that the
-flake declares without sshHostKey. You then admit the machine with florctl join approve HOST. With
---approve and the signing key, the bearer of the token is admitted at once; such a token is for one
-host and one use. The provider keeps only a hash of the token. florctl token revoke takes it back.`,
+		Long: `Create a join token, with which a machine asks to become a host of the cluster. The flake must
+declare this host without sshHostKey. The command prints the token once. The provider keeps only
+a hash of it.
+
+On the machine, run flor join - and pass the token on standard input. Then admit the machine
+with florctl join approve HOST. With --approve and --key, the machine that uses the token is
+admitted at once. Such a token is for one host and one use.
+
+To take a token back, run florctl token revoke.`,
 	}
 	f := cmd.Flags()
 	var t join.Token
-	f.StringVar(&t.Hosts, "host", "", "`HOST` that may join, or a pattern such as lab-*")
-	f.IntVar(&t.Uses, "uses", 1, "`NUMBER` of devices that may join")
-	lifetime := f.Duration("lifetime", time.Hour, "lifetime of the token, at most seven days")
-	approve := f.Bool("approve", false, "admit the device that joins with the token without florctl join approve")
-	keyFile := f.String("key", "", "`FILE` of the secret signing key, in Nix format, for --approve")
+	f.StringVar(&t.Hosts, "host", "", "name of the `HOST` that a machine may become, or a pattern such as lab-*")
+	f.IntVar(&t.Uses, "uses", 1, "`NUMBER` of machines that may use the token")
+	lifetime := f.Duration("lifetime", time.Hour, "time until the token expires, at most seven days (168h)")
+	approve := f.Bool("approve", false, "admit the machine that uses the token at once, without florctl join approve")
+	keyFile := f.String("key", "", "`FILE` that contains the secret signing key, such as signing.key from florctl init; for --approve")
 	cmd.MarkFlagRequired("host")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var key *published.Key
@@ -52,8 +57,9 @@ host and one use. The provider keeps only a hash of the token. florctl token rev
 }
 
 func newTokenListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens with their IDs, the hosts they are for, the uses that are left and when they
-end.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens of the cluster. Machines use a join token to ask to become a host. For
+each token, the command prints its ID, the hosts that it is for, the number of uses left, and
+the time when it expires.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
@@ -84,8 +90,9 @@ func newTokenRevokeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke TOKEN [FLAKE]",
 		Short: "Revoke a join token",
-		Long: `Revoke a join token. TOKEN is an ID that florctl token list prints. Devices that already joined are
-not affected: revoke those with florctl revoke --host-key.`,
+		Long: `Revoke a join token, so that no more machines can use it. TOKEN is an ID that florctl token list
+prints. Machines that have already joined are not affected: revoke the key of such a machine
+with florctl revoke --host-key.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error { return c.RevokeToken(cmd.Context(), args[0]) })
 }

@@ -13,17 +13,23 @@ func newUnitsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "units [FLAKE] --host H",
 		Short: "Print or write the systemd units of a host",
-		Long: `Print the services on a host, with the address on which each listens, its units, and whether the
-topology or the compiler placed it there; and the units of Florete that are enabled on the host.
+		Long: `Print the services of a host and its systemd units of Florete. The answer comes from the flake:
+the host is not contacted. For each service, the command prints the address at which it listens,
+its units, and whether the topology or the compiler placed it on the host.
 
-With --out, write Florete's units to a directory, as the NixOS module has them; the accounts to
-florete.sysusers, for systemd-sysusers; and the kernel settings to florete.sysctl, for
-systemd-sysctl. Files called florete-* that an earlier call wrote there and that the host no longer
-needs are removed. Where the topology gives the host an instance, names begin with florete_NAME.`,
+With --out, the command writes the units to a directory instead, to install them with another
+tool than florctl:
+
+  - Florete's unit files, the same as those of the NixOS module
+  - florete.sysusers, the accounts for systemd-sysusers
+  - florete.sysctl, the kernel settings for systemd-sysctl
+
+It removes files named florete-* that an earlier call wrote there and that the host no longer
+needs. If the topology gives the host an instance, the names begin with florete_NAME.`,
 	}
-	host := cmd.Flags().String("host", "", "`HOST` to print the units of")
-	out := cmd.Flags().String("out", "", "write the units into this `DIR`")
-	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` of flor and flor-provider on the host")
+	host := cmd.Flags().String("host", "", "name of the `HOST` to print the units of")
+	out := cmd.Flags().String("out", "", "write the units to this `DIR`, and print nothing")
+	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` on the host that contains flor and flor-provider, an absolute path")
 	show := shown(cmd, "print JSON")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")

@@ -19,16 +19,19 @@ const faultsPage = "causes and cures: https://github.com/florete/florete/blob/ma
 func newValidateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [FLAKE]",
-		Short: "Report every fault of the cluster",
-		Long: `Report every fault of the cluster, each with its place, the value found and the remedy. Exits 1 when
-there is an error; with --strict, also when there is a warning. Nothing is changed.
+		Short: "Check the cluster for errors and warnings",
+		Long: `Check the flake of the cluster for errors and warnings. Run this command before you publish or
+deploy, for example in CI. For each fault, it prints the place in the flake, the value found
+there and the remedy. It changes nothing.
 
-FLAKE is a directory or a flake reference; the default is the current directory. If the flake has
-several clusters, all of them are validated unless --cluster names one, and compared where they
-share a host.`,
+The command exits 1 if there is an error. With --strict, it also exits 1 if there is a warning.
+
+FLAKE is the directory or the reference of a flake. The default is the current directory. If the
+flake has several clusters, the command checks all of them unless --cluster names one. It also
+checks that clusters which share a host do not conflict there.`,
 	}
-	strict := cmd.Flags().Bool("strict", false, "treat warnings as errors")
-	signed := cmd.Flags().String("signed", "", "compare the roots with those published last, from this `FILE` that florctl publish keeps beside the key (default: with those of the former commit)")
+	strict := cmd.Flags().Bool("strict", false, "exit 1 also if there are only warnings")
+	signed := cmd.Flags().String("signed", "", "compare the root certificates with those published last, which florctl publish records in this `FILE` beside the signing key (default: compare with the previous commit)")
 	asJSON := cmd.Flags().Bool("json", false, "print the faults as a JSON list")
 	return onSource(cmd, func(src compile.Source) error {
 		reports, err := compile.Validate(cmd.Context(), src, time.Now())

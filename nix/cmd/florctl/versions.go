@@ -14,8 +14,8 @@ import (
 )
 
 func newVersionsCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the versions that were published, newest first, with the serial that florctl diff and
-florctl rollback take.`}
+	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the published versions of the documents, newest first. Each version has a serial number,
+which florctl diff and florctl rollback take as their argument.`}
 	show := shown(cmd, "print JSON")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
@@ -30,9 +30,10 @@ func newDiffCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff SERIAL SERIAL [FLAKE]",
 		Short: "Compare two published versions",
-		Long: `Compare two published versions, host by host, as florctl plan compares two revisions. Documents do
-not say where services were placed or which are public: florctl plan compares that too. Exits 2
-when access widens, and 0 otherwise.`,
+		Long: `Compare two published versions of the documents, host by host. SERIAL is a number that florctl
+versions prints. The output has the same form as that of florctl plan. It does not say where
+services were placed or which are public, because documents do not contain this. The command
+changes nothing. It exits 2 if the second version gives somebody more access, and 0 otherwise.`,
 	}
 	cluster := ofCluster(cmd)
 	show := shown(cmd, "print the differences as JSON")

@@ -12,8 +12,11 @@ func newWhoCanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-can [FLAKE] SERVICE",
 		Short: "List who reaches a service or has a secret",
-		Long: `List who reaches a service, and through which roles. For secret/NAME, list who has the secret. The
-answer comes from the flake alone: florctl revocations prints who is revoked or suspended.`,
+		Long: `List everybody who reaches a service, and the roles that give them access. If SERVICE has the
+form secret/NAME, list everybody who has that generated secret.
+
+The answer comes from the flake alone. To print who is revoked or suspended, run florctl
+revocations.`,
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		if explain.IsSecret(words[0]) {

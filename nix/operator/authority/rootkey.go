@@ -31,7 +31,7 @@ type RootKey struct {
 // stored.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
-	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on a PKCS #11 token, which generates it if it has none: `URI` (RFC 7512), pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE; default module "+pkcs11.DefaultModule+"; without pin-source the PIN is read from the terminal")
+	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+pkcs11.DefaultModule+". Without pin-source, the PIN is read from the terminal")
 	return how
 }
 

@@ -29,12 +29,14 @@ func newActivateCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "activate",
 		Short: "Fetch what this host needs, and renew it",
-		Long: `Fetch what this host needs from its providers, deliver it, and renew it before it expires. The
-command runs until it is stopped, and prints a line to standard error for each event. With --once
-it requests every need that is due once, and ends.
+		Long: `Fetch what this host needs from providers, such as certificates and secrets, deliver it, and
+renew it before it expires. systemd runs this command on every host. It runs until it is
+stopped, and prints a line to standard error for each event. With --once, it requests every need
+that is due once, and ends.
 
-Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is denied or invalid;
-3 (--once) something is still waiting. Being stopped while waiting is no failure.`,
+Exit status: 0 if all needs are fulfilled; 1 if the command or the configuration is wrong; 2 if
+a provider denies a need or a need is invalid; 3 if something is still waiting (--once). To be
+stopped while it waits is not a failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// The state is read by other accounts; each file has its own mode.
@@ -51,23 +53,23 @@ Exit status: 0 all needs are fulfilled; 1 usage or configuration; 2 something is
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&c.Closure, "closure", "", "`DIR` of this host's documents (default: the documents accepted before)")
+	f.StringVar(&c.Closure, "closure", "", "`DIR` that contains the documents of this host (default: the documents accepted before)")
 	m.state(cmd, &c.State)
-	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
-	f.StringVar(&c.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
-	f.StringVar(&c.Owner, "owner", "", "`ACCOUNT` of the forwarder, which owns the certificates that are for no other account")
-	f.BoolVar(&c.Undivided, "undivided", false, "leave all files to the account that runs this command, which needs no root then")
-	f.StringToStringVar(&c.Adopt, "adopt", nil, "fulfil a need from existing files, as `NEED=DIR`, without a request; may be repeated")
-	f.StringVar(&c.Refetch, "refetch", "", "`DIR` in which touching a file named after a need requests it again")
+	f.StringVar(&c.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
+	f.StringVar(&c.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to a TPM")
+	f.StringVar(&c.Owner, "owner", "", "Unix `ACCOUNT` of the forwarder, which owns the certificates that are for no other account")
+	f.BoolVar(&c.Undivided, "undivided", false, "give all files to the account that runs this command, which then need not be root")
+	f.StringToStringVar(&c.Adopt, "adopt", nil, "fulfil a need from existing files without a request, as `NEED=DIR`; may be repeated")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR` to watch; if a file there is named after a need, the need is requested again")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
-	f.StringVar(&socket, "agent-socket", "", "Unix `SOCKET` of the agent, for the reports of this host")
+	f.StringVar(&socket, "agent-socket", "", "path of the Unix `SOCKET` of the forwarder, for the reports of this host")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
-	f.StringVar(&hook, "hook", "", "`PROGRAM` to call with each unit to restart, instead of systemd")
-	f.BoolVar(&c.Once, "once", false, "make one pass, and end")
-	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "roll back documents from the network if no provider can be reached within this time")
+	f.StringVar(&hook, "hook", "", "`PROGRAM` to call for each unit to restart, instead of systemd")
+	f.BoolVar(&c.Once, "once", false, "request every need that is due once, and end")
+	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "time in which a provider must be reached with new documents from the network, before the host goes back")
 	f.BoolVar(&asJSON, "json", false, "print events as JSON lines to standard output")
-	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after the first failure")
-	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failure")
+	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after the first failed request")
+	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failed request")
 	return cmd
 }
 

@@ -19,10 +19,10 @@ func newAgentCmd(m *instance) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Run the forwarder",
-		Long: `Run the forwarder, which carries connections between local processes and services of the cluster,
-until it is stopped. It waits for the manifest and the node's certificate that flor activate
-delivers, and follows every later change. When it is stopped with SIGTERM or SIGINT, connections
-have two seconds to end.`,
+		Long: `Run the forwarder of this host, which carries connections between local programs and services of
+the cluster. systemd runs this command. The forwarder waits for the manifest and the certificate
+that flor activate delivers, and follows every later change. When it is stopped with SIGTERM or
+SIGINT, its connections have two seconds to end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.Starter, err = handover.Started(); err != nil {
@@ -41,9 +41,11 @@ have two seconds to end.`,
 	reload := &cobra.Command{
 		Use:   "reload",
 		Short: "Replace the forwarder without closing connections",
-		Long: `Start a new forwarder with the same flags from the installed program, and let it take over all new
-connections. The former process carries its connections until they end, for at most ten minutes
-(hosts.<name>.drainTimeout). ExecReload= of the unit runs this command. If it fails, nothing has changed.`,
+		Long: `Replace the running forwarder of this host, for example after an upgrade. systemd runs this
+command for ExecReload= of the unit. It starts a new forwarder from the installed program with
+the same flags, and the new forwarder takes over all new connections. The old forwarder carries
+its connections until they end, for at most ten minutes (hosts.<name>.drainTimeout). If the
+command fails, nothing has changed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			args := slices.Clone(os.Args[1:])
@@ -53,10 +55,10 @@ connections. The former process carries its connections until they end, for at m
 	}
 	for _, cmd := range []*cobra.Command{run, reload} {
 		m.state(cmd, &c.Layout)
-		cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix `SOCKET` for flor status")
+		cmd.Flags().StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` on which the forwarder answers flor status")
 		m.follow(cmd, "socket", hostdir.Instance.Agent)
-		cmd.Flags().StringVar(&c.Metrics, "metrics", "", "also serve the metrics to every account of the host, on a loopback `ADDRESS` such as 127.0.0.1:9464")
-		cmd.Flags().StringVar(&c.Traces, "traces", "", "send OpenTelemetry traces over OTLP/HTTP to the collector at this `URL`, such as http://127.0.0.1:4318")
+		cmd.Flags().StringVar(&c.Metrics, "metrics", "", "loopback `ADDRESS`, such as 127.0.0.1:9464, on which the forwarder also serves metrics to every account of the host")
+		cmd.Flags().StringVar(&c.Traces, "traces", "", "`URL` of the collector to send OpenTelemetry traces to over OTLP/HTTP, such as http://127.0.0.1:4318")
 		cmd.Flags().IntVar(&c.OneTraceIn, "one-trace-in", 100, "send one trace in `N`; hosts with the same number choose the same traces")
 		parent.AddCommand(cmd)
 	}

@@ -11,8 +11,19 @@ import (
 // newRoot returns the program of that name with all its commands, in the groups of the help.
 func newRoot(name string, m *instance) *cobra.Command {
 	root := &cobra.Command{
-		Use:           name,
-		Short:         "Run a host of a Florete cluster",
+		Use:   name,
+		Short: "Run a host of a Florete cluster",
+		Long: `flor is the program that runs on each host of a Florete cluster. Whoever looks after a host uses
+it to see the state of the host, to find faults, and to join a cluster. systemd runs the
+commands of the last group. To manage the whole cluster, use florctl on an operator's machine.
+
+The help of the commands uses these words:
+
+  host        a machine of the cluster
+  document    a signed description of what a host does, such as its manifest
+  need        something that a host requests, such as a certificate
+  provider    a program that answers requests for needs of one kind
+  forwarder   the program that carries connections between programs and services`,
 		Version:       release.Version(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -30,27 +41,50 @@ func newRoot(name string, m *instance) *cobra.Command {
 
 // examples contains the examples of commands that do not define their own.
 var examples = map[string]string{
-	"activate":           `flor activate --once`,
-	"agent reload":       `flor agent reload`,
-	"agent run":          `flor agent run`,
-	"credentials":        `flor credentials`,
-	"doctor":             `flor doctor`,
-	"enroll":             `flor enroll raishan.age`,
-	"guard":              `flor guard`,
-	"host run":           `flor host run`,
-	"hosts-file":         `flor hosts-file`,
-	"id create":          `flor id create > request.json`,
-	"ingress":            `flor ingress`,
-	"join":               `flor join - < token`,
-	"refetch":            `flor refetch cert-node`,
-	"rotate":             `flor rotate oidc-wiki`,
-	"status":             `flor status`,
-	"store-certificates": `flor store-certificates`,
-	"sync":               `flor sync`,
-	"sync arm":           `flor sync arm /var/lib/florete/documents`,
-	"sync rollback":      `flor sync rollback`,
-	"top":                `flor top`,
-	"witness":            `flor witness`,
-	"witness accept":     `flor witness accept forge cert --reason 'restored from a backup'`,
-	"workload":           `flor workload`,
+	"activate": `# Request every need that is due, and end.
+  flor activate --once`,
+	"agent reload": `# Let a new forwarder take over new connections.
+  flor agent reload`,
+	"agent run": `# Run the forwarder with the default settings.
+  flor agent run`,
+	"credentials": `# Serve credentials on the socket that systemd passes.
+  flor credentials`,
+	"doctor": `# Print what is wrong with this host.
+  flor doctor`,
+	"enroll": `# Install the identity file raishan.age.
+  flor enroll raishan.age`,
+	"guard": `# Keep the table until interrupted.
+  flor guard`,
+	"host run": `# Serve the API until interrupted.
+  flor host run`,
+	"hosts-file": `# Keep the names in /etc/hosts until interrupted.
+  flor hosts-file`,
+	"id create": `# Write the request to request.json.
+  flor id create > request.json`,
+	"ingress": `# Configure nginx until interrupted.
+  flor ingress`,
+	"join": `# Join with the token in the file token.
+  flor join - < token`,
+	"refetch": `# Fetch the certificate of the node again.
+  flor refetch cert-node`,
+	"rotate": `# Replace the secret of the need oidc-wiki.
+  flor rotate oidc-wiki`,
+	"status": `# Show the state of this host.
+  flor status`,
+	"store-certificates": `# Restart units that started before the certificates changed.
+  flor store-certificates`,
+	"sync": `# Try the newest documents.
+  flor sync`,
+	"sync arm": `# Prepare to go back from the unpacked bundle in this directory.
+  flor sync arm /var/lib/florete/documents`,
+	"sync rollback": `# Wait for the deadline of the pending commit.
+  flor sync rollback`,
+	"top": `# Show the traffic until interrupted.
+  flor top`,
+	"witness": `# Show the audit logs that this host has seen.
+  flor witness`,
+	"witness accept": `# Accept the log of kind cert on the provider host forge.
+  flor witness accept forge cert --reason 'restored from a backup'`,
+	"workload": `# Serve the API on the socket that systemd passes.
+  flor workload`,
 }

@@ -16,12 +16,13 @@ func newCredentialsCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credentials",
 		Short: "Serve LoadCredential= of systemd units",
-		Long: `Give systemd the credentials that units load with LoadCredential=NAME:/run/florete/credentials.sock,
-as soon as they are delivered. NAME is KIND_FILE, such as oidc_client-secret, for one file of the
-service of the unit, or KIND for a JSON object with all files of that kind.
+		Long: `Give systemd the credentials that units load with
+LoadCredential=NAME:/run/florete/credentials.sock. systemd starts this command when a unit
+connects to the socket. A unit gets its credential as soon as the credential is delivered to
+this host, and the command ends when no unit is waiting.
 
-systemd passes the socket and starts this command when a unit connects. The command ends when no
-unit is waiting.`,
+NAME is KIND_FILE, such as oidc_client-secret, for one file of the unit's service. NAME is KIND
+for a JSON object with all files of that kind.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ln, waiting, err := credentials.Sockets(activation.Files(true))

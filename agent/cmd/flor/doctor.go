@@ -17,11 +17,13 @@ func newDoctorCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with this host",
-		Long: `Examine this host, and print what is wrong with the remedy for each finding: documents, clock,
-names, providers, needs, identity, other forwarders, the agent, units, permissions and kernel.
-Nothing is changed. Run it as root, which can read everything that it examines.
+		Long: `Find what is wrong with this host. The command examines documents, clock, names, providers,
+needs, identity, other forwarders, the forwarder itself, units, permissions and kernel. It
+prints each problem with its remedy, and changes nothing. Run it as root: other accounts cannot
+read everything that it examines.
 
-Exit status: 0 nothing is wrong; 1 usage; 2 there are findings.`,
+Exit status: 0 if nothing is wrong; 1 if the command was called in a wrong way; 2 if it found a
+problem.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance
@@ -40,9 +42,9 @@ Exit status: 0 nothing is wrong; 1 usage; 2 there are findings.`,
 	}
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Socket, "socket", "", "Unix `SOCKET` of the agent")
+	f.StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
+	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -32,10 +32,14 @@ func newIDCreateCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create > FILE",
 		Short: "Create the request for an identity file",
-		Long: `Create the private keys of this host's certificates, which stay on the host, and print the request
-for an identity file. The request has no secrets. florctl id issue --request FILE makes the identity
-file from it, and flor enroll installs that here. The fingerprint on standard error is for florctl
-id issue --device, where the flake has no SSH host key of this host.`,
+		Long: `Create the private keys of this machine's certificates, and print a request for an identity
+file. Use this command on a machine that cannot reach a provider. The private keys stay on the
+machine, and the request contains no secrets. An operator makes the identity file from the
+request with florctl id issue --request FILE. flor enroll then installs the identity file on
+this machine.
+
+The command prints a fingerprint on standard error. If the flake has no SSH host key of this
+host, the operator passes the fingerprint to florctl id issue --device.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, fingerprint, err := h.Request()
@@ -52,7 +56,7 @@ id issue --device, where the flake has no SSH host key of this host.`,
 		},
 	}
 	m.state(cmd, &h.State)
-	cmd.Flags().StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host")
+	cmd.Flags().StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
 	return cmd
 }
 
@@ -65,14 +69,16 @@ func newEnrollCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enroll FILE",
 		Short: "Install an identity file",
-		Long: `Install an identity file that florctl id issue made: open it with the key of this host, with
---identity or with a passphrase; verify everything in it; and let activation deliver it, which is
-started if it does not run. From then on activation renews over the network, where there is one.
-FILE "-" is standard input. If anything is wrong with the file, nothing is installed.
+		Long: `Install an identity file that an operator made with florctl id issue. The file gives this
+machine its certificates without a network. The command opens the file with the SSH host key of
+the machine, with --identity or with a passphrase. It verifies the content, and flor activate
+delivers it; if flor activate does not run, it is started. After that, the machine renews its
+certificates over the network, if it has one. If FILE is -, the file is read from standard
+input. If anything is wrong with the file, nothing is installed.
 
-On a machine that is no host of the flake, pass the directory of the certificate with --out, and
-the cluster's public signing key with --trust. Such a file has one identity, and the next file
-replaces it. To undo it, remove the directory.`,
+On a machine that is not a host of the flake, pass --out with a directory for the certificate,
+and --trust with the public signing key of the cluster. Such a file has one identity, and the
+next file replaces it. To undo the installation, remove the directory.`,
 		Args: cobra.ExactArgs(1),
 	}
 	identities := agefile.Opening(cmd, "", "the file")
@@ -106,9 +112,9 @@ replaces it. To undo it, remove the directory.`,
 	}
 	m.state(cmd, &h.State)
 	f := cmd.Flags()
-	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host")
-	f.StringVar(&out, "out", "", "`DIR` for the certificate of a machine that is no host of the flake")
-	f.StringVar(&trust, "trust", "", "with --out, the cluster's public signing `KEY`, NAME:BASE64")
+	f.StringVar(&h.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
+	f.StringVar(&out, "out", "", "`DIR` for the certificate, on a machine that is not a host of the flake")
+	f.StringVar(&trust, "trust", "", "public signing `KEY` of the cluster, NAME:BASE64; needed with --out")
 	cmd.MarkFlagsRequiredTogether("out", "trust")
 	return cmd
 }

@@ -13,11 +13,12 @@ func newGuardCmd(m *instance) *cobra.Command {
 	var c guard.Config
 	cmd := &cobra.Command{
 		Use:   "guard",
-		Short: "Restrict published services to their callers",
-		Long: `Keep an nftables table until the command is stopped. With it, only the forwarder, root and the
-account of a service can connect to the upstreams of published services on loopback, and datagrams
-to local listeners carry the account that sends them. The table is removed when the command stops.
-It needs nft(8) and CAP_NET_ADMIN.`,
+		Short: "Protect published services from other accounts of this host",
+		Long: `Protect published services on the loopback addresses of this host from other accounts. systemd
+runs this command. It keeps an nftables table until it is stopped. With this table, only the
+forwarder, root and the account of a service can connect to the upstream of the service.
+Datagrams to local listeners carry the account that sends them. When the command stops, the
+table is removed. The command needs nft(8) and CAP_NET_ADMIN.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance, c.Log = m.Instance, slog.Default()
@@ -25,7 +26,7 @@ It needs nft(8) and CAP_NET_ADMIN.`,
 		},
 	}
 	m.state(cmd, &c.Layout)
-	cmd.Flags().StringVar(&c.Account, "account", "", "`ACCOUNT` of the forwarder")
+	cmd.Flags().StringVar(&c.Account, "account", "", "Unix `ACCOUNT` of the forwarder")
 	m.follow(cmd, "account", hostdir.Instance.String)
 	return cmd
 }

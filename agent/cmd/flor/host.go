@@ -22,9 +22,10 @@ func newHostCmd(m *instance) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the API of this host",
-		Long: `Serve the API of this host until the command is stopped: on one socket its manifest, status and
-journals, on another one requests to fetch a need again. Publish the sockets as services: the
-forwarder decides who reaches them. systemd may pass one socket or both.`,
+		Long: `Serve the API of this host to other hosts of the cluster, until it is stopped. systemd runs this
+command. On one socket, it serves the manifest, the status and the journals of the host. On
+another socket, it takes requests to fetch a need again. Publish the sockets as services, so
+that the forwarder decides who reaches them. systemd may pass one socket or both.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			inherited, err := activation.ListenersWithNames()
@@ -49,10 +50,10 @@ forwarder decides who reaches them. systemd may pass one socket or both.`,
 	}
 	f := run.Flags()
 	m.state(run, &c.Layout)
-	f.StringVar(&c.Agent, "agent", "", "Unix `SOCKET` of the agent")
-	f.StringVar(&c.Refetch, "refetch", "", "`DIR` that flor activate --refetch watches")
-	f.StringVar(&read, "socket", "", "Unix `SOCKET` to answer on, unless systemd passes one")
-	f.StringVar(&admin, "refetch-socket", "", "Unix `SOCKET` for requests to fetch a need again, unless systemd passes one")
+	f.StringVar(&c.Agent, "agent", "", "path of the Unix `SOCKET` of the forwarder")
+	f.StringVar(&c.Refetch, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
+	f.StringVar(&read, "socket", "", "path of the Unix `SOCKET` to serve manifest, status and journals on, unless systemd passes one")
+	f.StringVar(&admin, "refetch-socket", "", "path of the Unix `SOCKET` for requests to fetch a need again, unless systemd passes one")
 	m.follow(run, "agent", hostdir.Instance.Agent)
 	m.follow(run, "refetch", hostdir.Instance.Refetch)
 	m.follow(run, "socket", func(m hostdir.Instance) string { return m.Run() + "-host.sock" })

@@ -14,9 +14,10 @@ func newHostsFileCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts-file",
 		Short: "Keep the names of services in /etc/hosts",
-		Long: `Write the names of the services that this host may reach into a block of /etc/hosts, with the
-addresses of their local listeners, and keep the block up to date until the command is stopped. No
-other line is changed. The block stays when the command stops. To remove it, pass --remove.`,
+		Long: `Keep the names of the services that this host may reach in /etc/hosts, so that programs find
+them without DNS. systemd runs this command. It writes the names, with the addresses of their
+local listeners, into a block of the file, and updates the block until it is stopped. It changes
+no other line. The block stays when the command stops. To remove the block, pass --remove.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance
@@ -29,7 +30,7 @@ other line is changed. The block stays when the command stops. To remove it, pas
 	}
 	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Hosts, "hosts", hostsfile.DefaultHosts, "`FILE` to keep the names in, see hosts(5)")
-	f.BoolVar(&remove, "remove", false, "remove the names, and end")
+	f.StringVar(&c.Hosts, "hosts", hostsfile.DefaultHosts, "`FILE` to keep the names in, in the format of hosts(5)")
+	f.BoolVar(&remove, "remove", false, "remove the block of names, and end")
 	return cmd
 }

@@ -20,13 +20,14 @@ func newIngressCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ingress",
 		Short: "Configure nginx or Caddy for public names",
-		Long: `Configure the reverse proxy of this host for the public names in its manifest, with the certificates
-that the provider of kind tls delivers, until the command is stopped. The proxy is nginx, which
-includes the file, or a Caddy that serves nothing else. A configuration that the proxy refuses is
-taken back. When the command stops, the proxy continues with what it has.
+		Long: `Configure the reverse proxy of this host for the public names in its manifest, with the
+certificates that the provider of kind tls delivers. systemd runs this command. It follows every
+change until it is stopped. The proxy is nginx, which includes the file --file, or a Caddy that
+serves nothing else. If the proxy refuses a configuration, the previous configuration stays.
+When the command stops, the proxy keeps its configuration.
 
-With --ensure, configure a proxy that is no host of the cluster: the names come from requests to
-/proxy/ensure on a Unix socket instead of the manifest.`,
+With --ensure, configure a proxy on a machine that is not a host of the cluster. The names then
+come from requests to /proxy/ensure on a Unix socket instead of the manifest.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch c.Log = slog.Default(); server {
@@ -55,10 +56,10 @@ With --ensure, configure a proxy that is no host of the cluster: the names come 
 	m.state(cmd, &c.Layout)
 	f := cmd.Flags()
 	f.StringVar(&server, "server", "nginx", "`PROXY` to configure: nginx or caddy")
-	f.StringVar(&nginx.File, "file", ingress.DefaultNginxFile, "`FILE` that nginx includes in its http block")
-	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "Unix `SOCKET` of Caddy's admin API, which only Caddy's account may write")
-	f.StringVar(&socket, "ensure", "", "serve /proxy/ensure on this Unix `SOCKET`, instead of following the manifest")
-	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "with --ensure, `FILE` of the names that were sent")
-	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "with --ensure, `DIR` of NAME/fullchain.pem and NAME/key.pem")
+	f.StringVar(&nginx.File, "file", ingress.DefaultNginxFile, "`FILE` to write, which nginx includes in its http block")
+	f.StringVar(&caddy.Admin, "caddy", ingress.DefaultCaddy, "path of the Unix `SOCKET` of Caddy's admin API, to which only Caddy's account may write")
+	f.StringVar(&socket, "ensure", "", "serve /proxy/ensure on this Unix `SOCKET` instead of following the manifest")
+	f.StringVar(&names, "names", "/var/lib/florete-proxy/names.json", "`FILE` in which to keep the names that were sent, for --ensure")
+	f.StringVar(&certificates, "certificates", "/var/lib/florete-proxy/certificates", "`DIR` that contains NAME/fullchain.pem and NAME/key.pem, for --ensure")
 	return cmd
 }

@@ -17,7 +17,7 @@ type instance struct {
 
 // flag adds the flag --instance. A program called flor_NAME has it set to NAME.
 func (m *instance) flag(root *cobra.Command) {
-	root.PersistentFlags().Func("instance", "`NAME` of the instance, on a host of several clusters", m.set)
+	root.PersistentFlags().Func("instance", "`NAME` of the instance of Florete, on a host that belongs to several clusters", m.set)
 	if _, name, ok := strings.Cut(root.Name(), "flor_"); ok {
 		root.SetArgs(append([]string{"--instance=" + name}, os.Args[1:]...))
 	}
@@ -49,6 +49,6 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 
 // state adds the flag --state, the directory of activation's state.
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
-	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` of the state of flor activate")
+	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` in which flor activate keeps its state")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
 }

@@ -34,17 +34,20 @@ func newJoinCmd(m *instance) *cobra.Command {
 	var dir, tpm string
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
-		Short: "Join the cluster with a token",
-		Long: `Create the device key of this host, in the TPM if there is one and otherwise in a file, and request
-admission at the provider that the token names. florctl token create prints a token, and florctl join
-approve admits the device. It is for a host whose SSH host key the flake does not have.
+		Short: "Join a cluster with a token",
+		Long: `Ask for this machine to become a host of a cluster, with a join token that an operator created
+with florctl token create. Run this command as root, on a host that the flake declares without
+an SSH host key. It creates the device key of the machine, in the TPM if there is one and
+otherwise in a file, and asks the provider that the token names for admission. An operator
+admits the machine with florctl join approve.
 
-The command waits for the decision. If you stop it, activation goes on waiting, and so does flor join
-without a token. TOKEN "-" is read from standard input, so that no other account sees it in the list
-of processes. To undo it, run florctl join reject, or florctl revoke --host-key once it is admitted.
+The command waits for the decision. If you stop it, flor activate continues to wait, and so does
+flor join without a token. If TOKEN is -, the token is read from standard input, so that other
+accounts do not see it in the list of processes. To undo the command, run florctl join reject,
+or florctl revoke --host-key after the machine was admitted.
 
-Exit status: 0 the device is admitted, and activation enrols it; 1 usage or configuration; 2 refused,
-rejected or revoked.`,
+Exit status: 0 if the machine is admitted; 1 if the command or the configuration is wrong; 2 if
+the machine was refused, rejected or revoked.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			doc, err := state.Manifest()
@@ -85,8 +88,8 @@ rejected or revoked.`,
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that keeps the key, or a Unix socket to one; \"none\" for a key in a file")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
+	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that keeps the device key, or a Unix socket to a TPM; none keeps the key in a file")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

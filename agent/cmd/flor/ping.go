@@ -14,13 +14,15 @@ func newPingCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping SERVICE",
 		Short: "Check whether this account reaches a service",
-		Long: `Check, step by step, what a connection of this account to a service does: its name, the local
-listener, the identity of the account, the forwarder that publishes the service, both identities,
-and the upstream. A step that fails is printed with its remedy. The service receives a connection
-without a byte, which ends at once; over UDP it receives nothing.
+		Long: `Check whether the account that runs this command reaches a service. The command follows a
+connection step by step: the name, the local listener, the identity of the account, the
+forwarder that publishes the service, the identities of both sides, and the upstream. If a step
+fails, the command prints the step with its remedy. The service receives a connection that ends
+at once without data. Over UDP, the service receives nothing.
 
-Exit status: 0 the service is reached; 1 usage, or no agent; 2 a step failed.`,
-		Example: "  flor ping wiki\n  flor ping host.ursula.demo.flor.rete",
+Exit status: 0 if the service is reached; 1 if the command was called in a wrong way or there is
+no forwarder; 2 if a step failed.`,
+		Example: "  # Check the service wiki.\n  flor ping wiki\n  # Check a service by the name that programs use.\n  flor ping host.ursula.demo.flor.rete",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := ping.Run(cmd.Context(), c, args[0])
@@ -38,7 +40,7 @@ Exit status: 0 the service is reached; 1 usage, or no agent; 2 a step failed.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&c.Socket, "socket", "", "Unix `SOCKET` of the agent for this command, ping.sock")
+	cmd.Flags().StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder for this command, ping.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return ping.Beside(m.Agent()) })
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

@@ -14,25 +14,29 @@ import (
 func newRefetchCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Refetch, localapi.Again, &cobra.Command{
 		Use:   "refetch NEED…",
-		Short: "Fetch needs again",
-		Long: `Request needs again, within ten seconds, although they are fulfilled. The provider returns the same
-answer unless something changed; units are notified if it did. Use it when a delivered file is lost
-or damaged. To replace a secret, run flor rotate.`,
+		Short: "Fetch needs of this host again",
+		Long: `Fetch needs of this host again, although they are fulfilled. Use this command if a delivered
+file is lost or damaged. flor activate requests the needs within ten seconds. The provider
+returns the same answer unless something changed. If the answer changed, units are notified.
+NEED is a name that flor status prints. To replace a secret, run flor rotate.`,
 	})
 }
 
 func newRotateCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Rotate, localapi.AnotherSecret, &cobra.Command{
 		Use:   "rotate NEED…",
-		Short: "Rotate the secrets of needs",
-		Long: `Request another secret for needs within ten seconds. The new secret is delivered, and units are
-notified. The old secret of an OIDC client stays valid for 15 minutes, and at an external issuer for
-an hour, so that no login fails. For a kind of your own, its program decides. Other kinds cannot be
-rotated this way. A rotation cannot be undone.
+		Short: "Replace the secrets of needs of this host",
+		Long: `Replace the secrets that this host has for some of its needs. flor activate requests another
+secret within ten seconds, delivers it and notifies units. NEED is a name that flor status
+prints.
 
-If a secret may be known to others, raise its generation in the topology instead. The provider
-accepts one rotation of a secret in ten minutes, and audits it. Certificates have no such secret:
-flor refetch replaces them.`,
+The old secret of an OIDC client stays valid for 15 minutes, or for an hour if the issuer is
+external, so that no login fails. For a kind of need of your own, your program decides. Other
+kinds cannot be rotated this way: for certificates, run flor refetch. The provider accepts one
+rotation of a secret in ten minutes, and records it in the audit log. A rotation cannot be
+undone.
+
+If somebody else may know the secret, raise its generation in the topology instead.`,
 	})
 }
 
@@ -58,7 +62,7 @@ func requests(m *instance, leave func(document.Manifest, string, string) error, 
 		return nil
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	return cmd
 }

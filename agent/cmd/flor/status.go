@@ -18,8 +18,9 @@ func newStatusCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the state of this host", Long: `Show the identities, needs, services and peers of this host, and the connections that were refused.
-florctl status shows all hosts of the cluster.`,
+		Short: "Show the state of this host", Long: `Show the state of this host: its identities, its needs, its services and its peers, and the
+connections that were refused. A need is something that the host requests from a provider, such
+as a certificate. To see all hosts of the cluster, run florctl status on an operator's machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)
@@ -36,7 +37,7 @@ florctl status shows all hosts of the cluster.`,
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent")
+	cmd.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd

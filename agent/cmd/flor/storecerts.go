@@ -15,10 +15,10 @@ func newStoreCertsCmd(m *instance) *cobra.Command {
 	var layout hostdir.Layout
 	cmd := &cobra.Command{
 		Use:   "store-certificates",
-		Short: "Restart units with former etcd certificates",
-		Long: `Restart the etcd member of this host, and the providers that call it, if they started before the
-certificates in /etc/florete/store changed. A path unit runs this command when a file there
-changes.`,
+		Short: "Restart units that use old etcd certificates",
+		Long: `Restart the etcd member of this provider host, and the providers that use it, after the
+certificates in /etc/florete/store were replaced. A path unit of systemd runs this command when
+a file there changes. Units that started after the change are not restarted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := units.StoreCertificates{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}

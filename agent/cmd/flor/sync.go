@@ -39,20 +39,23 @@ func newSyncCmd(m *instance) *cobra.Command {
 	s := &syncer{instance: m}
 	cmd := &cobra.Command{
 		Use:   "sync",
-		Short: "Put the newest documents in force, unless nobody confirms",
-		Long: `Fetch the newest documents of this host from a provider, verify them, print what they change, and
-put them in force at once. Unless somebody confirms within --commit-timeout, the former documents are
-put in force again, even without a network or after a reboot. Confirm from a new login, which proves
-that the host can still be reached:
+		Short: "Try the newest documents, and go back unless somebody confirms",
+		Long: `Try the newest documents on this host, and go back to the previous documents unless somebody
+confirms. The command fetches the documents from a provider, verifies them, prints what they
+change, and puts them in force at once. If nobody confirms within --commit-timeout, the host
+goes back, even without a network or after a reboot. Confirm from a new login, which proves that
+the host can still be reached:
 
     flor sync --confirm ID
 
-flor activate takes published documents by itself. To make it wait for flor sync, hold it:
+Normally, flor activate puts published documents in force by itself. To make it wait for flor
+sync:
 
     flor sync --hold 1h    # then publish, flor sync --dry-run, flor sync
 
-Exit status: 0 in force, confirmed, or nothing changes; 1 an error, and nothing changed unless a
-commit was printed; 2 (--confirm-when-healthy) the host went back.`,
+Exit status: 0 if the documents are in force or confirmed, or change nothing; 1 after an error,
+and nothing changed unless a commit ID was printed; 2 if the host went back
+(--confirm-when-healthy).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022) // documents are readable for other accounts
@@ -69,18 +72,18 @@ commit was printed; 2 (--confirm-when-healthy) the host went back.`,
 	}
 	m.state(cmd, &s.State)
 	f := cmd.Flags()
-	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` of the SSH host key that proves this host at enrolment")
-	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to one")
-	f.StringVar(&s.socket, "agent-socket", "", "Unix `SOCKET` of the agent, for --confirm-when-healthy")
+	f.StringVar(&s.HostKey, "ssh-host-key", activation.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
+	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to a TPM")
+	f.StringVar(&s.socket, "agent-socket", "", "path of the Unix `SOCKET` of the forwarder, for --confirm-when-healthy")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
-	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before going back")
-	f.DurationVar(&s.hold, "hold", 0, "keep published documents waiting for flor sync for this time; 0 ends that")
-	f.StringVar(&s.confirm, "confirm", "", "keep the documents or system of the commit `ID`")
-	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm once needs are fulfilled, units run and a provider answers over a new connection")
+	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
+	f.DurationVar(&s.hold, "hold", 0, "time for which flor activate leaves published documents to flor sync; 0 ends this")
+	f.StringVar(&s.confirm, "confirm", "", "keep the documents or the system that were put in force with this commit `ID`")
+	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm when needs are fulfilled, units run and a provider answers over a new connection")
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
-	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back unless confirmed")
+	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back to the previous one unless confirmed")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm")
 	cmd.MarkFlagsMutuallyExclusive("system", "confirm-when-healthy")

@@ -22,11 +22,11 @@ func newArmCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "arm DIR [ACTION]",
-		Short: "Prepare to go back from a system or bundle",
-		Long: `Prepare this host to go back, before a NixOS system or an unpacked bundle in DIR is put in force.
-Unless somebody confirms within --commit-timeout, the current system or bundle is put in force again.
-ACTION is that of switch-to-configuration. The ID for the confirmation is printed, or nothing if
-nothing changes:
+		Short: "Prepare to go back from a NixOS system or a bundle",
+		Long: `Prepare this host to go back to its current NixOS system or bundle. Run this command before
+another system, or an unpacked bundle, in DIR is put in force. If nobody confirms within
+--commit-timeout, the host goes back. ACTION is the action of switch-to-configuration. The
+command prints the ID for the confirmation, or nothing if nothing would change:
 
     flor sync --confirm ID`,
 		Args: cobra.RangeArgs(1, 2),
@@ -50,7 +50,7 @@ nothing changes:
 		},
 	}
 	m.state(cmd, &n.State)
-	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before going back")
+	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
 	return cmd
 }
@@ -60,9 +60,10 @@ func newRollbackCmd(m *instance) *cobra.Command {
 	var system bool
 	cmd := &cobra.Command{
 		Use:   "rollback",
-		Short: "Go back from the pending commit at its deadline",
-		Long: `Wait for the deadline of the pending commit, and go back from it unless it is confirmed. The unit
-florete-rollback.service runs this command, before a change is put in force.`,
+		Short: "Wait for a confirmation, and go back without one",
+		Long: `Wait for the confirmation of the commit that is pending on this host, and go back at its
+deadline if nobody confirmed it. systemd runs this command as florete-rollback.service, before a
+change is put in force. You need not run it yourself.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022)
@@ -74,7 +75,7 @@ florete-rollback.service runs this command, before a change is put in force.`,
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().BoolVar(&system, "system", false, "go back from a system or a bundle, in this process")
+	cmd.Flags().BoolVar(&system, "system", false, "go back from a NixOS system or a bundle, in this process")
 	return cmd
 }
 

@@ -21,10 +21,11 @@ func newTopCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the traffic of the forwarder",
-		Long: `Show the connections, the new connections and bytes per second, the refusals and the transport of
-each service and principal, the busiest first, until it is interrupted. IN is from service to
-principal, OUT from principal to service. Where the output is not a terminal, tables are printed one
-after the other.`,
+		Long: `Show the traffic of this host's forwarder, the busiest services and callers first, until
+interrupted. For each service and principal (the identity at the other end), the table shows the
+open connections, the new connections and bytes per second, the refusals, and the transport. IN
+is the traffic from the service to the principal, OUT from the principal to the service. If the
+output is not a terminal, tables are printed one after the other.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval < 100*time.Millisecond {
@@ -55,10 +56,10 @@ after the other.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent")
+	f.StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	f.DurationVar(&interval, "interval", 2*time.Second, "time between tables")
-	f.BoolVar(&once, "once", false, "show one table, and end")
+	f.DurationVar(&interval, "interval", 2*time.Second, "time between two tables")
+	f.BoolVar(&once, "once", false, "print one table, and end")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object for each interval")
 	return cmd
 }

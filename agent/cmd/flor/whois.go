@@ -18,9 +18,11 @@ func newWhoisCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "whois ADDRESS",
 		Short: "Show the caller of a connection to a service",
-		Long: `Show the SPIFFE ID of the caller of a connection, by the ADDRESS that the service sees the connection
-come from. Root may ask about all services of the host, and the account of a service about its own.`,
-		Example: "  flor whois 127.0.0.1:43210",
+		Long: `Show who is at the other end of a connection to a service on this host. ADDRESS is the address
+that the service sees the connection come from. The command prints the SPIFFE ID of the caller.
+Root may ask about every service of the host. The account of a service may ask about its own
+services.`,
+		Example: "  # Show who connected to a service on this host from this port.\n  flor whois 127.0.0.1:43210",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := whois.Query{}
@@ -47,10 +49,10 @@ come from. Root may ask about all services of the host, and the account of a ser
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&socket, "socket", "", "Unix `SOCKET` of the agent for this command, whois.sock")
+	cmd.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder for this command, whois.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return whois.Beside(m.Agent()) })
-	cmd.Flags().StringVar(&to, "to", "", "`ADDRESS` that the service listens on, where several connections come from one port")
-	cmd.Flags().BoolVar(&udp, "udp", false, "the service is over UDP")
+	cmd.Flags().StringVar(&to, "to", "", "`ADDRESS` at which the service listens; needed if several connections come from one port")
+	cmd.Flags().BoolVar(&udp, "udp", false, "look for a service over UDP")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

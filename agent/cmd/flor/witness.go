@@ -28,11 +28,13 @@ func newWitnessCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "witness",
 		Short: "Show the audit logs that this host has seen",
-		Long: `Show the newest checkpoint that this host has seen of the audit log of each of its providers, and
-what is wrong with it: a log may only grow. Exits 2 if something is wrong that nobody accepted.
+		Long: `Show whether providers changed their audit logs. Each host is a witness: it remembers the newest
+checkpoint that it has seen of the audit log of each of its providers. An audit log may only
+grow. The command prints these checkpoints and what is wrong with a log. It exits 2 if something
+is wrong that nobody accepted.
 
-    flor witness --now                                       look at all logs within ten seconds
-    flor witness accept PROVIDER KIND --reason "new disk"    accept a log that was replaced`,
+  flor witness --now                                       check all logs within ten seconds
+  flor witness accept PROVIDER KIND --reason "new disk"    accept a log that was replaced`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if now {
@@ -61,9 +63,9 @@ what is wrong with it: a log may only grow. Exits 2 if something is wrong that n
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the checkpoints as the provider signed them")
-	cmd.Flags().BoolVar(&now, "now", false, "look at all logs within ten seconds")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the checkpoints as the providers signed them")
+	cmd.Flags().BoolVar(&now, "now", false, "check all logs within ten seconds")
+	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
 	m.state(cmd, &state)
 	cmd.AddCommand(newAcceptCmd(m))
@@ -76,9 +78,11 @@ func newAcceptCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept PROVIDER KIND --reason TEXT",
 		Short: "Accept an audit log that was replaced",
-		Long: `Accept what is wrong with the audit log of a provider. The host continues from the log as it is now,
-and raises an alarm about any later fault. The account, the time and the reason are kept, reported,
-and written to the audit log of the host's config provider. It cannot be undone.`,
+		Long: `Accept what flor witness found wrong with the audit log of a provider, for example after the
+provider got a new disk. PROVIDER is the host of the provider, and KIND is its kind of need. The
+host continues with the log as it is now, and raises an alarm if another fault follows. Your
+account, the time and the reason are reported and written to the audit log of the config
+provider. The command cannot be undone.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			syscall.Umask(0o022)
@@ -97,7 +101,7 @@ and written to the audit log of the host's config provider. It cannot be undone.
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says what was found out")
+	cmd.Flags().StringVar(&reason, "reason", "", "`TEXT` that says what you found out about the log")
 	cmd.MarkFlagRequired("reason")
 	m.state(cmd, &state)
 	return cmd

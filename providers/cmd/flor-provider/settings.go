@@ -23,7 +23,7 @@ func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&t.settings, "settings", settings.File(t.Instance), "`FILE` of the settings, in HuJSON")
 	file := f.Lookup("settings")
-	f.Func("instance", "`NAME` of the instance, on a host of several clusters", func(name string) (err error) {
+	f.Func("instance", "`NAME` of the instance of Florete, on a host that belongs to several clusters", func(name string) (err error) {
 		if t.Instance, err = hostdir.ParseInstance(name); err == nil && !file.Changed {
 			file.DefValue = settings.File(t.Instance)
 			t.settings = file.DefValue

@@ -35,26 +35,27 @@ import (
 // Name is the name of the kind.
 const Name = "cert"
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for this kind, in decoded form.
 type Policy struct {
 	document.Policy
-	lifetime time.Duration // of an SVID
+	lifetime time.Duration // lifetime of an SVID
 	roots    *trust.Roots
-	bundle   string // of the roots, PEM
+	bundle   string // roots in PEM
 }
 
-// minLifetime is the shortest lifetime that a policy can set; trust.MaxLifetime is the longest.
+// minLifetime is the shortest lifetime of SVIDs that a policy can set. The longest is
+// trust.MaxLifetime.
 const minLifetime = 10 * time.Second
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// IssuingCertificate is the file with the certificate that `florctl ca sign` made for this
-	// process's issuing.csr.
+	// IssuingCertificate is the file with the issuing CA's certificate. An operator makes it from
+	// the process's issuing.csr with `florctl ca sign`.
 	IssuingCertificate string `json:"issuingCertificate" path:"" default:"issuing.crt"`
 }
 
-// State describes the keys of the kind: the record of enrolled nodes is remembered, nonces are used
-// once.
+// State describes the keys of the kind for backups. The records of enrolled nodes are remembered.
+// Nonces are used once.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
@@ -62,10 +63,10 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind returns the Issuer for a process, whose directory holds the issuing key.
+// Kind returns the kind "cert" for a process. The directory of the process holds the issuing key.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
 
-// Issuer returns the kind for a process. It also issues the SVID of that process.
+// Issuer returns the Issuer for a process. The Issuer also issues the SVID of that process.
 func (s *Settings) Issuer(p server.Process) *Issuer {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
@@ -74,12 +75,12 @@ func (s *Settings) Issuer(p server.Process) *Issuer {
 	})
 }
 
-// Authority reads the issuing CA, whose key is in the process's directory dir.
+// Authority reads the issuing CA of a process. The CA's key is in the process's directory dir.
 func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
 }
 
-// IssuingKey returns the path of the issuing key in a process's directory.
+// IssuingKey returns the path of the issuing CA's key in the directory of a process.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
 // Config configures an Issuer. All fields but Revoked and CRL are required.
@@ -87,17 +88,18 @@ type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Authority returns the issuing CA. It is called for each SVID, so that a new certificate is
-	// used at once.
+	// Authority returns the issuing CA. It is called for each SVID, so that a new issuing
+	// certificate is used at once.
 	Authority func() (*ca.Authority, error)
 
-	// Policy returns the policy in force, or nil while that does not include this kind.
+	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
 
-	// Revoked returns the revocation list in force; nil for none. The field may be nil.
+	// Revoked returns the revocation list in force, or nil if there is none. The field may be nil.
 	Revoked func() *trust.Revocations
 
-	// CRL is the file of the certificate revocation list that the issuer signs; empty for none.
+	// CRL is the file for the certificate revocation list that the Issuer signs. If it is empty, no
+	// list is signed.
 	CRL string
 }
 
@@ -108,7 +110,7 @@ func (c Config) revoked() *trust.Revocations {
 	return c.Revoked()
 }
 
-// Issuer is the kind "cert".
+// Issuer is the kind "cert": it enrols nodes, and issues X.509-SVIDs to them.
 type Issuer struct {
 	Config
 	nonces  nonces
@@ -125,7 +127,7 @@ var (
 	_ server.Runner   = (*Issuer)(nil)
 )
 
-// New returns an Issuer.
+// New returns an Issuer with a configuration.
 func New(c Config) *Issuer {
 	return &Issuer{Config: c, nonces: nonces{c.Key.Derive("florete cert nonce v1", 32)}}
 }
@@ -133,8 +135,8 @@ func New(c Config) *Issuer {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Compile decodes a policy. It rejects lifetimes out of range, and roots to which the issuing
-// certificate does not lead.
+// Compile decodes a policy. It rejects a lifetime out of range, and a policy whose roots do not
+// verify the issuing certificate.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p, err := compile(policy)
 	if err != nil {
@@ -163,7 +165,7 @@ func compile(policy document.Policy) (*Policy, error) {
 	return p, nil
 }
 
-// authority returns the issuing CA if its certificate leads to a root of the policy.
+// authority returns the issuing CA if a root of the policy verifies its certificate.
 func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	a, err := i.Authority()
 	if err != nil {
@@ -180,16 +182,17 @@ func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	return a, nil
 }
 
-// trusted is an issuing CA that was found to lead to a root of a policy. The result is reused for a
-// short time only, because certificates expire.
+// trusted is an issuing CA whose certificate a root of the policy verified. The result is reused
+// only for a short time, because certificates expire.
 type trusted struct {
 	authority *ca.Authority
 	policy    *Policy
 	until     time.Time
 }
 
-// Trusted returns an error if hosts would reject SVIDs of an issuing CA, because its certificate
-// leads to no root of the policy or is not constrained to the policy's trust domain.
+// Trusted returns an error if hosts would reject the SVIDs of an issuing CA. Hosts reject them if
+// no root of the policy verifies the CA's certificate, or if the certificate is not constrained to
+// the policy's trust domain.
 func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {
@@ -205,8 +208,8 @@ func (p *Policy) trusts(a *ca.Authority) error {
 	return nil
 }
 
-// issue returns the chain of a new SVID, valid for the lifetime of the policy: the leaf, then the
-// issuing certificate.
+// issue issues an SVID with the lifetime in the policy. It returns the certificate chain: the SVID,
+// then the issuing certificate.
 func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate, error) {
 	a, err := i.authority(p)
 	if err != nil {
@@ -220,7 +223,7 @@ func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate
 	return []*x509.Certificate{leaf, a.Certificate}, nil
 }
 
-// Answer issues an SVID that the policy grants.
+// Answer issues the SVID that a host requests, if the policy grants it.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	body, err := decode(c.Request)
 	if err != nil {
@@ -255,7 +258,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, nil
 }
 
-// refuseRevoked refuses to issue a certificate that hosts would refuse.
+// refuseRevoked refuses a certificate that hosts would reject because of the revocation list.
 func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe.ID) error {
 	err := list.CheckChain(chain, id)
 	var revoked *trust.RevokedError
@@ -268,10 +271,10 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	return hostapi.Revoked("", revoked)
 }
 
-// InForce returns the issuing certificate in force.
+// InForce returns the issuing certificate in force, so that each new one has an audit row.
 func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
-	if err != nil { // which requests report
+	if err != nil { // the answers to requests contain the error
 		return server.Version{}, nil
 	}
 	return server.Version{

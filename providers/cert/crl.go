@@ -24,14 +24,14 @@ import (
 
 const (
 	// crlLifetime is the time for which third-party software accepts a CRL. crlRenewed is the age
-	// at which it is signed again at the latest. When the revocation list itself expires, its CRLs
-	// continue to be signed, as hosts continue to use it.
+	// at which a CRL is signed again at the latest. CRLs are signed even after the revocation list
+	// has expired, because hosts continue to use that list.
 	crlLifetime = 7 * 24 * time.Hour
 	crlRenewed  = 24 * time.Hour
 
 	// crlLook is the interval at which issued certificates are compared with the revocation list.
-	// crlSoon is the delay of one more comparison after the list changed, since earlier decisions
-	// may be committed later.
+	// After the list has changed, they are compared once more after crlSoon, because decisions made
+	// under the former list may be committed later.
 	crlLook = time.Hour
 	crlSoon = time.Minute
 )
@@ -43,12 +43,12 @@ const reasonHold = 6
 type crl struct {
 	*x509.RevocationList
 	pem    []byte
-	number int64 // of the revocation list
+	number int64 // number of the revocation list
 	by     *x509.Certificate
-	next   time.Time // when to look again
+	next   time.Time // time of the next comparison
 }
 
-// Run maintains the record of issued certificates and the CRL until ctx ends.
+// Run maintains the records of issued certificates and the CRL until ctx ends.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ready()
 	var forget time.Time
@@ -64,8 +64,8 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// keepCRL signs a CRL unless the newest one belongs to the revocation list in force, the issuing
-// certificate, and today.
+// keepCRL signs a new CRL if the revocation list or the issuing certificate has changed, or if the
+// newest CRL is not from today.
 func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	if i.CRL == "" {
 		return nil
@@ -93,7 +93,7 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	number := big.NewInt(now.Unix()) // above those of before, whatever was restored
+	number := big.NewInt(now.Unix()) // higher than all earlier numbers, even after a restore
 	if l := last.RevocationList; l != nil {
 		age := now.Sub(l.ThisUpdate) - trust.Backdated
 		same := slices.EqualFunc(entries, l.RevokedCertificateEntries, func(a, b x509.RevocationListEntry) bool {
@@ -119,8 +119,9 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// revokedEntries returns the entries of a CRL: the SVIDs of an issuing CA that a revocation list
-// revokes, and all other serial numbers on that list. Entries of the last CRL keep their time.
+// revokedEntries returns the entries of a CRL for an issuing CA: the SVIDs of that CA which the
+// revocation list revokes, and all other serial numbers on the list. Entries of the last CRL keep
+// their time.
 func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
 	if list == nil {
 		return nil, nil
@@ -163,8 +164,8 @@ func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a 
 	return entries, err
 }
 
-// readCRL reads the CRL of an earlier process, or nil if there is none or it belongs to another
-// issuing CA.
+// readCRL reads the CRL of an earlier process. It returns nil if there is none, or if another
+// issuing CA has signed it.
 func readCRL(path string, a *ca.Authority) (*crl, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -180,8 +181,8 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	return &crl{RevocationList: lists[0], pem: b}, nil
 }
 
-// Routes returns the endpoint of the CRL, for nodes that keep it for software on them. Reading it
-// leaves no audit row.
+// Routes returns the handler of the CRL, which nodes fetch for third-party software. Requests leave
+// no audit rows.
 func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"GET " + hostapi.PathCRL(Name): func(w http.ResponseWriter, r *http.Request) {
 		a := s.Request(r)
@@ -192,7 +193,8 @@ func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	}}
 }
 
-// newestCRL returns the newest CRL, without its content if the caller has that number.
+// newestCRL returns the newest CRL. If the caller already has the CRL with that number, the content
+// is left out.
 func (i *Issuer) newestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {

@@ -20,17 +20,18 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Device is the record of an enrolled node, at cert/device/<node>: the key by which it can prove
-// itself again. Times are Unix seconds.
+// Device is the record of an enrolled node, at cert/device/<node>. It has the device key with which
+// the node can enrol again. Times are in Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
-	Since      int64  `json:"since"`    // it first enrolled with this key
-	Enrolled   int64  `json:"enrolled"` // the last time
+	Since      int64  `json:"since"`    // first enrolment with this key
+	Enrolled   int64  `json:"enrolled"` // last enrolment
 
-	// Serial is the serial of the newest policy by which the node enrolled.
+	// Serial is the serial of the newest policy under which the node has enrolled.
 	Serial int64 `json:"serial,omitempty"`
 
-	// Joined reports whether the key was admitted, because the policy has no key for the node.
+	// Joined reports whether the node's key was admitted by a join request. If it is false, the
+	// policy has the key.
 	Joined bool `json:"joined,omitempty"`
 }
 
@@ -39,18 +40,18 @@ const (
 	noncePrefix  = "cert/nonce/"
 )
 
-// Nonce returns a fresh nonce for one proof to this provider.
+// Nonce returns a fresh nonce, which a node can use in one enrolment proof to this provider.
 func (i *Issuer) Nonce(now time.Time) string {
 	p := i.Policy()
 	if p == nil {
-		return "" // no proof with it verifies
+		return "" // no proof verifies with an empty nonce
 	}
 	return i.nonces.make(p.Provider[Name].ID, now)
 }
 
-// Authenticate verifies an enrolment proof: that it is for this provider, this CSR and this
-// connection, made by the host key that the policy has for the node, with an unused nonce of this
-// provider.
+// Authenticate verifies the proof with which a node enrols. The proof must be for this provider,
+// this certificate request and this connection. It must contain an unused nonce of this provider,
+// and be signed with the host key that the policy has for the node.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
@@ -78,7 +79,7 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 	return i.consume(ctx, c)
 }
 
-// consume uses up the nonce and records the device.
+// consume marks the nonce of an enrolment proof as used, and records the node's device.
 func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision, err error) {
 	proof, now := c.Request.Proof, c.Now
 	sum := sha256.Sum256([]byte(proof.Nonce))
@@ -121,8 +122,8 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 	}, nil
 }
 
-// joins refuses an admitted device if another device is the node, or if the token that admits it is
-// no longer valid.
+// joins refuses an admitted device if another device has enrolled as the node, or if the token that
+// admits the device is no longer valid.
 func joins(c server.Call, was, is Device) error {
 	if !is.Joined || was.SSHHostKey == is.SSHHostKey {
 		return nil
@@ -140,9 +141,9 @@ func joins(c server.Call, was, is Device) error {
 	return nil
 }
 
-// Admit refuses an SVID that was issued before another machine enrolled as the same node, so that a
-// replaced machine can no longer read documents, which need no device proof. The refusal is
-// transient, because it ends when the right machine enrols again.
+// Admit refuses an SVID that was issued before another machine enrolled as the same node. A
+// replaced machine can then no longer read documents, for which it needs no device proof. The
+// refusal is transient, because it ends when the right machine enrols again.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	d, modified, err := i.device(ctx, c.Caller)
 	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}
@@ -156,8 +157,8 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	return on, nil
 }
 
-// device returns the record of a node and the revision that wrote it, both zero if it never
-// enrolled here.
+// device returns the record of a node, and the revision that wrote it. Both are zero if the node
+// never enrolled here.
 func (i *Issuer) device(ctx context.Context, node spiffe.ID) (d Device, modified int64, err error) {
 	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
 	if errors.Is(err, store.ErrNotFound) {

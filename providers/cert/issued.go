@@ -14,18 +14,19 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// issuedPrefix is the prefix of the records of issued SVIDs. They sort by their end and then by
-// their issuance, so that SVIDs issued at about the same time are written to the same pages of the
-// store.
+// issuedPrefix is the key prefix of the records of issued SVIDs. Records sort by the end of the
+// SVID and then by its issuance. SVIDs issued at about the same time are then written to the same
+// pages of the store.
 const issuedPrefix = "cert/issued/"
 
-// keptAfter is the time for which a record is kept after the certificate's end, because clocks
-// differ.
+// keptAfter is the time for which a record is kept after its certificate has ended. It allows for
+// differences between clocks.
 const keptAfter = time.Hour
 
 func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }
 
-// keepIssued returns the operation that records an SVID in the transaction that issues it.
+// keepIssued returns the store operation that records an SVID. It belongs in the transaction that
+// issues the SVID.
 func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	is := trust.IssuedOf(leaf, id)
 	b, err := json.Marshal(is)
@@ -35,7 +36,7 @@ func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	return store.Put(fmt.Sprintf("%s-%09d-%s", issuedBefore(is.Until.Time), time.Now().Nanosecond(), is.Serial), b)
 }
 
-// issued calls each for the records of SVIDs that end after a time.
+// issued calls each with the record of every SVID that ends after the given time.
 func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issued)) error {
 	for after := issuedBefore(end); ; {
 		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
@@ -82,8 +83,9 @@ func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
 // codeOwnSVID is the audit code of an SVID that the provider issued to itself.
 const codeOwnSVID = "own-svid"
 
-// recordSelf records the SVIDs that the provider issued to itself since the last call. They are
-// used before that, since nobody could reach the provider without.
+// recordSelf records the SVIDs that the provider has issued to itself since the last call. The
+// provider uses such an SVID before it is recorded, because nobody could reach the provider without
+// it.
 func (i *Issuer) recordSelf(ctx context.Context) error {
 	i.self.mu.Lock()
 	unrecorded := i.self.unrecorded
@@ -101,7 +103,7 @@ func (i *Issuer) recordSelf(ctx context.Context) error {
 	return nil
 }
 
-// issuedDetail returns the details of an SVID for its audit row.
+// issuedDetail returns the details of an SVID that its audit row contains.
 func issuedDetail(leaf *x509.Certificate, id spiffe.ID) map[string]string {
 	return map[string]string{"id": id.String(), "certificate": trust.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
 }

@@ -15,30 +15,32 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// codeTwoMachines is the code of the alarm that two machines act as one node.
+// codeTwoMachines is the audit code of the alarm that two machines act as the same node.
 const codeTwoMachines = "two-machines"
 
 const linePrefix = "cert/line/"
 
-// line is the record of the SVIDs that a node received for itself here, at cert/line/<node>. Each
-// SVID is requested with the one before it, so a machine presents the newest one, or the one before
-// if an answer was lost. A machine that presents an older one has left the line: two machines hold
-// the node's SSH host key.
+// line is the record of the SVIDs that a node has received for itself here, at cert/line/<node>. It
+// reveals that two machines hold the SSH host key of one node. A node requests each SVID with the
+// one before it. A single machine therefore presents the newest SVID, or the one before if an
+// answer was lost. If an older SVID is presented, it comes from a second machine.
 type line struct {
-	Newest string `json:"newest"` // serial number in hex, also in the audit log
-	Before string `json:"before"` // of the SVID that requested it; empty when the node enrolled
-	Since  int64  `json:"since"`  // the newest is valid, Unix seconds
+	Newest string `json:"newest"` // serial number of the newest SVID in hex, also in the audit log
+	Before string `json:"before"` // serial number of the SVID before; empty after an enrolment
+	Since  int64  `json:"since"`  // begin of the newest SVID, in Unix seconds
 
-	// Issuers has the key IDs, in hex, of the issuing CAs that have extended the line, the last
-	// first. With a shared store these are the CAs of all replicas.
+	// Issuers has the key IDs, in hex, of the issuing CAs that have extended the line, last one
+	// first. If replicas share a store, these are the CAs of all replicas.
 	Issuers []string `json:"issuers,omitempty"`
 }
 
-// maxIssuers bounds the issuers of a line: the five replicas of a store, and former ones.
+// maxIssuers is the largest number of issuers in a line. There are at most five replicas of a
+// store; the others are former ones.
 const maxIssuers = 16
 
-// extendLine records that a node receives leaf for itself. SVIDs of providers with other stores,
-// and SVIDs newer than the record after a restore, belong to any line.
+// extendLine records that a node receives the SVID leaf for itself, and raises the alarm if a
+// second machine acts as the node. SVIDs from providers with other stores raise no alarm. Neither
+// do SVIDs that are newer than the record, which a restore of the store can cause.
 func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
 	key := linePrefix + c.Caller.Name()
 	var was line

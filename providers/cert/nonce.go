@@ -13,16 +13,17 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// nonceLife is the time for which a nonce can be used.
+// nonceLife is the time for which a nonce is valid.
 const nonceLife = 60 * time.Second
 
-// head is the length of a nonce before its HMAC: Unix milliseconds, random bits.
+// head is the length of a nonce before its HMAC. It consists of the time in Unix milliseconds and
+// random bits.
 const head = 8 + 16
 
 // nonces makes and checks nonces with a secret key.
 type nonces struct{ key []byte }
 
-// make returns a nonce, for which check(make(p, t), p, t) == nil.
+// make returns a nonce for proofs to a provider. The nonce passes check from the time now on.
 func (n nonces) make(provider spiffe.ID, now time.Time) string {
 	b := make([]byte, head, head+sha256.Size)
 	binary.BigEndian.PutUint64(b, uint64(now.UnixMilli()))
@@ -30,7 +31,7 @@ func (n nonces) make(provider spiffe.ID, now time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(n.mac(b, provider))
 }
 
-// mac appends the HMAC of a head and the provider to the head.
+// mac returns the head b followed by its HMAC, which also covers the provider's ID.
 func (n nonces) mac(b []byte, provider spiffe.ID) []byte {
 	h := hmac.New(sha256.New, n.key)
 	h.Write(b)
@@ -40,8 +41,8 @@ func (n nonces) mac(b []byte, provider spiffe.ID) []byte {
 
 func (n nonces) check(nonce string, provider spiffe.ID, now time.Time) error {
 	b, err := base64.RawURLEncoding.Strict().DecodeString(nonce)
-	// The decoder skips line breaks. Two spellings of a nonce would be two nonces to
-	// whoever remembers the used ones.
+	// The decoder skips line breaks. A nonce in two spellings would count as two nonces in the
+	// record of used ones.
 	if err != nil || len(b) != head+sha256.Size || base64.RawURLEncoding.EncodeToString(b) != nonce {
 		return errors.New("not one that a provider makes")
 	}

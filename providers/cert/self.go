@@ -13,27 +13,28 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// selfSVID is the provider's own SVID, which it issues to itself.
+// selfSVID holds the provider's own SVID, which the provider issues to itself.
 type selfSVID struct {
 	mu    sync.Mutex
 	id    spiffe.ID
-	roots []string // of the policy it was made under
+	roots []string // roots of the policy under which it was made
 	from  time.Time
 	svid  *tls.Certificate
 
-	unrecorded []selfIssued // those that are not on record yet
+	unrecorded []selfIssued // SVIDs that are not recorded yet
 }
 
-// selfIssued is one of the provider's own SVIDs.
+// selfIssued is an SVID that the provider issued to itself.
 type selfIssued struct {
 	leaf *x509.Certificate
 	id   spiffe.ID
 	at   time.Time
 }
 
-// Certificate returns the provider's own SVID. It is issued at the first call and again when two
-// thirds of its life are over, the clock was set back before its beginning, the policy has other
-// roots, the issuing certificate changed, or it was revoked.
+// Certificate returns the provider's own SVID, which it issues at the first call. It issues a new
+// one in these cases: two thirds of the SVID's life are over, the clock was set to a time before
+// the SVID begins, the policy has other roots, the issuing certificate has changed, or the SVID was
+// revoked.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()
@@ -64,8 +65,8 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	return c, nil
 }
 
-// selfIssuedNow reports whether the provider's own SVID was issued by the issuing certificate in
-// force, or there is no usable one.
+// selfIssuedNow reports whether the issuing certificate in force has issued the provider's own
+// SVID. It also returns true if no issuing certificate can be used.
 func (i *Issuer) selfIssuedNow(p *Policy, c *tls.Certificate) bool {
 	a, err := i.authority(p)
 	return err != nil || bytes.Equal(c.Certificate[len(c.Certificate)-1], a.Certificate.Raw)

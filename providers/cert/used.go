@@ -8,12 +8,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// usedLife is the longest time for which a used nonce is recorded. It covers a nonce from a clock
-// that is nonceLife ahead, and the time in which further nonces share its lease.
+// usedLife is the longest time for which a used nonce is recorded. It covers a clock that is ahead
+// by nonceLife, and the time in which further nonces share the lease.
 const usedLife = 3 * nonceLife
 
-// used is the lease of the nonces that are used now. Nonces share it for the lifetime of one,
-// because a lease for each would be a second commit for each of many enrolling nodes.
+// used is the store lease with which nonces are recorded now. All nonces used within nonceLife
+// share it. A lease for each nonce would double the commits when many nodes enrol.
 type used struct {
 	mu   sync.Mutex
 	id   store.LeaseID
@@ -21,7 +21,7 @@ type used struct {
 }
 
 func (u *used) lease(ctx context.Context, s store.Store, now time.Time) (store.LeaseID, error) {
-	now = now.Round(0) // the wall clock, by which leases end
+	now = now.Round(0) // wall clock time, by which leases end
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.id != 0 && !now.Before(u.made) && now.Before(u.made.Add(nonceLife)) {

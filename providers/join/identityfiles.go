@@ -21,7 +21,7 @@ const MaxIssued = 64
 // file.
 type Issued struct {
 	Host         string        `json:"host,omitempty"`   // empty for a machine that is not a host
-	Device       string        `json:"device,omitempty"` // fingerprint of its device key, where it joins
+	Device       string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 	Until        unixtime.Time `json:"until"`            // time at which all certificates have ended
 	Certificates []IssuedSVID  `json:"certificates"`
 }

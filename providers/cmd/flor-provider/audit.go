@@ -14,11 +14,11 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// auditPage is the number of rows of a log that are in memory at once.
+// auditPage is the number of audit rows that are in memory at the same time.
 const auditPage = 1000
 
-// auditCmd prints the audit logs of the processes of this host. It may run beside them, and also
-// reads the logs of a host that has no control API because it does not provide documents.
+// auditCmd returns the command that prints the audit logs of this host's processes. It may run
+// while they run. It also works on hosts without an operators' API, which do not provide documents.
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
@@ -51,12 +51,12 @@ The rows are part of a tamper-evident log of each provider: --verify compares th
 	})
 }
 
-// auditLog returns the audit log of the process, whether or not the process runs.
+// auditLog returns the audit log of a process, whether or not the process runs.
 func (k kindState) auditLog(s *settings.Settings) tlog.Local {
 	return tlog.NewLocal(logPath(s.Dir(k.kind)), k, server.AuditPrefix, s.Retention.Rows)
 }
 
-// readLog yields the rows of a store about decisions after a time.
+// readLog yields the audit rows in a store that are newer than the given time.
 func readLog(ctx context.Context, db store.Store, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return auditview.Read("", func(after string) (rows []json.RawMessage, next string, err error) {
 		if after == "" && !since.IsZero() {

@@ -22,7 +22,8 @@ func stateCmd(t *target) *cobra.Command {
 	return cmd
 }
 
-// backupCmd writes a backup. It may run beside the processes.
+// backupCmd returns the command that writes a backup of this host's state. It may run while the
+// processes run.
 func backupCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
@@ -73,11 +74,11 @@ separately.`,
 	return cmd
 }
 
-// stateOf returns the description of a kind's keys.
+// stateOf returns the description of a kind's keys for backups.
 func stateOf(kind string) server.State { return server.StateOf(section(kind)) }
 
-// spooled copies in to a temporary file that is removed when it is closed, so that the content can
-// be verified first and then read again.
+// spooled copies in to a temporary file, so that the content can be verified and then read again.
+// The file is removed when it is closed.
 func spooled(in io.Reader, dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".restore-")
 	if err != nil {

@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// newRoot returns the program of that name with all its commands, in the groups of the help.
+// newRoot returns the root command with the given name and all its commands, in the groups of the
+// help.
 func newRoot(name string, t *target) *cobra.Command {
 	root := &cobra.Command{
 		Use:           name,
@@ -26,7 +27,7 @@ func newRoot(name string, t *target) *cobra.Command {
 	return root
 }
 
-// examples has the examples of commands that have none where they are made.
+// examples has the examples of commands that do not define their own.
 var examples = map[string]string{
 	"audit":         "flor-provider audit --verify\n  flor-provider audit --json --limit 1000 --after 2026-07-14T08:30:00.123456789Z",
 	"install-cert":  `flor-provider install-cert < issuing.crt`,

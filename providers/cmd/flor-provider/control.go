@@ -26,7 +26,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// controlCmd serves the control API to the account that runs it.
+// controlCmd returns the command that serves the operators' API to the account that runs it.
 func controlCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control [METHOD PATH]",
@@ -69,7 +69,7 @@ Without METHOD and PATH, serve the API on standard input and output, for florctl
 	return cmd
 }
 
-// importCmd makes this provider serve the documents of a cluster.
+// importCmd returns the command that imports a cluster's documents into this provider.
 func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
@@ -103,7 +103,8 @@ or not signed by a key in its policy. To undo it, run florctl rollback.`,
 	})
 }
 
-// callControl makes a request and passes the answer to with. The error is the API's refusal.
+// callControl sends a request to the operators' API, and passes the answer to the function with. If
+// the API refuses the request, it returns the refusal as an error.
 func callControl(ctx context.Context, c *http.Client, method, path string, body io.Reader, with func(io.Reader) error) error {
 	r, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, body)
 	if err != nil {
@@ -124,8 +125,9 @@ func callControl(ctx context.Context, c *http.Client, method, path string, body 
 	return errors.New(terminal.Text(refusal.Message))
 }
 
-// withControl completes a command that calls the control API as the account that runs it, with a
-// client or on a connection. The API works on the state itself, beside the provider or without it.
+// withControl completes a command that calls the operators' API as the account that runs the
+// command. The function run receives an HTTP client or a connection. The API works directly on the
+// state, whether or not the provider runs.
 func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.Client, net.Conn) error) *cobra.Command {
 	return t.withSettings(distribution.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		db, err := t.existingOf(cmd.Context(), s, distribution.Name)

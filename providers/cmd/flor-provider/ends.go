@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// warnOfEnds logs once a day, until ctx ends, which certificates a person must sign again: the
-// issuing certificate, whose request is ready, those of a shared store, and the roots of the
-// policy.
+// warnOfEnds logs once a day, until ctx ends, which certificates an operator must sign again. These
+// are the issuing certificate, whose request is ready, the certificates of a shared store, and the
+// roots of the policy.
 func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()
@@ -31,7 +31,7 @@ func (p *process) logEnds(now time.Time) {
 	policy := p.policies.Current()
 	if s, ok := p.Section.(*cert.Settings); ok {
 		if a, err := s.Authority(p.dir()); err == nil && trust.IssuerEnds(a.Certificate, now) {
-			// It may have been lost since the process was started.
+			// The request may have been lost since the process started.
 			if err := ca.Request(policy.TrustDomain, cert.IssuingKey(p.dir()), p.csr()); err != nil {
 				p.log.Error("no request for the next issuing certificate", "error", err)
 			}

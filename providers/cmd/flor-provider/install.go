@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// installCmd installs the issuing certificate that a person has signed. It may run beside
-// the provider, which reads it within a second.
+// installCmd returns the command that installs the issuing certificate after an operator has signed
+// it. It may run while the provider runs, which reads the certificate within a second.
 func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-cert",

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/providers/token"
 )
 
-// kinds has the kinds of need that are built in. nix/kinds/default.nix lists the same. Any other
-// kind is the topology's own.
+// kinds has the built-in kinds of need, which nix/kinds/default.nix lists as well. Any other kind
+// is defined by the topology.
 var kinds = settings.Kinds{
 	cert.Name:         func() server.Section { return new(cert.Settings) },
 	distribution.Name: func() server.Section { return new(distribution.Settings) },
@@ -37,7 +37,7 @@ var kinds = settings.Kinds{
 	token.Name:        func() server.Section { return new(token.Settings) },
 }
 
-// section returns an empty section of a kind.
+// section returns an empty settings section of a kind.
 func section(kind string) server.Section {
 	if of, ok := kinds[kind]; ok {
 		return of()
@@ -45,7 +45,7 @@ func section(kind string) server.Section {
 	return own.Section(kind)
 }
 
-// load reads the settings of the process of a kind. A kind of the topology's own has all its
+// load reads the settings for the process of a kind. A kind that the topology defines has all its
 // settings in the policy.
 func (t *target) load(kind string) (*settings.Settings, error) {
 	if _, ok := kinds[kind]; ok {

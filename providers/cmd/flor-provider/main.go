@@ -1,6 +1,6 @@
-// Command flor-provider answers hosts' requests for one kind of need, as the policy compiled for
-// this host allows. If it is called as flor-provider_NAME, it acts as flor-provider --instance
-// NAME.
+// Command flor-provider runs a provider of a cluster: each process answers hosts' requests for one
+// kind of need, as the policy that was compiled for this host allows. If it is called as
+// flor-provider_NAME, it acts as flor-provider --instance NAME.
 package main
 
 import (

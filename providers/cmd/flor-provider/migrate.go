@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// migrateCmd waits until processes have moved their states.
+// migrateCmd returns the command that waits until processes have moved their states.
 func migrateCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
@@ -48,7 +48,7 @@ they serve. The command may be interrupted and run again.`,
 	})
 }
 
-// moved waits until the state of a kind has moved, and says where it is.
+// moved waits until the state of a kind has moved, and returns where the state is.
 func (s state) moved(ctx context.Context, kind string) (string, error) {
 	tree, err := s.openTree(kind)
 	if err != nil {

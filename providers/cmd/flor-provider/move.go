@@ -15,21 +15,21 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// keep is the number of revisions of a file that can be watched, for the audit log, which reads
+// keep is the number of revisions that a state file keeps for watches. The audit log needs the
 // recent ones.
 const keep = 1000
 
 // errMoved is the error of a process whose state has moved to the shared store.
 var errMoved = errors.New("the state is in the store that provider hosts share now")
 
-// elsewhere is the error of a state that is not served from here, or not yet. Callers that need it
-// wait.
+// elsewhere is the error for a state that this process does not serve, or not yet. Callers that
+// need the state wait.
 type elsewhere struct{ error }
 
 func (e elsewhere) Unwrap() error { return e.error }
 
-// open opens the state of a kind's process: the tree that the policy names, or the file from which
-// it is moved, whichever has the state.
+// open opens the state of a kind. The state is in the tree that the policy names, or in the file
+// from which it is still to be moved.
 func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	file, mark, err := s.openFile(ctx, kind)
 	shared := s.policy.Store
@@ -70,12 +70,12 @@ func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	return db, nil
 }
 
-// unmoved refuses a file if the tree has a state that moved there. The file is an older copy of
-// this host's, or another host's.
+// unmoved refuses a state file if the tree has a state that was moved there. The file is then an
+// older copy of this host's state, or belongs to another host.
 func (s state) unmoved(ctx context.Context, kind string) error {
 	to, err := s.openTree(kind)
 	if err != nil {
-		return nil // it is not set up yet, and nobody serves from it
+		return nil // the tree is not set up yet, and no process serves from it
 	}
 	defer to.Close()
 	there, err := move.Of(ctx, to)
@@ -86,14 +86,14 @@ func (s state) unmoved(ctx context.Context, kind string) error {
 		storePath(s.Dir(kind)), kind, there.Host, there.Time.Format("2006-01-02"), s.aside(kind))}
 }
 
-// aside returns the command that moves a file out of the way.
+// aside returns the command with which an operator moves a state file out of the way.
 func (s state) aside(kind string) string {
 	dir := s.Dir(kind)
 	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/seal.key %[1]s/aside", dir)
 }
 
-// gone returns an error if a state file has disappeared. The sealing key, which is made after it,
-// tells that from a first start.
+// gone returns an error if a state file has disappeared. The sealing key is made after the file, so
+// its presence shows that this is not the first start.
 func (s state) gone(kind string) error {
 	dir := s.Dir(kind)
 	_, err := os.Stat(keyPath(dir))
@@ -107,7 +107,8 @@ func (s state) gone(kind string) error {
 		storePath(dir), dir)}
 }
 
-// openFile opens the file of a kind, if there is one, and returns the mark of a move.
+// openFile opens the state file of a kind, if there is one. It also returns the mark that a move
+// leaves.
 func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.Mark, error) {
 	path := storePath(s.Dir(kind))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -126,7 +127,7 @@ func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.M
 	return file, mark, nil
 }
 
-// whole refuses a tree that does not have the state of a kind.
+// whole returns an error if a tree does not contain the state of a kind.
 func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	host, from := s.policy.Host, s.policy.Store.From[kind]
 	under, err := move.Under(ctx, db)
@@ -159,8 +160,8 @@ func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	return nil
 }
 
-// openStore opens the state of this process if it is to be served from here. First it completes a
-// move that was interrupted.
+// openStore opens the state of this process, if the state is to be served from here. If a move was
+// interrupted, openStore completes the move first.
 func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 	waited := p.wait(ctx, "its state", func() error {
 		if failed := p.openPolicies(); failed != nil {
@@ -179,7 +180,7 @@ func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 	return db, errors.Join(waited, err)
 }
 
-// complete completes a move of this host's file that is frozen already.
+// complete completes the move of this host's state file, if the file is already frozen.
 func (p *process) complete(ctx context.Context) error {
 	s := p.state()
 	file, mark, err := s.openFile(ctx, p.kind)
@@ -207,8 +208,8 @@ func (p *process) fromFile() bool {
 	return file
 }
 
-// moveOut moves the state to the place in the policy while it is served. It returns an error with
-// which the process must be restarted. Temporary failures are logged once.
+// moveOut moves the state to the place in the policy while the process serves it. It returns an
+// error with which the process must restart. Temporary failures are logged once.
 func (p *process) moveOut(ctx context.Context, failed *journal.Once) error {
 	s := p.state()
 	switch {
@@ -225,7 +226,7 @@ func (p *process) moveOut(ctx context.Context, failed *journal.Once) error {
 	if errors.As(s.unmoved(ctx, p.kind), new(elsewhere)) {
 		return err
 	}
-	// The unit of before has not the certificates for the store.
+	// A unit from before the change has no certificates for the shared store.
 	if errors.Is(err, fs.ErrPermission) && !p.shared {
 		return fmt.Errorf("%w: this process is started again, which gives it those", err)
 	}

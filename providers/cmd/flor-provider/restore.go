@@ -30,7 +30,8 @@ const (
 	codeRotate  = "rotate"
 )
 
-// restoreCmd puts back what is absent. It may run beside the processes.
+// restoreCmd returns the command that restores keys of a backup which are absent. It may run while
+// the processes run.
 func restoreCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
@@ -65,7 +66,7 @@ documents. The providers may run meanwhile. If the restore is interrupted, run i
 	return cmd
 }
 
-// restoration restores a verified backup into existing states.
+// restoration restores a verified backup into the states of this host.
 type restoration struct {
 	state
 	target *target
@@ -177,7 +178,7 @@ func (r *restoration) row(kind, code, message string, args ...any) server.Row {
 		Detail: map[string]string{"backup": r.Digest}}
 }
 
-// of returns the state of a kind, or nil if it is not restored.
+// of returns the state of a kind, or nil if that kind is not restored.
 func (r *restoration) of(kind string) store.Store {
 	for _, db := range r.states {
 		if db.kind == kind {
@@ -187,8 +188,8 @@ func (r *restoration) of(kind string) store.Store {
 	return nil
 }
 
-// order makes hosts request new secrets in place of those that no state here has answered, because
-// their sealing key is lost.
+// order tells hosts to replace the secrets that no state on this provider has issued. The sealing
+// key of these secrets is lost.
 func (r *restoration) order(ctx context.Context, out io.Writer) error {
 	orders := map[string][]string{}
 	for _, g := range r.policy.Grants {

@@ -28,20 +28,20 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// poll is the interval at which files from elsewhere are looked for.
+// poll is the interval at which a process looks for files that others write.
 const poll = time.Second
 
-// process is one process of a provider host. It answers one kind of need, and has a state and an
-// identity of its own.
+// process is one process of a provider host. It answers requests for one kind of need, and has its
+// own state and identity.
 type process struct {
 	*settings.Settings
 	kind     string
 	instance hostdir.Instance
 	log      *slog.Logger
 	store    store.Store
-	shared   bool // by the policy that it began with
+	shared   bool // the state is in a shared store, by the policy at the start
 	key      *sealedstore.Key
-	ring     sealedstore.RingKeys // that key is of, where the store is shared
+	ring     sealedstore.RingKeys // ring that contains the key, if the store is shared
 	policies *server.Policies
 	audit    *server.Audit
 	tlog     *tlog.Log
@@ -62,7 +62,7 @@ or a kind that the topology declares.`,
 			server.TuneRuntime()
 			for {
 				err := (&process{Settings: s, kind: args[0], instance: t.Instance, log: journal.New(cmd.ErrOrStderr())}).serve(cmd.Context())
-				if !errors.Is(err, errMoved) { // else at once, from where the state is now
+				if !errors.Is(err, errMoved) { // after a move, the process restarts at once
 					return err
 				}
 			}
@@ -70,7 +70,7 @@ or a kind that the topology declares.`,
 	}
 }
 
-// serve runs the process until ctx ends or something of it fails.
+// serve runs the process until ctx ends, or until a part of the process fails.
 func (p *process) serve(ctx context.Context) error {
 	if err := os.MkdirAll(p.dir(), 0o700); err != nil {
 		return err
@@ -78,7 +78,7 @@ func (p *process) serve(ctx context.Context) error {
 	if err := p.wait(ctx, "the policy", p.openPolicies); err != nil {
 		return nil
 	}
-	if err := p.request(); err != nil { // it can be signed while the store is waited for
+	if err := p.request(); err != nil { // an operator can sign it while the process waits for the store
 		return err
 	}
 	db, err := p.openStore(ctx)
@@ -114,7 +114,7 @@ func (p *process) serve(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Go(func() { p.warnOfEnds(ctx) })
 	watch.Go(func() { p.followList(ctx, srv) })
-	var again error // to be started again
+	var again error // reason for a restart of the process
 	watch.Go(func() {
 		if again = p.keepState(ctx); again != nil {
 			cancel()
@@ -129,7 +129,7 @@ func (p *process) serve(ctx context.Context) error {
 	return err
 }
 
-// auditLog returns the tamper-evident log of the rows in the store.
+// auditLog returns the tamper-evident audit log of the rows in the store.
 func (p *process) auditLog(db store.Store) *tlog.Log {
 	klog.SetSlogLogger(slog.New(quiet{p.log.Handler()}))
 	policy := p.policies.Current()
@@ -139,7 +139,8 @@ func (p *process) auditLog(db store.Store) *tlog.Log {
 	})
 }
 
-// quiet passes on errors only. Tessera, through klog, logs everything else at level info.
+// quiet is a log handler that passes on errors only. Tessera logs everything else at level info,
+// through klog.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(_ context.Context, l slog.Level) bool { return l >= slog.LevelError }
@@ -153,15 +154,15 @@ func keyPath(dir string) string { return filepath.Join(dir, "seal.key") }
 
 func logPath(dir string) string { return filepath.Join(dir, "log") }
 
-// ready tells systemd that the start is complete. It does so even if a person must act first, so
-// that neither boot nor a deployment waits for that.
+// ready tells systemd that the start is complete. It does so even if an operator must act first, so
+// that neither boot nor a deployment waits for the operator.
 func ready(status string) {
-	// Without systemd nobody is to be notified.
+	// Without systemd, this does nothing.
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
 }
 
-// followList shows in the unit's status that nothing is issued because the revocation list is too
-// old. flor doctor reads it.
+// followList sets the unit's status while nothing is issued because the revocation list is too old.
+// The command flor doctor reads the status.
 func (p *process) followList(ctx context.Context, srv *server.Server) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -182,7 +183,8 @@ func (p *process) followList(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// prepare waits until there is a policy for the process, and the certificate that it presents.
+// prepare waits until the process has a policy and the certificate that it presents. It then
+// returns the server.
 func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	if s, ok := p.Section.(*cert.Settings); ok {
 		err = p.issuing(ctx, s)
@@ -193,7 +195,7 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 		return nil, err
 	}
 	err = p.wait(ctx, "a policy that it can serve", func() (err error) {
-		if err := p.openPolicies(); err != nil { // the newest
+		if err := p.openPolicies(); err != nil { // opens the newest policies
 			return err
 		}
 		srv, err = p.server()
@@ -202,7 +204,7 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	return srv, err
 }
 
-// server returns a server for the policies that were opened last.
+// server returns a server for the policies that were last opened.
 func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
 	list := distribution.List(p.kind, p.store, p.leftList(), p.log)
@@ -215,12 +217,13 @@ func (p *process) server() (*server.Server, error) {
 	})
 }
 
-// leftList returns the file in which the process of kind config leaves the revocation list.
+// leftList returns the path of the file in which the process of kind config leaves the revocation
+// list for others.
 func (p *process) leftList() string {
 	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+distribution.Name), "revocations.json"))
 }
 
-// provider returns the kind, and a function that returns the process's own SVID.
+// provider returns the kind of the process, and a function that returns the process's own SVID.
 func (p *process) provider() (server.AnyKind, func() (*tls.Certificate, error)) {
 	of := server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log}
 	if s, ok := p.Section.(*cert.Settings); ok {

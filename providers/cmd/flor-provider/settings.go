@@ -10,15 +10,15 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// target is the provider on which a command acts: one of this host's clusters, and its settings
-// file, whose default depends on that.
+// target is the provider on which a command acts. It consists of one of this host's clusters, and
+// the settings file, whose default depends on the cluster.
 type target struct {
 	hostdir.Instance
 	settings string
 }
 
-// flags adds the flags of all commands. If the program is called flor-provider_NAME, it inserts
-// --instance before its arguments.
+// flags adds the flags that all commands have. If the program is called flor-provider_NAME, it
+// inserts the flag --instance before the arguments.
 func (t *target) flags(root *cobra.Command) {
 	f := root.PersistentFlags()
 	f.StringVar(&t.settings, "settings", settings.File(t.Instance), "`FILE` of the settings, in HuJSON")
@@ -35,8 +35,8 @@ func (t *target) flags(root *cobra.Command) {
 	}
 }
 
-// withSettings completes a command that runs with the settings of a kind, or, without one, with the
-// common settings.
+// withSettings completes a command that needs the settings of a kind. If kind is empty, the command
+// gets the common settings.
 func (t *target) withSettings(kind string, cmd *cobra.Command, run func(*cobra.Command, *settings.Settings) error) *cobra.Command {
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

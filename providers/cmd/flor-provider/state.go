@@ -20,12 +20,12 @@ import (
 	"github.com/florete/florete/providers/store/etcd"
 )
 
-// state is the place of the state of this host's processes: a file for each, or trees of the store
-// that the policy names.
+// state describes where this host's processes keep their state. It is a file for each process, or
+// trees of the shared store that the policy names.
 type state struct {
 	*settings.Settings
 	policy   document.Policy
-	serial   int64 // of policy
+	serial   int64 // serial of the policy
 	instance hostdir.Instance
 }
 
@@ -34,7 +34,7 @@ func (p *process) state() state {
 	return state{p.Settings, policy, serial, p.instance}
 }
 
-// openTree opens the tree of a kind in the store that the policy names.
+// openTree opens the tree of a kind in the shared store that the policy names.
 func (s state) openTree(kind string) (store.Store, error) {
 	shared := s.policy.Store
 	if shared.Kind != "etcd" {
@@ -47,8 +47,9 @@ func (s state) openTree(kind string) (store.Store, error) {
 	return etcd.Open(etcd.Config{Endpoints: shared.Endpoints, TLS: config, Tree: s.policy.TrustDomain + "/" + kind})
 }
 
-// tls returns the configuration for calling members of the store, which, like this client, an
-// operator's separate CA has certified. Certificates are read anew for each connection.
+// tls returns the client configuration for connections to members of the shared store. The
+// operator's CA for the store has certified the members and this client. Certificates are read
+// again for each connection.
 func (s state) tls() (*tls.Config, error) {
 	file := s.certificates()
 	pem, err := os.ReadFile(file("ca.crt"))
@@ -77,8 +78,8 @@ func (s state) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, GetClientCertificate: own}, nil
 }
 
-// certificates returns a function that names the files of the store's certificates: credentials of
-// the unit, or their sources, which root can read.
+// certificates returns a function that names the files of the store's certificates. They are
+// credentials of the unit, or the sources of these, which root can read.
 func (s state) certificates() func(name string) string {
 	dir := s.Store
 	if dir == "" {
@@ -92,8 +93,8 @@ func (s state) certificates() func(name string) string {
 	return func(name string) string { return filepath.Join(dir, name) }
 }
 
-// stateOf returns the state of this host for a command. Without a policy in force it can only be
-// files.
+// stateOf returns the state of this host for a command. If no policy is in force, the state must be
+// in files.
 func (t *target) stateOf(s *settings.Settings) (state, error) {
 	doc, err := document.Read(s.Policy(), document.DocPolicy)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -102,13 +103,13 @@ func (t *target) stateOf(s *settings.Settings) (state, error) {
 	return state{s, doc.Policy(), doc.Envelope.Serial, t.Instance}, err
 }
 
-// kindState is the state of the process of a kind.
+// kindState is the opened state of a kind's process.
 type kindState struct {
 	store.Store
 	kind string
 }
 
-// existing opens the state of every process that has run here.
+// existing opens the states of all processes that have run here.
 func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kindState, err error) {
 	st, err := t.stateOf(s)
 	if err != nil {
@@ -118,7 +119,7 @@ func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kind
 	if st.policy.Store != nil {
 		found = slices.Sorted(maps.Keys(st.policy.Provider))
 	} else {
-		// Reading makes no store: the process's own account has to.
+		// A command does not make a state file, because the account of the process must own it.
 		files, err := filepath.Glob(storePath(s.Dir("*")))
 		if err != nil {
 			return nil, err
@@ -143,14 +144,14 @@ func (t *target) existing(ctx context.Context, s *settings.Settings) (all []kind
 	return all, nil
 }
 
-// existingOf opens the state of a kind's process that has run here.
+// existingOf opens the state of a kind's process, if the process has run here.
 func (t *target) existingOf(ctx context.Context, s *settings.Settings, kind string) (store.Store, error) {
 	st, err := t.stateOf(s)
 	if err != nil {
 		return nil, err
 	}
 	if st.policy.Store == nil {
-		// The process's own account makes it.
+		// Only the process makes the file, because the process's account must own it.
 		if _, err := os.Stat(storePath(s.Dir(kind))); err != nil {
 			if err := st.gone(kind); err != nil {
 				return nil, err

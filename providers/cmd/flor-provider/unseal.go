@@ -24,14 +24,15 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// look is the interval at which a process compares the policy and the keyring.
+// look is the interval at which a process compares the policy with the keyring of the sealing key.
 const look = 5 * time.Second
 
-// opened returns the file with the keys of a process's ring, which root has decrypted. No process
-// reads the SSH host key.
+// opened returns the path of the file with the decrypted keys of a process's ring. Root writes the
+// file, because no process may read the SSH host key.
 func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 
-// openKey opens the sealing key: a file beside a store of its own, or the ring of a shared store.
+// openKey opens the sealing key of the state. For a state in a file, the key is a file beside it.
+// For a shared store, it comes from the keyring.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.fromFile() {
 		p.key, err = sealedstore.Of(ctx, keyPath(p.dir()), p.store)
@@ -57,10 +58,10 @@ func (p *process) openKey(ctx context.Context) (err error) {
 	return p.wait(ctx, "the store", func() error { return p.key.Bind(ctx, p.store) })
 }
 
-// errRoot is the error of a ring that this host can open, but only as root.
+// errRoot is the error for a keyring that this host can open only as root.
 var errRoot = errors.New("the sealing key was made or rotated by another replica: it is opened when this process is started again")
 
-// openRing decrypts the ring, or makes it if there is none.
+// openRing decrypts the keyring of a kind. If there is no keyring, it makes one.
 func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys sealedstore.RingKeys, err error) {
 	dir, named := s.Dir(kind), s.named(kind)
 	if err := s.whole(ctx, db, kind); err != nil {
@@ -104,7 +105,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	return keys, err
 }
 
-// named returns the replicas of a kind in the policy in force.
+// named returns the replicas of a kind that the policy in force names.
 func (s state) named(kind string) sealedstore.RingReplicas {
 	return sealedstore.RingReplicas{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
@@ -116,7 +117,8 @@ func (s state) hostKey() string {
 	return "/etc/ssh/ssh_host_ed25519_key"
 }
 
-// save writes the keys of a ring for the process of a directory, which then owns them.
+// save writes the keys of a ring to a process's directory. The file gets the owner of the
+// directory.
 func save(dir string, keys sealedstore.RingKeys) error {
 	b, err := json.Marshal(keys)
 	if err != nil {
@@ -130,14 +132,14 @@ func save(dir string, keys sealedstore.RingKeys) error {
 		return err
 	}
 	owner := st.Sys().(*syscall.Stat_t)
-	if int(owner.Uid) == os.Geteuid() { // which may change no owner
+	if int(owner.Uid) == os.Geteuid() { // the file already has this owner
 		return nil
 	}
 	return os.Chown(opened(dir), int(owner.Uid), int(owner.Gid))
 }
 
-// keepState admits replicas that the policy names, rotates the key when it is due, and returns an
-// error when the process must be restarted with another key or store.
+// keepState admits new replicas that the policy names, and rotates the sealing key when that is
+// due. It returns an error when the process must restart with another key or store.
 func (p *process) keepState(ctx context.Context) error {
 	began := p.policies.Current().Store
 	tick := time.NewTicker(look)
@@ -198,15 +200,15 @@ func (p *process) keepRing(ctx context.Context) error {
 			return errRoot
 		}
 	}
-	if errors.Is(err, store.ErrConflict) { // another replica was first
+	if errors.Is(err, store.ErrConflict) { // another replica has changed the ring first
 		return nil
 	}
 	return err
 }
 
-// rotate makes a new sealing key for the replicas in the policy, and seals anew the values that the
-// former key sealed. It does the same for the former key first: a replica may have written with an
-// older key during a rotation, or a rotation may have been interrupted.
+// rotate makes a new sealing key for the replicas in the policy, and encrypts the values of the
+// former key with it. Before that, it encrypts older values with the former key. Such values exist
+// if a replica wrote with an older key during a rotation, or if a rotation was interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sealedstore.Ring, keys sealedstore.RingKeys) error {
 	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, sealedstore.ErrUnreadable) {
 		return err
@@ -221,7 +223,7 @@ func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sea
 	return s.reseal(ctx, db, kind, keys)
 }
 
-// reseal seals anew the values that the newest secret has not sealed.
+// reseal encrypts with the newest key all values that were sealed with older keys.
 func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sealedstore.RingKeys) error {
 	key, err := keys.Key()
 	if err != nil {
@@ -268,7 +270,7 @@ func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s stat
 	return cmd
 }
 
-// unsealCmd is the command that units run as root before their process.
+// unsealCmd returns the command that units run as root before their process starts.
 func unsealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "unseal KIND",
@@ -287,7 +289,7 @@ before each start. Without a shared store there is nothing to do.`,
 	})
 }
 
-// rotateSealCmd makes a new sealing key.
+// rotateSealCmd returns the command that makes a new sealing key.
 func rotateSealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "rotate-seal KIND",

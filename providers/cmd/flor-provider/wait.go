@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// openPolicies opens the policy in force, from the closure or the network.
+// openPolicies opens the policy in force, which comes from the host's closure or from the network.
 func (p *process) openPolicies() error {
 	policies, err := server.OpenPolicies(p.Policy(), p.Activation.Revocations(), p.kind, p.log)
 	if err == nil {
@@ -28,7 +28,8 @@ func (p *process) openPolicies() error {
 	return notInForce(err)
 }
 
-// notInForce returns the error of reading a policy, with the remedy if there is none.
+// notInForce returns the error of reading a policy. If no policy is in force, the error has the
+// remedy.
 func notInForce(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: flor activate puts it in force", err)
@@ -42,7 +43,7 @@ func readPolicy(s *settings.Settings) (document.Policy, error) {
 	return doc.Policy(), notInForce(err)
 }
 
-// request makes the issuing key and its certificate request, if the process has these.
+// request makes the issuing key and its certificate request, if the process issues certificates.
 func (p *process) request() error {
 	if _, ok := p.Section.(*cert.Settings); !ok {
 		return nil
@@ -50,7 +51,7 @@ func (p *process) request() error {
 	return ca.Request(p.policies.Current().TrustDomain, cert.IssuingKey(p.dir()), p.csr())
 }
 
-// issuing waits until a person has signed the request.
+// issuing waits until an operator has signed the certificate request.
 func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
 	return p.wait(ctx, "the issuing certificate", func() error {
 		if err := p.trusted(s); err != nil {
@@ -62,13 +63,13 @@ func (p *process) issuing(ctx context.Context, s *cert.Settings) error {
 
 func (p *process) csr() string { return filepath.Join(p.dir(), "issuing.csr") }
 
-// sign returns the command that signs the issuing certificate.
+// sign returns the command with which an operator signs the issuing certificate.
 func (p *process) sign() string {
 	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s install-cert", p.policies.Current().Host, p.csr(), p.instance.Program("flor-provider"))
 }
 
-// trusted refuses an issuing certificate that hosts would refuse, under the policy read at the
-// start and under a newer one.
+// trusted refuses an issuing certificate that hosts would refuse. It checks the policy that was
+// read at the start, and a newer one.
 func (p *process) trusted(s *cert.Settings) error {
 	a, err := s.Authority(p.dir())
 	if err != nil {
@@ -93,7 +94,7 @@ func (p *process) delivered(ctx context.Context) error {
 	})
 }
 
-// identity reads the delivered SVID.
+// identity reads the SVID that activation has delivered to this process.
 func (p *process) identity() (*tls.Certificate, error) {
 	svid, err := hostdir.LoadSVID(p.Identity(p.kind), p.policies.Self().ID)
 	if err != nil {
@@ -105,7 +106,8 @@ func (p *process) identity() (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// wait polls until the awaited thing exists, and logs the reason of the wait when it changes.
+// wait polls until there returns no error. It logs the reason for waiting whenever the reason
+// changes.
 func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

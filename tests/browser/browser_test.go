@@ -11,10 +11,14 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-const page = "https://outline.example/"
+const (
+	page   = "https://outline.example/"
+	photos = "https://photos.example/"
+)
 
 // TestBrowser checks that a stranger can sign in, reaches published names and nothing else, and
-// stays signed in while the ingress restarts, and when another machine takes its place.
+// stays signed in while the ingress restarts, and when another machine takes its place. One of the
+// published services runs on a host behind a NAT, for which the ingress is also the relay.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -37,6 +41,7 @@ func TestBrowser(t *testing.T) {
 	signIn(b, "sign-in")
 	b.Picture("signed-in")
 	c.unpublished(t, b)
+	atHome(b)
 
 	c.closeGate(t)
 	if refusal := b.Visit(page); refusal != "net::ERR_CONNECTION_REFUSED" {
@@ -50,12 +55,19 @@ func TestBrowser(t *testing.T) {
 	c.rebuildGate(t)
 	b.Visit(page)
 	b.Wait(who)
+	atHome(b)
 	b.Call("Network.clearBrowserCookies", struct{}{}, nil)
 	signIn(b, "sign-in-again")
 	c.unpublished(t, b)
 }
 
 const who = `document.querySelector("#who")?.innerText == "alice"`
+
+// atHome visits the service of a host that nobody can call.
+func atHome(b *chromium.Browser) {
+	b.Visit(photos)
+	b.Wait(`document.querySelector("#photos")?.innerText == "photos at home"`)
+}
 
 // signIn enters a password on the page to which outline redirects, and waits for outline's page.
 func signIn(b *chromium.Browser, picture string) {

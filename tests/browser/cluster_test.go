@@ -33,6 +33,7 @@ const (
 type cluster struct {
 	local.Operator
 	forge, gate *local.Host
+	home        *local.Host      // is reached through gate alone
 	instance    hostdir.Instance // of forge, whose directory in /run is its alone
 	facts       map[string]any
 	nginx       ingresstest.Nginx
@@ -76,6 +77,7 @@ func start(t *testing.T) *cluster {
 	}
 	c.forge = &local.Host{Name: "forge", Dir: c.Path("forge"), Bin: c.Bin}
 	c.gate = &local.Host{Name: "gate", Dir: c.Path("gate"), Bin: c.Bin}
+	c.home = &local.Host{Name: "home", Dir: c.Path("home"), Bin: c.Bin}
 	t.Cleanup(func() { c.stop(t) })
 	// flor ingress runs what is called nginx.
 	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
@@ -91,7 +93,7 @@ func start(t *testing.T) *cluster {
 // prepare does the operator's initial work: root, keys, the flake and its documents.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
-	facts, err := c.Begin(t.Context(), "web-1", c.forge, c.gate)
+	facts, err := c.Begin(t.Context(), "web-1", c.forge, c.gate, c.home)
 	check(t, err)
 	facts["instance"] = c.instance
 	c.facts = facts
@@ -120,6 +122,9 @@ func (c *cluster) provide(t *testing.T) {
 	check(t, c.Publish(t.Context(), c.forge, "first"))
 	check(t, c.forge.Activate())
 	check(t, c.forge.Agent())
+	check(t, c.home.Deploy(c.Path("first", "home")))
+	check(t, c.home.Activate())
+	check(t, c.home.Agent())
 }
 
 // openGate starts everything on the ingress host, with the documents of a revision.
@@ -201,7 +206,7 @@ func (c *cluster) settles(t *testing.T) {
 	times := 0
 	kit.Eventually(t, "the ingress", func() bool {
 		times++
-		for _, url := range []string{page, "https://auth.example/.well-known/openid-configuration"} {
+		for _, url := range []string{page, photos, "https://auth.example/.well-known/openid-configuration"} {
 			res, err := c.stranger("").Get(url)
 			if err != nil {
 				times = 0
@@ -217,7 +222,7 @@ func (c *cluster) settles(t *testing.T) {
 }
 
 func (c *cluster) stop(t *testing.T) {
-	for _, h := range []*local.Host{c.gate, c.forge} {
+	for _, h := range []*local.Host{c.home, c.gate, c.forge} {
 		_ = h.Halt()
 		logs, _ := filepath.Glob(h.Log("*"))
 		for _, path := range logs {

@@ -29,6 +29,9 @@ func (c *cluster) serve(t *testing.T) {
 		Client: func() (*http.Client, error) { return c.stranger(""), nil }}}
 	for address, h := range map[string]http.Handler{
 		"127.0.0.1:4654": app,
+		"127.0.0.1:4656": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			fmt.Fprint(w, `<p id="photos">photos at home</p>`)
+		}),
 		"127.0.0.1:4655": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<title>wiki</title><p>of the cluster alone")
 		}),

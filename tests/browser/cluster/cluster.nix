@@ -1,12 +1,12 @@
 # `forge` provides, and runs outline, where people sign in, the pages for signing in, and the wiki,
-# which is not public. `gate` is the ingress. No DNS server knows the domain `example`.
+# which is not public. `gate` is the ingress, and the relay of `home`, a host that nobody can call.
+# No DNS server knows the domain `example`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   me = [ facts.account ];
   host =
     number: name: more:
     {
-      address = "127.0.1.${toString number}";
       bind = "127.0.1.${toString number}";
       loopback = "127.${toString (100 + number)}.0.0/16";
       sshHostKey = facts.sshHostKeys.${name};
@@ -22,12 +22,18 @@ in
   };
 
   hosts = {
-    forge = host 1 "forge" { inherit (facts) instance; };
+    forge = host 1 "forge" {
+      address = "127.0.1.1";
+      inherit (facts) instance;
+    };
     gate = host 2 "gate" {
+      address = "127.0.1.2";
+      relay = true;
       capabilities = [ "ingress" ];
       users = [ "olga" ];
       callers."user/olga" = me;
     };
+    home = host 3 "home" { relays = [ "gate" ]; };
   };
 
   services = {
@@ -49,6 +55,12 @@ in
         redirectURIs = [ "https://outline.example/auth/oidc.callback" ];
       };
     };
+    photos = {
+      host = "home";
+      port = 4656;
+      visibility = "public";
+      tlsName = "photos.example";
+    };
     wiki = {
       host = "forge";
       port = 4655;
@@ -68,6 +80,7 @@ in
     gate.services = [
       "auth"
       "outline"
+      "photos"
       "wiki"
     ];
     oidc-client.services = [ "auth" ];

@@ -110,6 +110,9 @@ func TestBeyondBudget(t *testing.T) {
 	if _, err := s.offer(archive.Terms{AtOnce: true}, s.planned(20, "next", budgeted())); err == nil || !strings.Contains(err.Error(), want) {
 		t.Fatalf("%v, want …%s", err, want)
 	}
+	if _, err := s.offer(archive.Terms{AtOnce: true}, s.planned(20, "next", nil)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("to a version without budgets: %v, want …%s", err, want)
+	}
 	if after := s.keysIn(); !slices.Equal(before, after) {
 		t.Errorf("left %q, before %q", after, before)
 	}

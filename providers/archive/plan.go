@@ -21,13 +21,17 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 		return last, err
 	}
 	allAtOnce := t.AtOnce || old.Restored
-	switch b := budgets(made, last); {
-	case allAtOnce && !t.BeyondBudget && len(b) > 0:
+	limits, err := l.budgets(ctx, t.Host, made, old, last)
+	if err != nil {
+		return last, err
+	}
+	switch {
+	case allAtOnce && !t.BeyondBudget && len(limits) > 0:
 		why := "at once"
 		if old.Restored && !t.AtOnce {
 			why = "at once, because this state was restored"
 		}
-		return last, refusef("serial %d would be offered to all hosts %s, and rollout.atOnce permits %s: publish it without --at-once, or add --beyond-budget", v.Serial, why, b[0])
+		return last, refusef("serial %d would be offered to all hosts %s, and rollout.atOnce permits %s: publish it without --at-once, or add --beyond-budget", v.Serial, why, limits[0])
 	case t.AtOnce || old.Serial == 0 || old.Restored: // a restored version is offered to no host
 		last.State = last.End(rollout.Superseded, fmt.Sprintf("serial %d is offered to all", v.Serial), now)
 		return last, nil
@@ -48,15 +52,34 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
 
-// budgets returns the disruption budgets of a version and of a rollout in progress.
-func budgets(made *tree, last Rollout) (all []document.Budget) {
+// budgets returns the disruption budgets of a new version, of a rollout in progress, and of the
+// version that is served, because a rollback may lead to a version without budgets.
+func (l *lock) budgets(ctx context.Context, host string, made *tree, served Version, last Rollout) (all []document.Budget, err error) {
 	if made.plan != nil {
 		all = made.plan.Budgets
 	}
 	if last.AtWork() {
 		all = slices.Concat(all, last.Budgets)
 	}
-	return all
+	if served.Serial == 0 || served.Restored {
+		return all, nil
+	}
+	entries, err := l.entries(ctx, served, host)
+	if err != nil {
+		return nil, err
+	}
+	documents, err := l.documents(ctx, slices.DeleteFunc(slices.Clone(entries), func(e entry) bool { return !isPolicy(e) }))
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range documents {
+		policy, err := document.Open([]byte(d.Envelope), []byte(d.Body), d.Signature)
+		// A policy that this release cannot read must not prevent a publication to all hosts.
+		if err == nil && policy.Policy().Rollout != nil {
+			all = slices.Concat(all, policy.Policy().Rollout.Budgets)
+		}
+	}
+	return all, nil
 }
 
 // follow writes two sets of documents for a rollout: the policies for its duration, with a serial

@@ -49,6 +49,7 @@ var unvaried = map[string]string{
 	".secrets.*.readers":                 "edits has another reader",
 	".services.*.placement.apart":        "where services run, which documents have",
 	".services.*.placement.apartByGroup": "where services run, which documents have",
+	".trust.threshold":                   "how many must sign, which tests/attacks lowers and raises",
 	".services.*.sso.mode":               "edits has a sign-in that comes and one that goes",
 	".providers.store.kind":              "a store as a whole comes and goes in testdata of plan",
 }

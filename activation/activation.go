@@ -206,7 +206,7 @@ func (a *activation) open(note string) error {
 }
 
 func (a *activation) summary() event.Summary {
-	return event.Summary{Stale: a.documents.Stale(), Needs: a.table.Summary()}
+	return event.Summary{Stale: a.documents.Stale(), Withheld: a.documents.Withheld(), Needs: a.table.Summary()}
 }
 
 func (a *activation) report(e event.Event) {

@@ -29,6 +29,7 @@ import (
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/trust"
 )
 
 // lookAgain is the minimum time between two checks whether documents have become stale.
@@ -59,6 +60,8 @@ type Follower struct {
 
 	fresh time.Time     // time of the last check for stale documents
 	stale time.Duration // time without an answer about the documents, if it is too long
+
+	withheld *trust.Withheld // document that is older than the revocation list allows; nil for none
 }
 
 // Open makes the Follower use the documents that are now in force, and the table of their needs.
@@ -127,22 +130,30 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 // unless that time is too long.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// CheckFreshness raises an alarm when documents become stale, and ends it when a provider answers
-// again.
+// Withheld returns the document in force that the revocation list no longer allows, or nil.
+func (f *Follower) Withheld() *trust.Withheld { return f.withheld }
+
+// CheckFreshness raises an alarm when documents become stale, or older than the revocation list
+// allows, and ends it when a provider answers again, or has newer documents.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
 		return
 	}
-	before := f.stale
-	f.fresh, f.stale = now, f.table.Host.Layout.Stale(f.set.Manifest, now)
-	if (f.stale > 0) == (before > 0) {
-		return
+	layout := f.table.Host.Layout
+	stale, withheld := f.stale, f.withheld
+	f.fresh, f.stale = now, layout.Stale(f.set.Manifest, now)
+	f.withheld = layout.Withheld(f.set.Manifest, f.set.Roots.Revocations(), now)
+	begins := func(is, was bool, e event.Event) (changed bool) {
+		if is && !was {
+			f.table.Report(e)
+		}
+		return is != was
 	}
-	if f.stale > 0 {
-		f.table.Report(event.Event{Event: event.Stale, Message: event.StaleText(f.stale)})
+	changed := begins(f.stale > 0, stale > 0, event.Event{Event: event.Stale, Message: event.StaleText(f.stale)})
+	if begins(f.withheld != nil, withheld != nil, event.Event{Event: event.Withheld, Message: f.withheld.String()}) || changed {
+		f.table.Changed()
 	}
-	f.table.Changed()
 }
 
 // Rewind corrects the times of waits after the wall clock was set back, so that no wait becomes

@@ -25,6 +25,7 @@ const (
 	Notified     = "notified"      // a unit was restarted, or nothing here can restart it
 	NotifyFailed = "notify-failed" // a unit could not be restarted
 	Stale        = "stale"         // no provider has answered about the documents for too long
+	Withheld     = "withheld"      // the documents are older than the revocation list allows
 	Audit        = "audit"         // a provider's audit log has a fault
 	Commit       = "commit"        // result of a commit of documents
 	Disk         = "disk"          // the state directory cannot be read or written

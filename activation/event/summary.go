@@ -7,6 +7,7 @@ import (
 
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 )
 
@@ -16,6 +17,8 @@ type Summary struct {
 	// Stale is the time since a provider last answered a request for documents. It is zero unless
 	// that time is too long.
 	Stale time.Duration `json:"-"`
+	// Withheld is the document in force that the revocation list no longer allows, or nil.
+	Withheld *trust.Withheld `json:"-"`
 }
 
 // Need is the status of one need.
@@ -70,6 +73,9 @@ func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
 		open = append(open, StaleText(s.Stale))
+	}
+	if s.Withheld != nil {
+		open = append(open, "withheld: "+s.Withheld.String())
 	}
 	for _, n := range s.Needs {
 		if n.State.Well(n.Error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -67,6 +68,25 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "documents: a newer revocation list than 1 has been due for 1h0m",
 			fix:   "where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents",
+		},
+		"revocation list about to end": {
+			hurt: func(p *patient) {
+				kit.WriteRevocations(p.Layout.Revocations(), kit.RevocationsSigned(time.Now().Add(-revocation.Lifetime+48*time.Hour+time.Minute/2)))
+			},
+			begin: "documents: a newer revocation list than 1 is due in 48h0m", fix: "where the signing key is: florctl publish, or florctl revoke --renew --key FILE",
+		},
+		"withheld documents": {
+			hurt: func(p *patient) {
+				p.Laptop.StaleAfter = 3600
+				p.AcceptLaptop()
+				named := trust.NamedDocuments{Serial: 4e9, Due: unixtime.Unix(1e9)}
+				p.sh("mkdir " + p.Layout.Need("config-documents"))
+				p.state("config-documents", fmt.Sprintf(`{"state":"fulfilled","fulfilled":%d}`, time.Now().Unix()))
+				kit.WriteRevocations(p.Layout.Revocations(), kit.Naming(3, kit.SigningKey("demo-1"), named))
+			},
+			begin: "documents: its manifest has serial ",
+			fix: "the config provider on forge serves this host older documents: ask the operator, who runs florctl status and florctl versions, " +
+				"and looks on that host for a state that was restored, or for somebody who broke in; then florctl publish again",
 		},
 		"audit log of a provider is another": {
 			hurt: func(p *patient) {

@@ -111,13 +111,37 @@ func (h *host) revocations() []Finding {
 	if err != nil {
 		return []Finding{h.unreadable(err, h.restart("activate"))}
 	}
-	late := list.Reported().Overdue(h.now)
-	if late == 0 {
+	found := h.withheld(list)
+	if late := list.Reported().Overdue(h.now); late > 0 {
+		return append(found, do(
+			fmt.Sprintf("a newer revocation list than %d has been due for %s: what was revoked since may still be let in, and whether this host's documents are the newest is not known", list.Number, late),
+			"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents"))
+	}
+	if ends := list.Reported().Ends(h.now); ends > 0 {
+		return append(found, do(
+			fmt.Sprintf("a newer revocation list than %d is due in %s", list.Number, ends),
+			"where the signing key is: florctl publish, or florctl revoke --renew --key FILE"))
+	}
+	return found
+}
+
+// withheld reports documents that are older than the revocation list allows. The host itself may
+// have a reason not to take newer ones, which then is the remedy.
+func (h *host) withheld(list *trust.Revocations) []Finding {
+	w := h.Layout.Withheld(h.manifest, list, h.now)
+	if w == nil {
 		return nil
 	}
-	return []Finding{do(
-		fmt.Sprintf("a newer revocation list than %d has been due for %s: what was revoked since may still be let in", list.Number, late),
-		"where the signing key is: florctl revoke --renew --key FILE; then see why this host has no newer one: flor doctor on its providers of documents")}
+	need := h.manifest.Documents()
+	problem := fmt.Sprintf("%s: its documents are withheld, or cannot come into force", w)
+	if e := h.state(need.ID).Error; e != nil {
+		return []Finding{do(problem, fmt.Sprintf("see why need %s is not fulfilled, below: %s", need.ID, e.Code))}
+	}
+	if undone, err := h.Layout.Undone(); err == nil && undone != nil {
+		return []Finding{do(problem, "publish documents that do not cut this host off: it went back from the last ones, see below")}
+	}
+	return []Finding{do(problem, fmt.Sprintf("the config provider on %s serves this host older documents: ask the operator, who runs florctl status and florctl versions, "+
+		"and looks on that host for a state that was restored, or for somebody who broke in; then florctl publish again", strings.Join(need.Providers, ", ")))}
 }
 
 // crls reports that the lists for other software have expired or are about to, so that it may

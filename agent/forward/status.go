@@ -37,7 +37,8 @@ func (f *forwarder) status() status.Report {
 		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
 	}
 	if s.identities.Trust != nil {
-		r.Revocations = s.identities.Trust.Revocations().Reported()
+		list := s.identities.Trust.Revocations()
+		r.Revocations, r.Withheld = list.Reported(), f.Layout.Withheld(m, list, time.Now())
 	}
 	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
 	r.Pending, _ = f.Layout.PendingCommit()

@@ -63,6 +63,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
 		c.manifest = m
 		r.Documents = append(r.Documents, document.ReportedOf(m.Envelope))
+		r.Withheld = c.Layout.Withheld(m.Manifest(), c.list, r.Sent.Time)
 		if m.Manifest().Identity.Joins && c.Layout.DeviceKeyIn() == hostdir.InTPM {
 			r.Facts.DeviceKey = hostdir.InTPM
 		}

@@ -60,6 +60,7 @@ var (
 	problems  = newMetric(gauge, "problems", "Parts of the manifest that could not be put in force; flor status lists them.")
 	serial    = newMetric(gauge, "manifest_serial", "Serial of the manifest in force.")
 	stale     = newMetric(gauge, "documents_stale_seconds", "Seconds since a provider last answered about this host's documents, if that is longer than providers.config.staleAfter, else 0.")
+	withheld  = newMetric(gauge, "documents_withheld_timestamp_seconds", "Unix time at which documents became due that the revocation list names and this host does not have, or 0 if it has them.")
 	revoked   = newMetric(gauge, "revocation_list_number", "Number of the revocation list in force, or 0 without one.")
 	listDue   = newMetric(gauge, "revocation_list_next_update_timestamp_seconds", "Unix time at which a newer revocation list is due, or 0 without a list.")
 	auditing  = newMetric(gauge, "audit_faults", "Audit logs of providers that were edited, removed or rolled back, and that nobody accepted; flor witness lists them.")
@@ -99,6 +100,11 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 		set(serial, float64(r.Manifest.Serial))
 	}
 	set(stale, float64(r.Stale))
+	if w := r.Withheld; w != nil {
+		set(withheld, float64(w.Since.Seconds()))
+	} else {
+		set(withheld, 0)
+	}
 	set(auditing, float64(len(r.Audit)))
 	if l := r.Revocations; l != nil {
 		set(revoked, float64(l.Number))

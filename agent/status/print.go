@@ -32,8 +32,13 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	if r.Stale > 0 {
 		fmt.Fprintf(&out, "stale: no provider has answered about this host's documents for %s: they may be outdated: flor doctor\n", time.Duration(r.Stale)*time.Second)
 	}
+	if r.Withheld != nil {
+		fmt.Fprintf(&out, "withheld: %s: flor doctor\n", terminal.Text(r.Withheld.String()))
+	}
 	if l := r.Revocations; l.Overdue(now) > 0 {
 		fmt.Fprintf(&out, "revocations: a newer list than %d has been due for %s: florctl revoke --renew\n", l.Number, l.Overdue(now))
+	} else if ends := l.Ends(now); ends > 0 {
+		fmt.Fprintf(&out, "revocations: a newer list than %d is due in %s: florctl publish, or florctl revoke --renew\n", l.Number, ends)
 	}
 	if c := r.Pending; c != nil {
 		unless := "from a new login: flor sync --confirm " + c.ID

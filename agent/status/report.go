@@ -22,6 +22,7 @@ type Report struct {
 	Manifest        *Version                   `json:"manifest,omitempty"`
 	Problems        []string                   `json:"problems"`              // configuration that could not be applied
 	Stale           int64                      `json:"stale,omitempty"`       // time in seconds without an answer about the documents, if it is too long
+	Withheld        *trust.Withheld            `json:"withheld,omitempty"`    // document that is older than the revocation list allows
 	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // list in force
 	Roots           []string                   `json:"roots,omitempty"`       // roots that verify peers, by trust.Fingerprint
 	Anchors         []string                   `json:"anchors,omitempty"`     // roots to which the peers of its connections lead

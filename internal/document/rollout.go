@@ -36,6 +36,16 @@ func (b Budget) String() string {
 	return fmt.Sprintf("at most %d at once of hosts with tags %s", b.Most, strings.Join(b.Tags, ", "))
 }
 
+// Longest returns the longest time that a rollout takes if no operator pauses it, and if each host
+// becomes healthy once in each wave.
+func (r Rollout) Longest() time.Duration {
+	wave := time.Duration(r.Healthy+r.Within) * time.Second
+	if len(r.Maintenance) > 0 {
+		wave += 7 * 24 * time.Hour // a window opens at least once a week
+	}
+	return time.Duration(r.Within)*time.Second + time.Duration(len(r.Waves))*wave
+}
+
 // Maintenance limits the times at which the hosts of a group are offered a new version of their
 // documents.
 type Maintenance struct {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/trust"
 )
 
 // Stale returns the time since the last answer of a provider about the host's documents. It returns
@@ -25,4 +26,20 @@ func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 		}
 	}
 	return 0
+}
+
+// Withheld returns the oldest document in force that the revocation list no longer allows, or nil
+// if the list allows all of them. It returns nil for a host that fetches no documents, and if the
+// documents cannot be read.
+func (l Layout) Withheld(m document.Manifest, list *trust.Revocations, now time.Time) *trust.Withheld {
+	if m.Documents() == nil {
+		return nil
+	}
+	var inForce []document.Envelope
+	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
+		if e, err := document.ReadEnvelope(Current(l.Documents()), kind); err == nil {
+			inForce = append(inForce, e)
+		}
+	}
+	return list.Withheld(inForce, now)
 }

@@ -31,6 +31,7 @@ type Report struct {
 	Undone  *hostdir.Commit `json:"undone,omitempty"`  // last change that was undone, until a newer one is in force
 
 	Revocations *trust.ReportedRevocations `json:"revocations,omitempty"` // nil for none
+	Withheld    *trust.Withheld            `json:"withheld,omitempty"`    // document that is older than the revocation list allows
 	Roots       *Roots                     `json:"roots,omitempty"`       // nil without documents
 
 	Audit    []hostdir.ReportedAudit `json:"audit,omitempty"`    // unacknowledged faults of providers' audit logs

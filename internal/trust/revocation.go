@@ -52,6 +52,10 @@ type Revocations struct {
 	// Reinstated lists items of earlier lists that an operator removed.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
+	// Documents names the newest published version of the documents. It is nil if the list names
+	// none, as in lists of format 1.0.
+	Documents *NamedDocuments `json:"documents,omitempty"`
+
 	// Former is the digest of the preceding list, which has the preceding number. It is empty in
 	// the first list, and in a list that continues two other lists.
 	Former string `json:"former,omitempty"`
@@ -323,6 +327,7 @@ func unit(leaf *x509.Certificate, prefix string) string {
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`
+	Signed     unixtime.Time `json:"signed,omitzero"` // zero in reports of earlier releases
 }
 
 // Reported returns the description of the list for a host's report. It returns nil for a nil list.
@@ -330,5 +335,5 @@ func (r *Revocations) Reported() *ReportedRevocations {
 	if r == nil {
 		return nil
 	}
-	return &ReportedRevocations{r.Number, r.NextUpdate}
+	return &ReportedRevocations{r.Number, r.NextUpdate, r.Signed}
 }

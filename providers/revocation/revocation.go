@@ -37,8 +37,8 @@ type Target struct {
 	Certificates []string // serial numbers of certificates
 }
 
-// Next returns the successor of a list, which may be nil. It contains the same entries, except for
-// those that no valid certificate can match any more.
+// Next returns the successor of a list, which may be nil. It names the same documents, and contains
+// the same entries, except for those that no valid certificate can match any more.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -49,7 +49,7 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 		return next
 	}
 	next.KeepReinstated(list)
-	next.Former = list.Digest()
+	next.Former, next.Documents = list.Digest(), list.Documents
 	ended := now.Add(-trust.MaxLifetime - trust.Backdated)
 	for _, e := range list.Entries {
 		if len(e.EnrolKeyFingerprints) > 0 || e.Suspended || e.ValidAfter.IsZero() || e.ValidAfter.After(ended) {
@@ -66,10 +66,13 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 }
 
 // Keep merges the entries of another list into next, a list that Next made from before. It adds the
-// entries of other that before lacks. Because next now continues both lists, it names no
+// entries of other that before lacks, and names the newer documents of the two. Because next now continues both lists, it names no
 // predecessor, and hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
+	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
+		next.Documents = d
+	}
 	entries, certificates := before.Lacking(other)
 	for _, lacks := range entries {
 		was := len(next.Entries)
@@ -227,7 +230,10 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 // SignWith is like Sign for any number of keys. The function sign returns the signatures of a text.
 // Its first argument describes the text for people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
-	list.Format = document.NewestFormat
+	list.Format = document.Format{Major: 1}
+	if list.Documents != nil {
+		list.Format = trust.NamesDocuments
+	}
 	b, err := json.Marshal(list)
 	if err != nil {
 		return s, err

@@ -37,6 +37,14 @@ func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.
 	return must(revocation.Sign(list, key))
 }
 
+// Naming returns a signed revocation list that revokes nothing and names a version of the documents
+// as the newest one.
+func Naming(number int64, key signature.SecretKey, named trust.NamedDocuments) trust.SignedRevocations {
+	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
+	list.Number, list.Documents = number, &named
+	return must(revocation.Sign(list, key))
+}
+
 // Continued returns a signed revocation list that continues the list s with the same revocations.
 func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())

@@ -114,8 +114,13 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	if r.Undone != nil {
 		h.note("undone", "%s went back, for %s", r.Undone, r.Undone.Missing())
 	}
+	if w := r.Withheld; w != nil {
+		h.note("withheld", "%s: see which version its config provider serves, florctl versions, and flor doctor there", w)
+	}
 	if late := r.Revocations.Overdue(now); late > 0 {
 		h.note("revocations", "a newer revocation list than %d has been due for %s: florctl revoke --renew", r.Revocations.Number, late.Round(time.Minute))
+	} else if ends := r.Revocations.Ends(now); ends > 0 {
+		h.note("revocations", "a newer revocation list than %d is due in %s: florctl publish, or florctl revoke --renew", r.Revocations.Number, ends.Round(time.Minute))
 	}
 	for _, a := range r.Audit {
 		h.note("audit", "audit log of kind %s on %s: %s", a.Kind, a.Provider, a.Fault)

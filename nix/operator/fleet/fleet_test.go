@@ -76,6 +76,12 @@ func TestNotes(t *testing.T) {
 		"old list": {func(r *hostreport.Report, _ *time.Time) {
 			r.Revocations = &trust.ReportedRevocations{Number: 4, NextUpdate: unixtime.Of(now.Add(-2 * time.Hour))}
 		}, "revocations: a newer revocation list than 4 has been due for 2h0m0s: florctl revoke --renew"},
+		"list about to end": {func(r *hostreport.Report, _ *time.Time) {
+			r.Revocations = &trust.ReportedRevocations{Number: 4, Signed: unixtime.Of(now.Add(-28 * 24 * time.Hour)), NextUpdate: unixtime.Of(now.Add(48 * time.Hour))}
+		}, "revocations: a newer revocation list than 4 is due in 48h0m0s: florctl publish, or florctl revoke --renew"},
+		"withheld": {func(r *hostreport.Report, _ *time.Time) {
+			r.Withheld = &trust.Withheld{Kind: document.DocManifest, Serial: 7, List: 4, Named: 9, Since: unixtime.Unix(1e9)}
+		}, "withheld: its manifest has serial 7, and revocation list 4 names serial 9, which was due by 2001-09-09T01:46:40Z: see which version its config provider serves, florctl versions, and flor doctor there"},
 		"list": {func(r *hostreport.Report, _ *time.Time) {
 			r.Revocations = &trust.ReportedRevocations{Number: 4, NextUpdate: unixtime.Of(now)}
 		}, ""},

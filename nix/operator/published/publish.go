@@ -178,7 +178,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 		}
 	}
-	list, err := c.renewed(ctx, s.round, s.record)
+	list, err := c.renewed(ctx, s.round, s.record, namingOf(s.tree, s.version, how.AtOnce, s.round.at))
 	if err == nil {
 		err = s.WriteSignatures(c.Out)
 	}

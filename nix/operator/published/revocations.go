@@ -264,19 +264,26 @@ type renewal struct {
 	weak bool // the list before is not signed by as many keys as the flake demands
 }
 
-// renewed signs the list again if half of the time until the next update has passed, or if too few
-// keys signed it. It returns nil if neither is the case.
-func (c Cluster) renewed(ctx context.Context, by *round, r *record) (*renewal, error) {
+// renewed signs the list again if half of the time until the next update has passed, if too few
+// keys signed it, or if it does not name the documents that are about to be served. It returns nil
+// if none is the case, and if there is no list.
+func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves naming) (*renewal, error) {
 	list, err := c.Revocations(ctx)
 	if err != nil || list == nil {
 		return nil, err
 	}
 	lifetime := list.NextUpdate.Sub(list.Signed.Time)
 	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers()) != nil
-	if by.at.Sub(list.Signed.Time) < lifetime/2 && !weak {
-		return nil, nil
+	names, err := c.names(ctx, list, serves)
+	if err != nil || by.at.Sub(list.Signed.Time) < lifetime/2 && !weak && !names {
+		return nil, err
 	}
-	next, s, err := c.next(ctx, by, r, lifetime, false, func(*trust.Revocations) error { return nil })
+	next, s, err := c.next(ctx, by, r, lifetime, false, func(next *trust.Revocations) error {
+		if names {
+			next.NameDocuments(serves.NamedDocuments, by.at, serves.spacing)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, errors.Join(errors.New("the revocation list is not signed anew"), err)
 	}

@@ -3,6 +3,7 @@ package published
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -79,13 +80,24 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 		return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 	}
 	v := version{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
+	list, err := c.renewed(ctx, by, record, namingOf(tree, v, true, by.at))
+	if err != nil {
+		return err
+	}
 	if to.Key.only != "" {
 		if err := record.offered(v); err != nil {
 			return err
 		}
 		return by.write(c.Out, fmt.Sprintf("cluster %s, back to serial %d as serial %d, %s", c.Topology.Name, to.Serial, next, v.Digest))
 	}
-	return c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents), BeyondBudget: to.BeyondBudget}, tree)
+	partly := c.serve(ctx, record, v, client.Importing{Back: to.Serial, AtOnce: c.rolledOut(inForce) || c.rolledOut(documents), BeyondBudget: to.BeyondBudget}, tree)
+	if partly != nil && !errors.Is(partly, ErrPartly) {
+		return partly
+	}
+	if err := c.renew(ctx, record, list); err != nil {
+		return err
+	}
+	return partly
 }
 
 // again returns the documents of a version under another serial, to be signed again. The version

@@ -43,17 +43,21 @@ var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 // forEver matches lengths of which 0 is the maximum.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
-// limit matches limits of a service or a caller, of which the absence is the maximum.
-var limit = regexp.MustCompile(`^manifest/forwarder/(publish|limits)/\S+?/limits/\w+$`)
+// limit matches limits of a service, a caller or a relay, of which the absence is the maximum.
+var limit = regexp.MustCompile(`^manifest/forwarder/((publish|limits)/\S+?|relay)/limits/\w+$`)
 
 // unlimited adds the maximum of every limit that a manifest could have and lacks.
 func unlimited(host string, body any, lengths map[string]float64) {
 	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
 	publish, _ := forwarder["publish"].([]any)
-	note := func(kind string, id any) {
+	note := func(of ...any) {
 		for _, what := range []string{"connections", "opensPerSecond", "bytesPerSecond"} {
-			lengths[fmt.Sprintf("%s manifest/forwarder/%s/%v/limits/%s", host, kind, id, what)] = math.MaxInt
+			place := strings.TrimSuffix(fmt.Sprintln(of...), "\n")
+			lengths[fmt.Sprintf("%s manifest/forwarder/%s/limits/%s", host, strings.ReplaceAll(place, " ", "/"), what)] = math.MaxInt
 		}
+	}
+	if forwarder["relay"] != nil {
+		note("relay")
 	}
 	for _, p := range publish {
 		p := p.(map[string]any)

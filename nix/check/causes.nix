@@ -149,4 +149,5 @@
   FL154 = "`self` is missing, so that the documents have no serial. They cannot be published, and `until` ends at no time. Cure: Write `inherit self;`.";
   FL160 = "No host has all tags of a disruption budget, so that it would limit nothing. Cure: Correct the tags, or give the hosts the tags.";
   FL161 = "A disruption budget permits to change all of its hosts at the same time. Cure: Write a smaller number, or take the budget out.";
+  FL162 = "Hosts are reached through relays, and `pathSalt` is missing. The names of services in relayed connections are then digests that a relay can compute for likely names. Cure: Write `pathSalt` with a random text.";
 }

@@ -165,7 +165,12 @@ mapAttrs (
   ++ (if written.group == "" then [ ] else grouped n written)
   ++ (if written.callers == { } then [ ] else callers n written)
   ++ (if written.relays == [ ] then [ ] else relays.named "hosts.${n}.relays" written.relays)
-  ++ (if written.relays != [ ] || h.hidden then relays.itself n written h else [ ])
+  ++ (
+    if written.relays != [ ] || h.hidden || relays.limited written then
+      relays.itself n written h
+    else
+      [ ]
+  )
   ++ addresses n h
   ++ (if sameKey ? ${n} then key n else [ ])
   ++ (if h.sshHostKey == "" then joins n h else [ ])

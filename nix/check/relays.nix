@@ -35,8 +35,13 @@ let
         value
         ;
     };
+  limited = host: limits.any host.relayLimits;
 in
 {
+  # Reports whether a host has limits of a relay.
+  # limited :: Host -> Bool
+  inherit limited;
+
   # Faults of the relays that a host or a group of hosts names.
   # named :: String -> [hostName] -> [Fault]
   named =
@@ -65,7 +70,7 @@ in
           inherit value remedy;
         };
     in
-    when (limits.any written.relayLimits && !h.relay) [
+    when (limited written && !h.relay) [
       (none "${place}.relayLimits" "host ${n}" "it does not carry connections of others:"
         "write ${place}.relay = true;, or remove the limits")
     ]

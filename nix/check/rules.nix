@@ -157,4 +157,5 @@ severity "error" {
   FL152 = "rule of a tenant that applies to nobody";
   FL154 = "cluster that does not know its flake";
   FL161 = "disruption budget that holds no host back";
+  FL162 = "relays without a path salt";
 }

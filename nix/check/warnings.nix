@@ -213,9 +213,20 @@ let
       remedy = "write inherit self;";
     })
   ];
+  # Names are digests of IDs that are easy to guess.
+  guessable = when (clean.pathSalt == "" && any (h: h.uplinks != [ ]) (attrValues t.hosts)) [
+    (fault {
+      id = "FL162";
+      place = "mkCluster";
+      problem = "relays can find out by trying which services hosts reach through them: missing attribute";
+      value = "pathSalt";
+      remedy = "write pathSalt = \"…\"; with a random text, as openssl rand -hex 16 prints it";
+    })
+  ];
 in
 {
-  top = hostGroups ++ endedGroups ++ devices ++ evenStore ++ unversioned ++ template.top;
+  top =
+    hostGroups ++ endedGroups ++ devices ++ evenStore ++ unversioned ++ guessable ++ template.top;
   hosts = mapAttrs (
     n: h:
     accounts n h

@@ -16,6 +16,7 @@ in
 {
   name = "web";
   trustDomain = "demo.flor";
+  pathSalt = "4f9c0d7e1b8a26353c1e9f70d2b48a61";
   trust = {
     roots = [ ./ca.crt ];
     signingKeys = facts.keys;

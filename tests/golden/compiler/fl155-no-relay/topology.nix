@@ -13,13 +13,11 @@ merge base {
     relays = [ "gate" ];
     sshHostKey = key "gate";
   };
-  hosts.beta = {
-    relayLimits.bytesPerSecond = 1000000;
-    relays = [
-      "alpha"
-      "gat"
-    ];
-  };
+  hosts.alpha.relayLimits.bytesPerSecond = 1000000;
+  hosts.beta.relays = [
+    "alpha"
+    "gat"
+  ];
   hosts.nas = {
     group = "home";
     sshHostKey = key "nas";

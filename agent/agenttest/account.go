@@ -7,12 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A process is taken for the account of its first thread. The main goroutine keeps that thread, so
-// that As never uses it.
+// init locks the main goroutine to its thread, because the kernel reports the account of that
+// thread as the account of the process. As changes the account of the thread it runs on, and this
+// must never be the main thread.
 func init() { runtime.LockOSThread() }
 
-// As runs f as another account, which requires root. Sockets that f opens belong to that account. f
-// must not start goroutines that have to run as the account.
+// As runs f as the Unix account uid, for example to connect to a listener that only this account
+// may use. The sockets that f opens belong to the account. As requires root. Goroutines that f
+// starts do not run as the account.
 func As(t testing.TB, uid uint32, f func()) {
 	t.Helper()
 	done := make(chan error)

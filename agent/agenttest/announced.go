@@ -12,13 +12,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Announced is a Unix socket on which a service learns its callers from the forwarder.
+// Announced is the address of a Unix socket on which a service is told by the forwarder who its
+// callers are. A test uses it to call the service in the forwarder's place.
 type Announced struct {
 	Socket  string
 	Service spiffe.ID
 }
 
-// Dial connects and sends the header that the forwarder would send.
+// Dial connects to the service and sends the header with which the forwarder announces the caller.
 func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
 	if err != nil {
@@ -31,7 +32,8 @@ func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	return c, err
 }
 
-// Do sends a request as a caller and returns the status and the body of the answer.
+// Do sends an HTTP request to the service in the name of the caller. It returns the status and the
+// body of the response.
 func (a Announced) Do(t *testing.T, caller spiffe.ID, r *http.Request) (int, []byte) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Cgroup creates a control group (version 2) for the duration of the test. The path is in the form
-// of /proc/PID/cgroup. It requires root.
+// Cgroup creates a control group (version 2), in which a test can start processes as systemd does.
+// The path has the form of a line in /proc/PID/cgroup. The group is removed when the test ends.
+// Cgroup requires root.
 func Cgroup(t testing.TB, path string) *os.File {
 	t.Helper()
 	Root(t, "can make control groups")
@@ -28,7 +29,7 @@ func Cgroup(t testing.TB, path string) *os.File {
 	}
 	t.Cleanup(func() {
 		for ; dir != root; dir = filepath.Dir(dir) {
-			_ = os.Remove(dir) // parent directories may contain others
+			_ = os.Remove(dir) // a parent directory may contain other groups
 		}
 	})
 	f, err := os.Open(dir)

@@ -15,16 +15,19 @@ import (
 	"time"
 )
 
-// childEnv is set in child processes that DialAs and similar functions start.
+// childEnv is the environment variable that tells this test binary to act as the child of DialAs or
+// a similar function.
 const childEnv = "FLORETE_TEST_DIAL"
 
-// Main runs the tests, or acts as the child of DialAs.
+// Main runs the tests of a package. In a child process that DialAs started, Main performs the
+// child's task instead. A package that uses DialAs calls Main from its TestMain.
 func Main(m *testing.M) {
 	Child()
 	os.Exit(m.Run())
 }
 
-// Child performs the task of DialAs and exits if this process is its child.
+// Child performs the task of a child process that DialAs started, and then exits. In any other
+// process Child returns.
 func Child() {
 	if what := strings.Fields(os.Getenv(childEnv)); len(what) > 0 {
 		if err := pingOnce(what[0], what[1], what[2:]); err != nil {
@@ -35,7 +38,8 @@ func Child() {
 	}
 }
 
-// Root skips a test that requires root. tests/run reports it.
+// Root skips a test that requires root if the test does not run as root. tests/run lists the
+// skipped tests.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -43,27 +47,31 @@ func Root(t testing.TB, does string) {
 	}
 }
 
-// DialAs connects to addr in a process of another user, which requires root, and expects one byte
-// to be echoed. It returns the error of that process.
+// DialAs tests whether another account can connect to an address. It starts a process of that
+// account, which connects to addr, sends one byte and expects the byte back. DialAs returns the
+// error of that process. It requires root.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "tcp "+addr, never)
 }
 
-// DialIn is like DialAs in a process of root in a control group.
+// DialIn tests whether a process of root in a control group can connect to an address. It is
+// otherwise like DialAs.
 func DialIn(t testing.TB, cgroup *os.File, addr string) error {
 	t.Helper()
 	return child(0, cgroup, "tcp "+addr, never)
 }
 
-// SendAs is like DialAs over UDP.
+// SendAs tests whether another account can exchange datagrams with an address over UDP. It is
+// otherwise like DialAs.
 func SendAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "udp "+addr, never)
 }
 
-// SendInVain is like SendAs if no answer is expected. The process keeps its socket until refused
-// returns true. A missing answer is not an error. from may contain an address to send from.
+// SendInVain sends datagrams from another account to an address that must not answer. The process
+// keeps its socket open until refused returns true. A missing answer is not an error. The optional
+// from is the address to send from.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
 	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)
@@ -78,11 +86,12 @@ func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from
 
 func never() bool { return false }
 
-// Self returns a command that runs this test binary as another account, with an additional
-// environment variable, and in a control group unless it is nil. It requires root.
+// Self returns a command that runs this test binary as another account. The command has the
+// additional environment variable env. It runs in the given control group unless cgroup is nil.
+// Self requires root.
 func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
-	// Through this path the other user can run a binary in a directory that it cannot enter, if the
-	// binary's mode permits it.
+	// The other account can run a binary through this path even if it cannot enter the binary's
+	// directory, as long as the mode of the binary permits it.
 	const self = "/proc/self/exe"
 	if err := os.Chmod(self, 0o755); err != nil {
 		return nil, err
@@ -97,7 +106,8 @@ func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// child runs this binary as another user. It stops waiting for an answer when enough returns true.
+// child runs this test binary as another account, for DialAs and similar functions. It stops
+// waiting for an answer when enough returns true.
 func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 	cmd, err := Self(uid, cgroup, childEnv+"="+what)
 	if err != nil {
@@ -129,7 +139,8 @@ func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 	}
 }
 
-// pingOnce waits for an answer until standard input ends, at most for ten seconds.
+// pingOnce sends one byte to an address and waits until the byte comes back. It stops waiting after
+// ten seconds or when standard input ends.
 func pingOnce(network, addr string, from []string) error {
 	var dialer net.Dialer
 	if len(from) > 0 {

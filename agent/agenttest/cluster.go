@@ -1,5 +1,6 @@
-// Package agenttest is a small cluster for tests of the forwarder: hosts with the state directories
-// that activation would have written, accounts and upstreams.
+// Package agenttest sets up a small cluster for tests of the forwarder. The cluster consists of
+// hosts, accounts and upstreams. Each host has the state directory that activation would have
+// written.
 package agenttest
 
 import (
@@ -17,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Identities in a Cluster.
+// These SPIFFE IDs are the identities in a Cluster.
 var (
 	Outline = kit.ID("service/outline")
 	Alice   = kit.ID("user/alice")
@@ -26,24 +27,26 @@ var (
 	Ursula  = kit.ID("node/ursula")
 )
 
-// Cluster consists of two hosts. Ursula publishes Outline to Alice. Laptop, on which this process
-// acts as Alice, reaches it. Bob has a SOCKS5 listener on Laptop but is not allowed to connect.
+// Cluster is a cluster of two hosts, Ursula and Laptop. Ursula publishes the service Outline to
+// Alice. Laptop reaches Outline, and this test process acts as Alice on it. Bob has a SOCKS5
+// listener on Laptop but is not allowed to connect to Outline.
 type Cluster struct {
 	CA             *kit.CA
 	Ursula, Laptop *Host
-	Relays         []*Host            // between Laptop and Ursula, in order
+	Relays         []*Host            // between Laptop and Ursula, in this order
 	Publish, Reach document.Forwarder // manifests of Ursula and of Laptop
 	Local          string             // listener for Outline on Laptop
 	SOCKS          map[spiffe.ID]string
 }
 
-// Transport is the transport between forwarders in new clusters.
+// Transport is the transport that the forwarders of new clusters use between each other.
 var Transport document.Transport
 
-// Relays is the number of relays, at most two, through which Laptop reaches Ursula in new clusters.
+// Relays is the number of relays through which Laptop reaches Ursula in new clusters, at most two.
 var Relays int
 
-// NewCluster writes the state of all hosts. upstream is the TCP address of Outline's upstream.
+// NewCluster creates a cluster and writes the state directories of its hosts. Connections to
+// Outline end at upstream, a TCP address.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
 	ca := kit.NewCA()
@@ -72,7 +75,7 @@ func NewCluster(t testing.TB, upstream string) *Cluster {
 	return c
 }
 
-// relay replaces the direct path between both hosts by one through relays.
+// relay makes Laptop reach Ursula through relays instead of directly.
 func (c *Cluster) relay(t testing.TB) {
 	var names []string
 	relays := map[string]document.Relay{}
@@ -108,25 +111,25 @@ func (c *Cluster) relay(t testing.TB) {
 	c.Reach.Relays = map[string]document.Relay{first: relays[first]}
 }
 
-// AcceptUrsula puts Publish in force.
+// AcceptUrsula puts the manifest in Publish in force on Ursula.
 func (c *Cluster) AcceptUrsula() { c.Ursula.Accept(c.Publish, Outline) }
 
-// AcceptLaptop puts Reach in force.
+// AcceptLaptop puts the manifest in Reach in force on Laptop.
 func (c *Cluster) AcceptLaptop() { c.Laptop.Accept(c.Reach, Alice, Bob) }
 
-// LoopbackIP is a loopback address used only by this process.
+// LoopbackIP is a loopback address that no other test process uses, so that tests run in parallel.
 var LoopbackIP = func(pid int) netip.Addr {
 	return netip.AddrFrom4([4]byte{127, 128 | byte(pid>>16), byte(pid >> 8), byte(pid)})
 }(os.Getpid())
 
 var loopbacks atomic.Uint32
 
-// Loopback returns an address that nothing else uses. Its port is outside the kernel's range of
-// ephemeral ports.
+// Loopback returns a loopback address and a port for a listener. No other test uses this address.
+// The port is outside the kernel's range of ephemeral ports.
 func Loopback() netip.AddrPort { return netip.AddrPortFrom(LoopbackIP, uint16(4000+loopbacks.Add(1))) }
 
-// RefusingTCP returns a loopback address that refuses connections until the test ends: the address
-// is bound, but nobody listens.
+// RefusingTCP returns a loopback address that refuses connections until the test ends. A socket is
+// bound to the address but does not listen.
 func RefusingTCP(t testing.TB) string {
 	t.Helper()
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

@@ -12,16 +12,18 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Host is a state directory with the content that activation would write.
+// Host is a host whose state directory has the content that activation would write, so that a
+// forwarder can be tested without activation.
 type Host struct {
 	Layout   hostdir.Layout
 	Name     string
 	Domain   string   // trust domain
 	Roots    []string // roots in its manifests
 	Serial   int64    // serial of the manifest in force
-	Provider string   // address in its manifests; nobody listens there
+	Provider string   // address of the provider in its manifests; nobody listens there
 
-	// StaleAfter is staleAfter of the need for documents. If zero, the manifests have no such need.
+	// StaleAfter is the setting staleAfter of the need for documents. If it is zero, the manifests
+	// have no such need.
 	StaleAfter int
 
 	Needs      []document.Need    // additional needs in its manifests, besides those for SVIDs
@@ -30,7 +32,7 @@ type Host struct {
 	Joins      bool               // whether its manifests have no SSH host key
 }
 
-// NewHost creates an empty state directory of a host that trusts ca.
+// NewHost creates a host with an empty state directory. The host trusts ca.
 func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 	return &Host{Layout: hostdir.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
@@ -38,8 +40,8 @@ func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 // Socket returns the path of the forwarder's status socket.
 func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
 
-// Accept puts a manifest in force that contains f, and needs of kind cert for the node and for each
-// of certs.
+// Accept puts a manifest in force. The manifest contains f as the forwarder's part. It also
+// contains needs of kind cert for the node and for each identity in certs.
 func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := document.Manifest{
@@ -78,12 +80,12 @@ func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	kit.Swap(hostdir.Current(h.Layout.Documents()), kit.Document(h.Serial, m).Files())
 }
 
-// Deliver issues and delivers an SVID of id.
+// Deliver issues an SVID for an identity and delivers it to the host as activation would.
 func (h *Host) Deliver(ca *kit.CA, id spiffe.ID, lifetime time.Duration) {
 	ca.Deliver(h.Layout.Need(kit.CertNeed(id).ID), id, lifetime)
 }
 
-// Identities reads the delivered SVIDs.
+// Identities reads the SVIDs that were delivered to the host.
 func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	t.Helper()
 	doc, err := h.Layout.Manifest()
@@ -97,7 +99,8 @@ func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	return set
 }
 
-// Provide puts a policy beside the manifest in force, by which the host answers a kind of need.
+// Provide puts a policy beside the manifest in force, so that the host acts as the provider for a
+// kind of need.
 func (h *Host) Provide(kind string, change ...func(*document.Policy)) {
 	p := document.Policy{
 		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: document.Trust{Roots: h.Roots},

@@ -11,13 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace that exists until the test ends. To make one requires root.
+// Namespace is a network namespace, in which a test can run a host with its own network. It exists
+// until the test ends. Creating a namespace requires root.
 type Namespace struct {
 	t    testing.TB
 	name string
 }
 
-// NewNamespace makes a namespace that contains only loopback. The name is unique in the test.
+// NewNamespace creates a namespace that contains only the loopback interface. The name must be
+// unique within the test.
 func NewNamespace(t testing.TB, name string) *Namespace {
 	t.Helper()
 	Root(t, "can make a network namespace")
@@ -28,7 +30,7 @@ func NewNamespace(t testing.TB, name string) *Namespace {
 	return n
 }
 
-// IP runs commands of ip(8) in the namespace.
+// IP runs commands of ip(8) in the namespace, for example to add an address.
 func (n *Namespace) IP(commands ...string) {
 	n.t.Helper()
 	for _, c := range commands {
@@ -36,7 +38,7 @@ func (n *Namespace) IP(commands ...string) {
 	}
 }
 
-// NFT runs a script of nft(8) in the namespace.
+// NFT runs a script of nft(8) in the namespace, for example to drop packets.
 func (n *Namespace) NFT(script string) {
 	n.t.Helper()
 	cmd := n.Command("nft", "-f", "-")
@@ -44,8 +46,8 @@ func (n *Namespace) NFT(script string) {
 	run(n.t, cmd)
 }
 
-// Connect makes a network card with an address in the namespace, which is connected to a port of
-// the bridge br0 in another namespace.
+// Connect adds a network interface with an address to the namespace. The interface is connected to
+// the bridge br0 of the other namespace.
 func (n *Namespace) Connect(card, address string, to *Namespace) {
 	n.t.Helper()
 	port := strings.TrimPrefix(n.name, fmt.Sprintf("florete%d-", os.Getpid())) + card
@@ -53,17 +55,18 @@ func (n *Namespace) Connect(card, address string, to *Namespace) {
 	to.IP("link set " + port + " master br0 up")
 }
 
-// Command returns a command that runs in the namespace.
+// Command returns a command that runs a program in the namespace.
 func (n *Namespace) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=/run/netns/" + n.name, name}, args...)...)
 }
 
-// Do calls f on a thread in the namespace. The sockets that f opens remain in the namespace.
+// Do calls f on a thread that is in the namespace. The sockets that f opens remain in the namespace
+// after Do returns.
 func (n *Namespace) Do(f func()) {
 	n.t.Helper()
 	ended := make(chan error, 1)
 	go func() {
-		runtime.LockOSThread() // and the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		ns, err := os.Open("/run/netns/" + n.name)
 		if err == nil {
 			defer ns.Close()

@@ -12,12 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// networkEnv is set in a process that OwnNetwork started.
+// networkEnv is the environment variable by which a process knows that OwnNetwork started it.
 const networkEnv = "FLORETE_TEST_NETWORK"
 
-// OwnNetwork runs the calling test again in a process with a network namespace of its own, which
-// contains only loopback and requires root. It returns true in that process. In the original
-// process it returns false after that process has ended, and the test must return.
+// OwnNetwork runs the calling test again in a child process, whose network namespace contains only
+// loopback. A test uses it to change addresses or routes without effect on the machine. OwnNetwork
+// returns true in the child, which then runs the test. In the original process it returns false
+// once the child has ended, and the test must return. It requires root.
 func OwnNetwork(t *testing.T) bool {
 	t.Helper()
 	Root(t, "can make a network namespace")
@@ -38,7 +39,7 @@ func OwnNetwork(t *testing.T) bool {
 		return true
 	}
 	cmd := exec.Command("/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.timeout=%s", "5m"))
-	for _, name := range []string{"test.artifacts", "test.outputdir"} { // screenshots
+	for _, name := range []string{"test.artifacts", "test.outputdir"} { // directories for screenshots
 		cmd.Args = append(cmd.Args, "-"+name+"="+flag.Lookup(name).Value.String())
 	}
 	cmd.Env = append(os.Environ(), networkEnv+"=1")

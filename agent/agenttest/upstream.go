@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Upstream listens on loopback, calls serve for each connection, and returns the address.
+// Upstream starts an upstream that listens on loopback and calls serve for each connection. It
+// returns the address of the upstream.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -20,7 +21,8 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo is an upstream that sends back the bytes it receives, and the end of data.
+// Echo starts an upstream that sends back all bytes that it receives. When the client ends its
+// data, the upstream ends its own.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {
@@ -30,7 +32,8 @@ func Echo(t testing.TB) string {
 	})
 }
 
-// Ping sends one byte and expects it back.
+// Ping checks that a connection reaches an echo upstream: it sends one byte and expects the byte
+// back.
 func Ping(c net.Conn) error {
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {

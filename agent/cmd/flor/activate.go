@@ -39,7 +39,8 @@ a provider denies a need or a need is invalid; 3 if something is still waiting (
 stopped while it waits is not a failure.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			// The state is read by other accounts; each file has its own mode.
+			// Other accounts read the activation state. Each file has its own mode, so the umask of
+			// the caller must not restrict it.
 			syscall.Umask(0o022)
 			c.Notify = activation.NewNotifier(hook)
 			if hook == "" && util.IsRunningSystemd() {
@@ -94,7 +95,8 @@ func activate(ctx context.Context, c activation.Config) error {
 	return nil
 }
 
-// runWatchingClock runs activation, which tries again when the clock is set.
+// runWatchingClock runs activation until ctx ends. Activation tries failed requests again at once
+// when the system clock is set, because a wrong clock makes certificates invalid.
 func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	changed := make(chan struct{}, 1)
@@ -110,8 +112,8 @@ func runWatchingClock(ctx context.Context, c activation.Config) (event.Summary, 
 	return activation.Run(ctx, c)
 }
 
-// printEvents returns a function that writes events, as lines for people to stderr or as JSON to
-// stdout.
+// printEvents returns a function that prints the events of activation. With asJSON the events are
+// written to stdout as JSON, otherwise to stderr as lines for people.
 func printEvents(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
 	return func(e event.Event) {
 		if asJSON {
@@ -122,7 +124,8 @@ func printEvents(stdout, stderr io.Writer, asJSON bool) func(event.Event) {
 	}
 }
 
-// notifySystemd reports to systemd that the documents are verified, with the status of the needs.
+// notifySystemd tells systemd that activation is ready because the documents are verified. The
+// message includes the status of the needs, which systemctl status shows.
 func notifySystemd(s event.Summary) {
 	if _, err := daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+s.Line()); err != nil {
 		slog.Warn("systemd is not notified", "err", err)

@@ -28,9 +28,9 @@ SIGINT, its connections have two seconds to end.`,
 			if c.Starter, err = handover.Started(); err != nil {
 				return err
 			}
-			if c.Starter == nil { // otherwise the running process holds the directory, or this process must fail
+			if c.Starter == nil { // otherwise the running process holds the directory, or this one must fail
 				if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
-					return nil // stopped
+					return nil // the service was stopped
 				}
 			}
 			c.Unconfined = confine.Agent(c.Layout, c.Socket)

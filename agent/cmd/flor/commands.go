@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// newRoot returns the program of that name with all its commands, in the groups of the help.
+// newRoot returns the root command of flor with all subcommands, in the groups that the help shows.
+// The name is that of the program as it was invoked.
 func newRoot(name string, m *instance) *cobra.Command {
 	root := &cobra.Command{
 		Use:   name,
@@ -39,7 +40,8 @@ The help of the commands uses these words:
 	return root
 }
 
-// examples contains the examples of commands that do not define their own.
+// examples contains the help example of each command that does not define one itself, by the path
+// of the command.
 var examples = map[string]string{
 	"activate": `# Request every need that is due, and end.
   flor activate --once`,

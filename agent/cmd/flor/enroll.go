@@ -60,7 +60,8 @@ host, the operator passes the fingerprint to florctl id issue --device.`,
 	return cmd
 }
 
-// enrollWait is the time that flor enroll waits for activation, which checks every ten seconds.
+// enrollWait is the time that flor enroll waits for activation to deliver the certificate.
+// Activation checks for a new identity file every ten seconds.
 const enrollWait = 45 * time.Second
 
 func newEnrollCmd(m *instance) *cobra.Command {
@@ -119,7 +120,8 @@ next file replaces it. To undo the installation, remove the directory.`,
 	return cmd
 }
 
-// enrollOne installs the single certificate of a machine that is not a host.
+// enrollOne installs the certificate from an identity file on a machine that is not a host, such as
+// a laptop with a single certificate.
 func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
 	plain, err := agefile.Open(sealed, identities)
 	if err != nil {
@@ -152,21 +154,23 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 	return b, err
 }
 
-// openWith decrypts a file with the host's own key or with the named identities.
+// openWith decrypts an identity file with the host's own key or with the age identities that the
+// caller named.
 func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error) {
 	doc, err := h.State.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("%w: install this host's documents and start its units first", err)
 	}
 	if b, err := os.ReadFile(h.KeyFile(doc.Manifest())); err == nil {
-		if own, err := agefile.Identities(bytes.TrimSpace(b)); err == nil { // if age supports the type of the key
+		if own, err := agefile.Identities(bytes.TrimSpace(b)); err == nil { // only if age supports the type of the host key
 			named = append(own, named...)
 		}
 	}
 	return agefile.Open(sealed, named)
 }
 
-// deliverEnrolled makes activation deliver the installed identity file and waits for it.
+// deliverEnrolled makes activation deliver the identity file that was installed, and waits until it
+// has.
 func deliverEnrolled(ctx context.Context, m *instance, h enrol.Host, o *enrol.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {

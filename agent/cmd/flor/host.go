@@ -62,8 +62,8 @@ that the forwarder decides who reaches them. systemd may pass one socket or both
 	return parent
 }
 
-// listen returns the socket with this name that systemd passed, or binds it if systemd passed none
-// at all.
+// listen returns the listener for a socket of the host API. It is the socket of this name that
+// systemd passed. If systemd passed no sockets at all, listen binds the path itself.
 func listen(inherited map[string][]net.Listener, name, path string) (net.Listener, error) {
 	if len(inherited) == 0 {
 		return agentstatus.Listen(path, 0o660)

@@ -9,13 +9,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// instance is the instance that a command acts on. It determines the defaults of flags.
+// instance is the Florete instance that a command acts on. A host can run several instances, and
+// each has its own directories, sockets and flag defaults.
 type instance struct {
 	hostdir.Instance
 	followers []func()
 }
 
-// flag adds the flag --instance. A program called flor_NAME has it set to NAME.
+// flag adds the flag --instance to the root command. If the program is called flor_NAME, the
+// default of the flag is NAME.
 func (m *instance) flag(root *cobra.Command) {
 	root.PersistentFlags().Func("instance", "`NAME` of the instance of Florete, on a host that belongs to several clusters", m.set)
 	if _, name, ok := strings.Cut(root.Name(), "flor_"); ok {
@@ -23,7 +25,7 @@ func (m *instance) flag(root *cobra.Command) {
 	}
 }
 
-// set sets the instance and the defaults that depend on it.
+// set selects the instance by name and updates the flag defaults that depend on it.
 func (m *instance) set(name string) (err error) {
 	if m.Instance, err = hostdir.ParseInstance(name); err != nil {
 		return err
@@ -34,7 +36,8 @@ func (m *instance) set(name string) (err error) {
 	return nil
 }
 
-// follow makes the default of a flag depend on the instance.
+// follow registers a flag whose default depends on the instance, so that set updates it. The
+// default is computed by of.
 func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Instance) string) {
 	f := cmd.Flags().Lookup(name)
 	set := func() {
@@ -47,7 +50,7 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 	m.followers = append(m.followers, set)
 }
 
-// state adds the flag --state, the directory of activation's state.
+// state adds the flag --state, which names the directory of the activation state.
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
 	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` in which flor activate keeps its state")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })

@@ -23,10 +23,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// errInterrupted is the error of flor join if it is stopped before the decision.
+// errInterrupted is the error that flor join returns if it is stopped before the device is admitted
+// or refused.
 var errInterrupted = errors.New("interrupted before the device is admitted: activation goes on waiting, and flor join without a token shows the decision")
 
-// joinPoll is the interval at which flor join asks for a decision.
+// joinPoll is the interval at which flor join asks the provider whether the device is admitted.
 const joinPoll = 2 * time.Second
 
 func newJoinCmd(m *instance) *cobra.Command {
@@ -105,7 +106,8 @@ func joinToken(in io.Reader, arg string) (string, error) {
 	return line, err
 }
 
-// awaitJoin repeats the request until it is decided, and prints each new message.
+// awaitJoin repeats the join request until the provider admits or refuses the device. It prints
+// each new message of the provider.
 func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	printed := ""
 	for {
@@ -140,8 +142,8 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	}
 }
 
-// enrolNow makes activation request the node's certificate at once instead of after its backoff,
-// unless it has done so already.
+// enrolNow makes activation request the node's certificate at once, instead of after its backoff.
+// It does nothing if activation has the certificate already.
 func enrolNow(l hostdir.Layout, m document.Manifest, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Command flor is the program that runs on every host: it fetches the host's needs and forwards
-// connections under the host's identities. Invoked as flor_NAME, it is equivalent to flor
-// --instance NAME.
+// Command flor is the program that runs on every host of a cluster. It fetches certificates,
+// secrets and documents for the host, and forwards connections under the host's identities. A
+// program called flor_NAME acts on the instance NAME, as flor --instance NAME does.
 package main
 
 import (
@@ -20,7 +20,8 @@ import (
 
 func main() { os.Exit(run()) }
 
-// exit is an error that has been reported already. It only sets the exit status.
+// exit is an error that sets the exit status of the program. It prints no message, because the
+// command has already reported the problem.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

@@ -17,10 +17,11 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// exitWentBack is the exit status of flor sync if the change was undone.
+// exitWentBack is the exit status of flor sync if it undid the change.
 const exitWentBack exit = 2
 
-// syncer is the state of a flor sync command.
+// syncer holds the settings and the state of one run of flor sync, which applies new documents to
+// the host.
 type syncer struct {
 	*instance
 	commit.Host
@@ -58,7 +59,7 @@ and nothing changed unless a commit ID was printed; 2 if the host went back
 (--confirm-when-healthy).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			syscall.Umask(0o022) // documents are readable for other accounts
+			syscall.Umask(0o022) // other accounts read the documents
 			s.out = cmd.OutOrStdout()
 			s.Arm = func(ctx context.Context) error { return units.Start(ctx, m.Unit("rollback.service")) }
 			switch {
@@ -94,8 +95,8 @@ and nothing changed unless a commit ID was printed; 2 if the host went back
 	return cmd
 }
 
-// looking is the time for which activation makes no changes while flor sync shows and applies
-// documents.
+// looking is the time for which activation does not change the documents, so that flor sync applies
+// the ones that it has shown.
 const looking = time.Minute
 
 func (s *syncer) run(ctx context.Context) error {
@@ -105,7 +106,7 @@ func (s *syncer) run(ctx context.Context) error {
 			return err
 		}
 		if began {
-			defer func() { _, _ = documents.Hold(s.State, 0) }() // the hold also expires by itself
+			defer func() { _, _ = documents.Hold(s.State, 0) }() // the hold also expires on its own
 		}
 	}
 	change, err := s.Fetch(ctx)

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// confirmWhenHealthy confirms a commit once the host is healthy. Otherwise a separate process
-// undoes it in time.
+// confirmWhenHealthy waits until the host is healthy and then confirms a change. If the change is
+// not confirmed in time, a separate process undoes it.
 func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id string, before []string) error {
 	var missing error
 	for {
@@ -30,7 +30,7 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 			return exitWentBack
 		}
 		if pending == nil || pending.ID != id {
-			return s.printConfirmed(id) // confirmed by another process
+			return s.printConfirmed(id) // another process has confirmed it
 		}
 		if missing = s.well(ctx, c, before); missing == nil {
 			if missing = s.ConfirmHealthy(id); missing == nil {
@@ -45,8 +45,8 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 	}
 }
 
-// well returns an error if the host has problems under the documents of a change that it did not
-// have before.
+// well checks the health of the host after a change. It returns an error if the host has problems
+// that it did not have before the change.
 func (s *syncer) well(ctx context.Context, c commit.Change, before []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -65,8 +65,8 @@ func (s *syncer) well(ctx context.Context, c commit.Change, before []string) err
 	return nil
 }
 
-// troubles returns the problems of the host's units and its forwarder. Needs are checked by
-// Healthy, which uses the new documents.
+// troubles returns the problems of the host's systemd units and of its forwarder. It does not check
+// the needs: Healthy checks them, because it uses the new documents.
 func (s *syncer) troubles(ctx context.Context) (all []string) {
 	r := report.Collector{Config: report.Config{Instance: s.Instance, Layout: s.State, Socket: s.socket}}
 	for _, p := range hostreport.Problems(r.Collect(ctx)) {
@@ -77,5 +77,6 @@ func (s *syncer) troubles(ctx context.Context) (all []string) {
 	return all
 }
 
-// notifyReady reports to systemd, if it runs this process, that the process is ready.
+// notifyReady tells systemd that the service is ready. It does nothing if systemd did not start
+// this process.
 func notifyReady() { _, _ = daemon.SdNotify(false, daemon.SdNotifyReady) }

@@ -13,15 +13,16 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// synced is the JSON output of flor sync.
+// synced is the result of flor sync, in the form that flor sync --json prints.
 type synced struct {
 	Provider string          `json:"provider"`
 	Changes  plan.Plan       `json:"changes"`
 	Commit   *hostdir.Commit `json:"commit,omitempty"`
-	Undone   *hostdir.Commit `json:"undone,omitempty"` // the same change, if it was undone before
+	Undone   *hostdir.Commit `json:"undone,omitempty"` // this change, if it was undone before
 }
 
-// changes compares the documents in force with the fetched ones, in the form of florctl plan.
+// changes compares the documents in force with the fetched documents. The result has the form that
+// florctl plan prints.
 func changes(c commit.Change) (plan.Plan, error) {
 	return plan.Compare(snapshot(c.Before()), snapshot(c.Set))
 }
@@ -47,8 +48,8 @@ func (s *syncer) printConfirmed(id string) error {
 	return err
 }
 
-// printChanges prints the changes for people before they are applied. JSON is printed as one value
-// at the end.
+// printChanges shows the changes to the user before they are applied. With --json it prints
+// nothing, because the result is printed as one JSON value at the end.
 func (s *syncer) printChanges(r synced, changed bool) error {
 	if s.json {
 		if changed && !s.dryRun {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/activation/commit"
 )
 
-// switchSystem switches a NixOS host to the system named in its newest manifest, as a commit. The
-// system is fetched completely before anything changes.
+// switchSystem switches a NixOS host to the system that its newest manifest names. The switch is
+// undone unless it is confirmed. The system is fetched completely before anything changes.
 func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	head := change.Set.Document.Envelope
 	to := head.Closure
@@ -44,11 +44,11 @@ func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	if err := command(ctx, "nix-env", "--profile", commit.NixOSProfile, "--set", to); err != nil {
 		return err
 	}
-	// In a unit of its own, so that it continues if this login ends.
+	// The switch runs in its own unit, so that it continues if the user's login ends.
 	return command(ctx, "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--unit=sync-"+s.Instance.String(), filepath.Join(to, "bin/switch-to-configuration"), "switch")
 }
 
-// command runs a program and passes its output to the user.
+// command runs a program and shows its output to the user.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

@@ -79,8 +79,9 @@ change is put in force. You need not run it yourself.`,
 	return cmd
 }
 
-// startUndo starts the service that undoes a change of the system or bundle. It uses the resolved
-// path of this program, so that a later change of links has no effect.
+// startUndo starts the systemd service that undoes a change of the system or bundle if the change
+// is not confirmed. The service runs this program by its resolved path, so that a later change of
+// symbolic links does not affect it.
 func startUndo(ctx context.Context, m hostdir.Instance, state hostdir.Layout) error {
 	self, err := os.Executable()
 	if err == nil {
@@ -89,7 +90,8 @@ func startUndo(ctx context.Context, m hostdir.Instance, state hostdir.Layout) er
 	if err != nil {
 		return err
 	}
-	// The name does not begin with florete-, because an installation stops and removes such units.
+	// The unit's name must not begin with florete-, because an installation stops and removes such
+	// units.
 	return units.StartTransient(ctx, "undo-"+m.String()+".service", "Go back from an installation unless it is confirmed",
 		[]string{self, "--instance=" + string(m), "sync", "rollback", "--system", "--state=" + string(state)})
 }

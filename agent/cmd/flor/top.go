@@ -64,7 +64,7 @@ output is not a terminal, tables are printed one after the other.`,
 	return cmd
 }
 
-// isTerminal reports whether standard output is a terminal with cursor control.
+// isTerminal reports whether standard output is a terminal that can move its cursor.
 func isTerminal() bool {
 	_, err := unix.IoctlGetTermios(int(os.Stdout.Fd()), unix.TCGETS)
 	return err == nil && os.Getenv("TERM") != "dumb" && os.Getenv("TERM") != ""

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// exitFault is the exit status if an audit log has a fault.
+// exitFault is the exit status of flor witness if an audit log has a fault.
 const exitFault exit = 2
 
 func newWitnessCmd(m *instance) *cobra.Command {
@@ -107,7 +107,8 @@ provider. The command cannot be undone.`,
 	return cmd
 }
 
-// witnessedLog is an audit log as printed with --json, with the acknowledgements of its faults.
+// witnessedLog is an audit log as flor witness prints it with --json. It includes the faults of the
+// log that an operator has accepted.
 type witnessedLog struct {
 	hostdir.Witnessed
 	Accepted []hostdir.AcceptedAudit `json:"accepted"` // newest last

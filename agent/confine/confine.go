@@ -1,6 +1,6 @@
-// Package confine uses Landlock to restrict the forwarder to the files it needs, so that a remote
-// attacker who takes over the process cannot read others. The restriction is permanent and is in
-// addition to that of the systemd unit.
+// Package confine restricts the forwarder to the files that it needs, so that a remote attacker who
+// takes over the process cannot read other files. It uses Landlock, and a process cannot lift the
+// restriction again. The systemd unit restricts the forwarder as well.
 package confine
 
 import (
@@ -21,8 +21,9 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// public lists directories used by the forwarder, Go's resolver and the C library that everybody
-// may read. A file that is replaced by renaming, such as resolv.conf, needs its directory.
+// public lists the directories with public files that the forwarder, Go's resolver and the C
+// library read. It names directories instead of files, because a file such as resolv.conf may be
+// replaced by renaming.
 var public = []string{"/etc", "/nix/store", "/proc", "/sys/fs/cgroup", "/usr/share/zoneinfo"}
 
 const (
@@ -31,14 +32,19 @@ const (
 	serve landlock.AccessFSSet = read | ll.AccessFSMakeSock | ll.AccessFSRemoveFile
 )
 
-// libraries lists the directories of the C library and of the account databases that it reads. They
-// are needed by getent(1), which the forwarder runs. On NixOS they are in the store.
+// libraries lists the directories of the C library and of the account databases that it reads. The
+// forwarder needs them to run getent(1). On NixOS they are in the Nix store.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/var/lib/sss/mc", "/var/lib/extrausers"}
 
-// Agent restricts this process to the files of a forwarder: it may read activation's state and
-// public files, create and remove Unix sockets beside its own, and run getent(1). It may connect to
-// any socket. The error is the reason why the restriction is missing or incomplete: the kernel does
-// not support Landlock, or the unit does not permit it.
+// Agent restricts this process to the files that a forwarder needs. Afterwards the process may:
+//
+//   - read the state directory of activation and public files,
+//   - create and remove Unix sockets beside its own socket,
+//   - connect to any socket, and
+//   - run getent(1).
+//
+// The error says why the restriction is missing or incomplete: either the kernel does not support
+// Landlock, or the systemd unit does not permit it.
 func Agent(state hostdir.Layout, socket string) error {
 	names := []string{}
 	if resolv, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {
@@ -63,7 +69,8 @@ func Agent(state hostdir.Layout, socket string) error {
 	return inForce()
 }
 
-// loader returns the dynamic loader of a program, or "" if it has none.
+// loader returns the path of the dynamic loader of a program, which the process must be able to
+// read to run the program. It returns "" for a static program.
 func loader(program string) string {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -82,7 +89,8 @@ func loader(program string) string {
 	return ""
 }
 
-// inForce returns an error unless an access that must be refused is refused.
+// inForce checks that the restriction works, by an access that must be refused. It returns an error
+// if the access succeeds.
 func inForce() error {
 	f, err := os.Open("/")
 	if errors.Is(err, fs.ErrPermission) {

@@ -9,11 +9,12 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// retry is the interval at which Await tries again.
+// retry is the interval at which Await tries to create the state directory again.
 const retry = time.Second
 
-// Await creates the state directory, or waits until activation has created it, because Agent can
-// only permit directories that exist. It logs once that it waits. It returns the error of ctx.
+// Await makes sure that the state directory exists before Agent is called, because Landlock can
+// only permit directories that exist. Await creates the directory or waits until activation has
+// created it. It logs once that it waits. It returns an error only if ctx ends.
 func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)

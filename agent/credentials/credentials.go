@@ -1,18 +1,18 @@
 // Package credentials serves delivered secrets to systemd, which loads the credentials of services
-// from a socket (systemd.exec(5), LoadCredential=). The secrets are then never in a file that the
-// service's account could read later:
+// from a socket (systemd.exec(5), LoadCredential=). A secret that is loaded this way is never in a
+// file that the service's account could read later:
 //
 //	[Service]
 //	LoadCredential=oidc_client-secret:/run/florete/credentials.sock
 //
 // systemd connects as root from the abstract address "\0<random>/unit/<unit>/<credential>" and
-// reads to the end. The unit determines the service, and the credential its files:
-// "oidc_client-secret" is the file client-secret of kind oidc, and "oidc" is a JSON object with all
-// files of the kind. See Find.
+// reads to the end. The unit's name determines the service, and the credential's name determines
+// the files. For example, "oidc_client-secret" is the file client-secret of kind oidc, and "oidc"
+// is a JSON object with all files of that kind. Function Find has the exact rules.
 //
-// The start of a unit waits until the need is fulfilled, or until shortly before systemd's timeout.
-// Because systemd accepts an empty answer as an empty credential, a refusal is an answer that is
-// too long for a credential. The unit then fails with status 243/CREDENTIALS.
+// The start of a unit waits until the secret is delivered, or until shortly before systemd's
+// timeout. A refusal is an answer that is too long for a credential, because systemd would accept
+// an empty answer as an empty credential. The unit then fails with status 243/CREDENTIALS.
 package credentials
 
 import (
@@ -32,31 +32,32 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config configures Serve.
+// Config configures the function Serve.
 type Config struct {
 	Layout hostdir.Layout
 	Log    *slog.Logger
 
-	// StartTimeout returns the start timeout of a unit, zero for none. If it is nil, systemd is
-	// asked.
+	// StartTimeout returns the start timeout of a unit, or zero if the unit has none. If
+	// StartTimeout is nil, Serve asks systemd.
 	StartTimeout func(ctx context.Context, unit string) (time.Duration, error)
 
-	Idle time.Duration // Serve ends after this time without a request; 0 for never
+	Idle time.Duration // time without a request after which Serve returns; 0 for never
 }
 
-// server is a running Serve.
+// server is the state of Serve while it runs.
 type server struct {
 	Config
 	mu       sync.Mutex
-	document document.Document // last manifest read
+	document document.Document // the manifest that was read last
 	changed  chan struct{}     // closed when files may have changed
 }
 
-// stored is the prefix of the names of connections that systemd stores.
+// stored is the prefix of the names under which systemd stores waiting connections.
 const stored = "request-"
 
-// Sockets returns the listening socket and the stored connections of an earlier process among the
-// files that systemd passed to this process (sd_listen_fds(3)).
+// Sockets finds the sockets of the credential service among the files that systemd passed to this
+// process (sd_listen_fds(3)). It returns the listening socket and the connections that an earlier
+// process stored with systemd.
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
@@ -79,8 +80,9 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers connections to ln, and the stored connections in waiting. It returns when ctx has
-// ended and every connection has been answered.
+// Serve answers requests for credentials. It accepts connections from ln, and also answers the
+// stored connections in waiting. Serve returns when ctx has ended and every connection has been
+// answered.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
 	if c.StartTimeout == nil {
 		c.StartTimeout = systemdTimeoutStart
@@ -121,7 +123,7 @@ func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c
 			}
 		case errors.Is(err, net.ErrClosed):
 			return fmt.Errorf("socket of credentials: %w", err)
-		default: // others wait at this socket, for example if there are no file descriptors
+		default: // connections wait at this socket, for example if there are no file descriptors
 			failures.Pause("credentials", err)
 		}
 	}

@@ -15,17 +15,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Found is a credential, which consists of delivered files.
+// Found is a credential that Find has found. It consists of one or more delivered files.
 type Found struct {
-	files map[string]string // ID of the need by file name
+	files map[string]string // ID of the need, by the name of the file
 	whole bool              // a JSON object of all files instead of the content of one file
 }
 
-// Find returns the credential of a unit. The name "<kind>_<file>" stands for one file delivered for
-// the unit's service, and "<kind>" for all files of the kind. If the service has several needs of
-// the kind, named <kind>-<service>-<need>, "<kind>-<need>" stands for the files of one. A unit
-// belongs to the service with its name, and to the services whose needs notify it. The error lists
-// the available credentials.
+// Find returns the credential that a unit requests by name. The name has one of these forms:
+//
+//   - "<kind>_<file>" is one file that a need of this kind delivers for the unit's service,
+//   - "<kind>" is all files of the kind, and
+//   - "<kind>-<need>" is the files of one need, if the service has several of the kind. These
+//     needs are called <kind>-<service>-<need>.
+//
+// A unit belongs to the service with its name, and to each service whose needs notify the unit. If
+// the credential does not exist, the error lists the available ones.
 func Find(m document.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
 	found := Found{files: map[string]string{}}
@@ -60,7 +64,7 @@ func Find(m document.Manifest, unit, credential string) (Found, error) {
 	return found, nil
 }
 
-// services returns the names of the services to which a unit belongs, sorted.
+// services returns the names of the services that a unit belongs to, in sorted order.
 func services(m document.Manifest, unit string) (names []string) {
 	name, isService := strings.CutSuffix(unit, ".service")
 	for _, n := range m.Needs {
@@ -74,8 +78,8 @@ func services(m document.Manifest, unit string) (names []string) {
 	return slices.Compact(names)
 }
 
-// label returns the name of a need among those of its service and kind, or "" if it is the only
-// one.
+// label returns the part of a need's ID that distinguishes it from other needs of the same service
+// and kind. It returns "" if there is only one such need.
 func label(n document.Need) string {
 	name, several := strings.CutPrefix(n.ID, n.Kind+"-"+service(n)+"-")
 	if !several {
@@ -84,8 +88,8 @@ func label(n document.Need) string {
 	return n.Kind + "-" + name
 }
 
-// service returns the name of the service to which files are delivered, or "" if they are for a
-// node or user.
+// service returns the name of the service that a need delivers files to. It returns "" if the files
+// are for a node or a user.
 func service(n document.Need) string {
 	if len(n.Deliver.Files) == 0 || n.For.Kind() != spiffe.KindService {
 		return ""
@@ -93,8 +97,8 @@ func service(n document.Need) string {
 	return n.For.Name()
 }
 
-// read reads the files of the current generations. It returns fs.ErrNotExist if one has not been
-// delivered yet.
+// read reads the files of the credential in their current generations. It returns fs.ErrNotExist if
+// a file has not been delivered yet.
 func (f Found) read(l hostdir.Layout) ([]byte, error) {
 	all := map[string]string{}
 	generations := map[string]fs.FS{}

@@ -15,15 +15,15 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// request is a request for a credential, received on one connection.
+// request is a request of systemd for one credential. Each connection carries one request.
 type request struct {
 	unit, name string
 	key        string    // unique for this connection
 	begun      time.Time // start time of the process that connected, from which systemd's timeout runs
 }
 
-// parsePeer parses the peer's address. It accepts only root, because anybody can bind an abstract
-// address.
+// parsePeer reads the request from the peer's address. It accepts a peer only if it is root,
+// because any account can bind an abstract address.
 func parsePeer(conn *net.UnixConn) (request, error) {
 	peer, err := unixsock.Peer(conn)
 	if err != nil {
@@ -38,7 +38,8 @@ func parsePeer(conn *net.UnixConn) (request, error) {
 	return r, err
 }
 
-// begun returns the start time of a process, or the current time if it cannot be read.
+// begun returns the start time of the process pid. If the start time cannot be read, begun returns
+// the current time.
 func begun(pid int) time.Time {
 	const perSecond = 100 // USER_HZ, time(7)
 	now := time.Now()
@@ -54,7 +55,7 @@ func begun(pid int) time.Time {
 	return now.Add(time.Duration(stat.Starttime)*time.Second/perSecond - time.Duration(up.Nano()))
 }
 
-// parse parses an address of the form "@<random>/unit/<unit>/<credential>".
+// parse parses the peer's address, which has the form "@<random>/unit/<unit>/<credential>".
 func parse(address string) (request, error) {
 	part := strings.Split(address, "/")
 	if len(part) != 4 || len(part[0]) < 2 || part[0][0] != '@' || part[1] != "unit" || part[2] == "" || part[3] == "" {
@@ -63,7 +64,8 @@ func parse(address string) (request, error) {
 	return request{unit: part[2], name: part[3], key: stored + part[0][1:]}, nil
 }
 
-// gone reports whether the peer has closed the connection. It never sends data.
+// gone reports whether the peer has closed the connection. It polls the socket for a hang-up and
+// never sends data.
 func gone(conn *net.UnixConn) bool {
 	closed := false
 	err := control(conn, func(fd int) error {
@@ -87,7 +89,8 @@ func control(conn *net.UnixConn, f func(fd int) error) error {
 	return failed
 }
 
-// systemdTimeoutStart returns the current TimeoutStartSec= of a unit, zero for infinity.
+// systemdTimeoutStart asks systemd for the start timeout of a unit (TimeoutStartSec=). It returns
+// zero for infinity.
 func systemdTimeoutStart(ctx context.Context, unit string) (time.Duration, error) {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {

@@ -12,22 +12,25 @@ import (
 )
 
 const (
-	// poll is the interval at which waiting connections are checked, and at which files are read if
-	// inotify is not available.
+	// poll is the interval at which waiting connections are checked. If inotify is not available,
+	// the files are read at this interval too.
 	poll = time.Second
-	// sending is the time that systemd has to read an answer.
+	// sending is the time that systemd has to read a response.
 	sending = 10 * time.Second
-	// maxCredential is the maximum size of a credential in systemd.
+	// maxCredential is the largest credential that systemd accepts, in bytes.
 	maxCredential = 1 << 20
-	// systemdTimeout is the default of DefaultTimeoutStartSec= (systemd-system.conf(5)).
+	// systemdTimeout is systemd's default start timeout (DefaultTimeoutStartSec=,
+	// systemd-system.conf(5)).
 	systemdTimeout = 90 * time.Second
 )
 
-// refusal is an answer that is too long for a credential.
+// refusal is the response that refuses a credential. It is too long for a credential, so that
+// systemd fails the unit.
 var refusal = make([]byte, maxCredential+1)
 
-// serve answers one connection. While the connection waits, systemd stores it too. Otherwise it
-// would be closed if this process ends, and the unit would start with an empty credential.
+// serve answers the request on one connection. While the connection waits, systemd stores a copy.
+// Without the copy, the connection would be closed when this process ends, and the unit would start
+// with an empty credential.
 func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	r, err := parsePeer(conn)
 	if err != nil {
@@ -56,10 +59,11 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// errGone ends the wait if the unit is no longer being started.
+// errGone means that systemd has closed the connection, because the unit is no longer being
+// started.
 var errGone = errors.New("systemd has closed the connection")
 
-// answer waits until the credential is complete and returns it.
+// answer waits until all files of the credential are delivered, and then returns the credential.
 func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]byte, error) {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()
@@ -93,8 +97,9 @@ func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]b
 	}
 }
 
-// end returns a time shortly before the start of a unit times out, or the zero Time for never. It
-// is the same in a process that takes over the connection.
+// end returns the time until which a request may wait, which is shortly before the start of the
+// unit times out. It returns the zero Time if the unit has no timeout. A process that takes over
+// the connection computes the same time.
 func (s *server) end(ctx context.Context, r request) time.Time {
 	limit, err := s.StartTimeout(ctx, r.unit)
 	if err != nil {
@@ -107,7 +112,8 @@ func (s *server) end(ctx context.Context, r request) time.Time {
 	return r.begun.Add(limit - limit/10)
 }
 
-// read returns the credential. The error is fs.ErrNotExist if it has not been delivered completely.
+// read returns the requested credential. The error is fs.ErrNotExist if a file of the credential
+// has not been delivered yet.
 func (s *server) read(r request) ([]byte, error) {
 	m, err := s.manifest()
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// manifest returns the manifest in force. It is decoded only after a change.
+// manifest returns the manifest in force. The manifest is decoded again only if it has changed.
 func (s *server) manifest() (document.Manifest, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -18,15 +18,16 @@ func (s *server) manifest() (document.Manifest, error) {
 	return doc.Manifest(), err
 }
 
-// changes returns a channel that is closed when files may have changed since the call.
+// changes returns a channel that is closed when a file of the state directory may have changed
+// since the call.
 func (s *server) changes() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
 }
 
-// watch closes changes until ctx ends. One watch serves all connections, because inotify instances
-// are limited.
+// watch closes the channel that changes returns whenever a file may have changed. It runs until ctx
+// ends. All connections share one watch, because the number of inotify instances is limited.
 func (s *server) watch(ctx context.Context) {
 	watch.Follow(ctx, s.Log, poll, func() []string {
 		s.mu.Lock()

@@ -1,8 +1,8 @@
-// Package guard maintains a table of nftables with rules that the forwarder cannot enforce itself.
-// The rules keep other accounts of the host from bypassing the allow list by connecting to the
-// upstream of a published service on loopback. They also record the sender of each datagram to a
-// local UDP listener (package caller). The table follows the documents in force; other tables are
-// not touched.
+// Package guard protects a host with an nftables table whose rules the forwarder cannot enforce
+// itself. Without these rules, another account of the host could bypass the allow list by
+// connecting to a published service's upstream on loopback. The rules also record the sender of
+// each datagram to a local UDP listener, which package caller reads. Package guard updates its
+// table when the documents in force change. It never changes other tables.
 package guard
 
 import (
@@ -24,20 +24,20 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config describes the host to guard.
+// Config describes the host that Run guards.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Account  string // account of the forwarder
+	Account  string // Unix account of the forwarder
 	Log      *slog.Logger
 }
 
-// poll is the maximum interval at which documents and accounts are read again, and the table is
-// restored if it was removed.
+// poll is the longest interval between two checks. Each check reads the documents and accounts
+// again, and restores the table if it was removed.
 const poll = 10 * time.Second
 
-// Run guards the host until ctx ends, and then removes the table. Errors are logged and retried,
-// because nft may be installed later.
+// Run guards the host until ctx ends, and then removes the table. If an error occurs, Run logs it
+// and tries again, because nft may be installed later.
 func Run(ctx context.Context, c Config) error {
 	g := guard{Config: c}
 	var failed journal.Once
@@ -54,14 +54,14 @@ func Run(ctx context.Context, c Config) error {
 type guard struct {
 	Config
 	document document.Document
-	applied  string // ruleset in force
+	applied  string // the ruleset that is in force
 }
 
-// apply makes the table match the documents in force.
+// apply updates the table so that it matches the documents in force.
 func (g *guard) apply(ctx context.Context) error {
 	doc, err := g.Layout.Refresh(g.document)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // no documents yet
+		return nil // no documents are in force yet
 	}
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards reports whether the table of an instance exists. Only root can see it.
+// Guards reports whether the table of an instance exists. Only root can see the table.
 func Guards(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }

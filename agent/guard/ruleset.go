@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// ruleset returns the table of a host in the form of nft(8). It replaces the existing table. Errors
-// concern accounts that do not exist; they get no access.
+// ruleset returns the table of a host in the language of nft(8). The ruleset replaces the existing
+// table. Each error names an account that the host does not have; such an account gets no access.
 func ruleset(table string, forwarder uint32, f document.Forwarder) (string, []error) {
 	services, errs := upstreams(forwarder, f.Publish)
 	senders, problems := datagrams(f)
@@ -27,8 +27,8 @@ func ruleset(table string, forwarder uint32, f document.Forwarder) (string, []er
 	return b.String(), append(errs, problems...)
 }
 
-// upstreams returns the rules that let only the forwarder, root and the service's own account
-// connect to published upstreams and send from their addresses.
+// upstreams returns the rules that protect the upstreams of published services. Only the forwarder,
+// root and the service's own account may connect to an upstream or send from its address.
 func upstreams(forwarder uint32, published []document.Published) (rules []string, errs []error) {
 	type at struct {
 		addr     netip.AddrPort
@@ -61,8 +61,9 @@ func upstreams(forwarder uint32, published []document.Published) (rules []string
 	return rules, errs
 }
 
-// datagrams returns the rules that mark each datagram to a local listener with the account of the
-// sender if it is a caller, and otherwise as that of another account.
+// datagrams returns the rules that record the sender of each datagram to a local listener. A
+// datagram is marked with the account of its sender if that account may use the listener. All other
+// datagrams get one common mark.
 func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
@@ -70,15 +71,15 @@ func datagrams(f document.Forwarder) (rules []string, errs []error) {
 			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Callers, false))...)
 		}
 	}
-	// Each UDP ASSOCIATE has a port of its own.
+	// Each SOCKS5 UDP ASSOCIATE uses its own port.
 	for _, s := range f.SOCKS {
 		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]spiffe.ID{s.ID}, true))...)
 	}
 	return rules, errs
 }
 
-// mark returns the rules that mark datagrams to an address for these accounts. A uid that is too
-// large cannot be marked.
+// mark returns the rules that mark datagrams to an address with the sender's account, for these
+// accounts. An account whose uid does not fit into a mark is left out.
 func mark(to string, uids []uint32) (rules []string) {
 	marks := make([]string, 0, len(uids))
 	for _, uid := range uids {
@@ -115,7 +116,7 @@ func family(a netip.Addr, address string) string {
 	return fmt.Sprintf("ip6 %s %s", address, a)
 }
 
-// set formats uids for nft, which does not accept overlapping ranges.
+// set formats uids as a set for nft, which does not accept overlapping ranges.
 func set(uids []upstream.Range) string {
 	uids = slices.Clone(uids)
 	slices.SortFunc(uids, func(a, b upstream.Range) int { return int(int64(a.First) - int64(b.First)) })

@@ -19,11 +19,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// tolerance is the acceptable difference between clocks. Enrolment proofs are valid for a minute.
+// tolerance is the acceptable difference between the clocks of two hosts. It is below a minute,
+// because an enrolment proof is valid for a minute.
 const tolerance = 30 * time.Second
 
-// setClock returns the command that starts clock synchronization. On NixOS timedatectl cannot
-// change units; timesyncd is the default there.
+// setClock returns the command that starts clock synchronization. On NixOS the command names
+// timesyncd, the default there, because timedatectl cannot change units.
 func setClock() string {
 	if _, err := os.Stat("/etc/NIXOS"); err == nil {
 		return "systemctl restart systemd-timesyncd.service"
@@ -31,17 +32,18 @@ func setClock() string {
 	return "timedatectl set-ntp true"
 }
 
-// answer is the answer of a provider to a health request.
+// answer is the answer of one provider to a health request. It is used to compare the clocks.
 type answer struct {
 	document.Provider
-	name  string        // name of its host
-	kind  string        // kind that it answers
-	ahead time.Duration // difference of its clock
+	name  string        // name of the provider's host
+	kind  string        // kind of need that the provider serves
+	ahead time.Duration // difference of the provider's clock from this host's
 	dated bool          // whether ahead is known
 	err   error
 }
 
-// request sends a health request to all providers concurrently.
+// request sends a health request to every provider of the host at the same time, and waits for the
+// answers.
 func (h *host) request(ctx context.Context) []*answer {
 	var answers []*answer
 	trust, err := trust.NewRoots(h.manifest.TrustDomain, h.manifest.Trust.Roots)
@@ -64,11 +66,11 @@ func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 	defer cancel()
 	transport := &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
 		MinVersion:         tls.VersionTLS13,
-		InsecureSkipVerify: true, // skips host names; VerifyConnection checks chain and SPIFFE ID
+		InsecureSkipVerify: true, // skips only host names; VerifyConnection checks the chain and the SPIFFE ID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := roots.Verify(cs.PeerCertificates, time.Now(), x509.ExtKeyUsageServerAuth)
 			if late := new(trust.ValidityError); errors.As(err, &late) {
-				err = nil // a wrong clock is reported separately
+				err = nil // the check of the clock reports a wrong clock
 			}
 			if err == nil && id != a.ID {
 				err = fmt.Errorf("certificate is for %s, want %s", id, a.ID)
@@ -101,7 +103,8 @@ func (a *answer) request(ctx context.Context, roots *trust.Roots) {
 	a.ahead, a.dated, a.err = c.ahead, c.known, err
 }
 
-// clock compares this host's clock with those of the providers and with the validity of its SVIDs.
+// clock compares this host's clock with the clocks of its providers, and with the validity of its
+// SVIDs.
 func (h *host) clock(context.Context) (string, []Finding) {
 	var found []Finding
 	compared := 0

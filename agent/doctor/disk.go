@@ -10,13 +10,15 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Minimum free space and files for writing documents and needs.
+// These constants are the minimum free space and the minimum number of free inodes. A host needs
+// them to write documents and secrets.
 const (
 	freeBytes = hostreport.DiskFull
 	freeFiles = 100
 )
 
-// disk checks the file systems with the state of this host and of its providers.
+// disk checks the free space of the file systems that hold the state of this host and of its
+// providers.
 func (h *host) disk(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout)}
@@ -26,7 +28,7 @@ func (h *host) disk(context.Context) (string, []Finding) {
 	seen := ""
 	for _, dir := range dirs {
 		at := dir
-		for !exists(at) && at != filepath.Dir(at) { // before the first start
+		for !exists(at) && at != filepath.Dir(at) { // the directory does not exist before the first start
 			at = filepath.Dir(at)
 		}
 		var s unix.Statfs_t
@@ -47,7 +49,7 @@ func (h *host) disk(context.Context) (string, []Finding) {
 	return seen, found
 }
 
-// mount returns the mount point of the file system that contains path.
+// mount returns the mount point of the file system that contains a path.
 func mount(path string) string {
 	var here, above unix.Stat_t
 	for path != "/" {

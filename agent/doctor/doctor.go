@@ -1,5 +1,6 @@
-// Package doctor examines a host. It finds the reasons why the host is not in the state that its
-// manifest describes, and the command that fixes each. It changes nothing.
+// Package doctor examines a host for flor doctor. It finds the reasons why the host is not in the
+// state that its manifest describes, and the command that fixes each problem. It changes nothing on
+// the host.
 package doctor
 
 import (
@@ -14,54 +15,55 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config describes the host to examine. Only Instance, Layout and Socket are required.
+// Config describes the host that Run examines. Only Instance, Layout and Socket are required.
 type Config struct {
 	Instance hostdir.Instance
-	Layout   hostdir.Layout // state of the host
+	Layout   hostdir.Layout // state directory of the host
 	Socket   string         // status socket of the forwarder
 	HostKey  string         // SSH host key; default DefaultHostKey
-	Hosts    string         // hosts(5); default /etc/hosts
+	Hosts    string         // hosts(5) file; default /etc/hosts
 	Workload string         // socket of the Workload API; default Instance.Workload
-	Etc      string         // directory of a provider's settings; default Instance.Etc
+	Etc      string         // directory with a provider's settings; default Instance.Etc
 
-	// Units returns the state of units; default units.ListLogs.
+	// Units returns the state of systemd units by their names. The default is units.ListLogs.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 
-	// Guards reports whether the table of package guard exists; by default nft is asked.
+	// Guards reports whether the nftables table of package guard exists. By default, nft is asked.
 	Guards func(ctx context.Context) bool
 }
 
-// DefaultHostKey is the path of OpenSSH's ed25519 host key.
+// DefaultHostKey is the path of the ed25519 host key of OpenSSH.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// timeout bounds each request over the network.
+// timeout is the time limit of each request over the network.
 const timeout = 5 * time.Second
 
-// Report is the result of an examination. Fields may be added but not removed.
+// Report is the result of an examination, as flor doctor --json prints it. Fields may be added but
+// not removed.
 type Report struct {
-	Host   string  `json:"host"` // empty without a manifest
+	Host   string  `json:"host"` // empty if there is no manifest
 	Checks []Check `json:"checks"`
 }
 
-// Check is one part of the examination.
+// Check is one part of the examination, for example of the clock or of the disk.
 type Check struct {
 	Name     string    `json:"name"`
-	Seen     string    `json:"seen"` // description of what was examined
+	Seen     string    `json:"seen"` // what was examined, in words
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is a problem with its remedy: a command, or an action for a person if no command is
-// sufficient.
+// Finding is a problem of the host and its remedy. The remedy is a command, or an action of a
+// person if no command is sufficient.
 type Finding struct {
 	Problem string `json:"problem"`
-	Fix     string `json:"fix,omitempty"` // command to run on this host, or, with the prefix "on HOST: ", on another
+	Fix     string `json:"fix,omitempty"` // command for this host, or for another host with the prefix "on HOST: "
 	Do      string `json:"do,omitempty"`
 }
 
 func fix(problem, command string) Finding { return Finding{Problem: problem, Fix: command} }
 func do(problem, what string) Finding     { return Finding{Problem: problem, Do: what} }
 
-// Findings returns the number of findings.
+// Findings returns the number of findings of all checks.
 func (r Report) Findings() (n int) {
 	for _, c := range r.Checks {
 		n += len(c.Findings)
@@ -69,10 +71,11 @@ func (r Report) Findings() (n int) {
 	return n
 }
 
-// checks lists all checks. A check comes after those on which it depends.
+// checks lists all checks in the order in which they run. A check comes after the checks that it
+// depends on.
 var checks = []struct {
 	name    string
-	without bool // also run without a manifest
+	without bool // also runs without a manifest
 	examine func(*host, context.Context) (seen string, findings []Finding)
 }{
 	{"disk", true, (*host).disk},
@@ -93,20 +96,20 @@ var checks = []struct {
 	{"kernel", true, (*host).kernel},
 }
 
-// host is the host being examined. It does not change while the checks run.
+// host is the host that is examined. The checks share it and do not change it.
 type host struct {
 	Config
 	manifest   document.Manifest
 	envelope   document.Envelope // envelope of the manifest
 	serial     int64
-	unread     error // reason why there is no manifest
+	unread     error // error that prevented reading the manifest
 	identities *hostdir.SVIDSet
 	unloaded   []error // problems of the SVIDs
 	answers    []*answer
 	now        time.Time
 }
 
-// Run examines a host.
+// Run examines a host with all checks and returns the report.
 func Run(ctx context.Context, c Config) Report {
 	h := &host{Config: c, identities: &hostdir.SVIDSet{}, now: time.Now()}
 	h.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
@@ -134,7 +137,7 @@ func Run(ctx context.Context, c Config) Report {
 	return r
 }
 
-// read opens the manifest in force and the SVIDs.
+// read loads the manifest in force and the SVIDs of the host.
 func (h *host) read() {
 	doc, err := h.Layout.Manifest()
 	if h.unread = err; err != nil {
@@ -149,17 +152,20 @@ func (h *host) restart(unit string) string {
 	return "systemctl restart " + h.Instance.Unit(unit+".service")
 }
 
-// examineOn returns the command that examines another host, for problems that cannot be seen from
-// this one. The instance of the other host is not known.
+// examineOn returns the command that examines another host, for a problem that cannot be seen from
+// this host. The command does not name an instance, because the instance of the other host is not
+// known.
 func examineOn(name string) string { return "on " + name + ": flor doctor" }
 
-// state returns the state of a need, or the zero NeedState if it cannot be read.
+// state returns the state of the need with this ID. If the state cannot be read, state returns the
+// zero NeedState.
 func (h *host) state(id string) hostdir.NeedState {
 	s, _ := h.Layout.NeedState(id)
 	return s
 }
 
-// isAddress reports whether the host in host:port is an IP address.
+// isAddress splits an address of the form host:port. It returns the host, and reports whether the
+// host is an IP address.
 func isAddress(hostport string) (name string, literal bool) {
 	name, _, err := net.SplitHostPort(hostport)
 	return name, err != nil || net.ParseIP(name) != nil

@@ -27,7 +27,8 @@ func (h *host) documents(context.Context) (string, []Finding) {
 	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
 }
 
-// closure reports a closure of a newer release, which is not in force.
+// closure reports a problem if the newest NixOS system for the host has been released but is not in
+// force.
 func (h *host) closure() []Finding {
 	e, err := h.Layout.ClosureError()
 	if err != nil {
@@ -39,8 +40,8 @@ func (h *host) closure() []Finding {
 	return []Finding{do(e.Message, "upgrade this host's programs: "+upgrade)}
 }
 
-// older reports documents that another program replaced by an older generation. Activation keeps a
-// copy of the documents that it put in force last.
+// older reports a problem if another program has replaced the documents by an older generation. To
+// recognise this, activation keeps a copy of the documents that it put in force last.
 func (h *host) older() []Finding {
 	last, err := document.ReadEnvelope(hostdir.Current(h.Layout.DocumentsCopy()), document.DocManifest)
 	if err != nil || !last.Newer(h.envelope) {
@@ -53,7 +54,7 @@ func (h *host) older() []Finding {
 	return []Finding{do(problem, "deploy this host's newest documents")}
 }
 
-// commits reports a change that waits for confirmation, and one that was undone.
+// commits reports a change that still waits for confirmation, and a change that was undone.
 func (h *host) commits() (found []Finding) {
 	pending, err := h.Layout.PendingCommit()
 	if err != nil {
@@ -82,13 +83,13 @@ func (h *host) commits() (found []Finding) {
 	return found
 }
 
-// install is the remedy for a unit or an account of Florete itself that is missing.
+// install is the remedy for a missing unit or account that belongs to Florete itself.
 const install = "run install.sh of this host's bundle (florctl bundle)"
 
-// upgrade tells a person how to upgrade the programs of a host.
+// upgrade is the remedy for a host whose programs are too old.
 const upgrade = "nixos-rebuild switch, or install its newest bundle"
 
-// stale reports that the host may have missed newer documents.
+// stale reports a problem if the host may have missed newer documents.
 func (h *host) stale() []Finding {
 	d := h.Layout.Stale(h.manifest, h.now)
 	if d == 0 {
@@ -105,7 +106,7 @@ func (h *host) stale() []Finding {
 		fmt.Sprintf("see why need config-documents is not fulfilled, below, and on %s: flor doctor; or deploy this host's documents", strings.Join(on, ", ")))}
 }
 
-// revocations reports that the host may still trust revoked identities.
+// revocations reports a problem if the host may still trust identities that were revoked.
 func (h *host) revocations() []Finding {
 	list, err := trust.ReadRevocations(h.Layout.Revocations(), nil)
 	if err != nil {
@@ -144,8 +145,8 @@ func (h *host) withheld(list *trust.Revocations) []Finding {
 		"and looks on that host for a state that was restored, or for somebody who broke in; then florctl publish again", strings.Join(need.Providers, ", ")))}
 }
 
-// crls reports that the lists for other software have expired or are about to, so that it may
-// refuse all certificates.
+// crls reports certificate revocation lists that have expired or soon will. Other software on the
+// host may refuse all certificates once its list has expired.
 func (h *host) crls() (found []Finding) {
 	lists, err := h.Layout.CRLs()
 	if err != nil {
@@ -161,7 +162,7 @@ func (h *host) crls() (found []Finding) {
 	return found
 }
 
-// audit reports that a provider returned an audit log which does not extend the earlier one.
+// audit reports a provider whose audit log does not extend the log that this host saw before.
 func (h *host) audit() (found []Finding) {
 	for _, a := range h.Layout.AuditFaults() {
 		found = append(found, do(
@@ -171,8 +172,8 @@ func (h *host) audit() (found []Finding) {
 	return found
 }
 
-// unreadable returns the finding for an error while reading. The remedy may only be to run the
-// command as root.
+// unreadable returns the finding for a file that could not be read. If only root may read the file,
+// the remedy is to run the command as root.
 func (h *host) unreadable(err error, command string) Finding {
 	if errors.Is(err, fs.ErrPermission) {
 		command = "sudo " + h.Instance.Program("flor") + " doctor"
@@ -180,7 +181,7 @@ func (h *host) unreadable(err error, command string) Finding {
 	return fix(err.Error(), command)
 }
 
-// identity checks the host's SVIDs and its SSH host key.
+// identity checks the SVIDs of the host and its SSH host key.
 func (h *host) identity(context.Context) (string, []Finding) {
 	var found []Finding
 	for _, err := range h.unloaded {
@@ -200,7 +201,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 		case h.now.After(svid.Cert.Leaf.NotAfter):
 			ago := h.now.Sub(svid.Cert.Leaf.NotAfter).Round(time.Second)
 			found = append(found, fix(fmt.Sprintf("the SVID of %s expired %s ago", id.Short(), ago), h.restart("activate")))
-		case svid.Valid(h.now): // otherwise reported by the check of the clock
+		case svid.Valid(h.now): // otherwise the check of the clock reports it
 			good++
 		}
 	}
@@ -214,7 +215,7 @@ func (h *host) identity(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d valid SVIDs, %s", good, what), append(found, h.ends()...)
 }
 
-// admitted checks that the device of a host that joins is admitted.
+// admitted checks that a provider has admitted the device of a host that joins.
 func (h *host) admitted() (Finding, bool) {
 	refused := h.refusedJoin()
 	for _, file := range []string{h.Layout.DeviceKey(), h.Layout.Admission()} {
@@ -225,7 +226,7 @@ func (h *host) admitted() (Finding, bool) {
 		case !errors.Is(err, fs.ErrNotExist):
 			return h.unreadable(err, "flor join -"), false
 		case file == h.Layout.Admission() && exists(h.Layout.JoinRequest()):
-			if refused != nil { // reported by needs
+			if refused != nil { // the check of the needs reports it
 				return Finding{}, true
 			}
 			return do("this host has requested to join, and waits for an operator's approval",
@@ -242,8 +243,8 @@ func (h *host) admitted() (Finding, bool) {
 	return Finding{}, true
 }
 
-// refusedJoin returns the error with which a provider refused the last join request, or nil. An
-// error from before that request does not count: activation repeats a denied request only hourly.
+// refusedJoin returns the error with which a provider refused the newest join request, or nil. It
+// ignores an older error, because activation repeats a denied request only once an hour.
 func (h *host) refusedJoin() *hostdir.NeedError {
 	for _, n := range h.manifest.Needs {
 		if id, err := n.CertID(); err == nil && id == h.manifest.Identity.ID {
@@ -258,7 +259,8 @@ func (h *host) refusedJoin() *hostdir.NeedError {
 	return nil
 }
 
-// newer reports whether both files exist and the first was written after the second.
+// newer reports whether the first file was written after the second. It returns false if one of the
+// files does not exist.
 func newer(first, second string) bool {
 	a, err := os.Stat(first)
 	if err != nil {
@@ -268,8 +270,8 @@ func newer(first, second string) bool {
 	return err == nil && a.ModTime().After(b.ModTime())
 }
 
-// hostKey checks that the host has the declared SSH host key, with which it proves itself at
-// enrolment.
+// hostKey checks that the SSH host key of the host is the declared one. The host proves its
+// identity with this key when it enrols.
 func (h *host) hostKey() (Finding, bool) {
 	if h.manifest.Identity.Joins {
 		return h.admitted()

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ends reports certificates that a person must renew: the issuing certificates of this host's
-// SVIDs, the roots that it trusts, and its certificates for the shared store.
+// ends reports certificates that end soon and that only a person can renew. They are the issuing
+// certificates of the host's SVIDs, the roots that the host trusts, and its certificates for etcd.
 func (h *host) ends() (found []Finding) {
 	var provider string
 	var svids []*trust.SVID
@@ -32,8 +32,8 @@ func (h *host) ends() (found []Finding) {
 	return append(found, h.storeEnds()...)
 }
 
-// storeEnds reports certificates of the shared store that end soon. They are not renewed
-// automatically, and all certificates of a cluster end on the same day.
+// storeEnds reports certificates for etcd that end soon. Nothing renews them automatically, and all
+// of a cluster's certificates for etcd end on the same day.
 func (h *host) storeEnds() (found []Finding) {
 	if err := units.CheckStorePairs(filepath.Join(h.Etc, "store")); err != nil {
 		found = append(found, do(err.Error(), "put there what florctl store issue wrote for this host"))
@@ -42,7 +42,7 @@ func (h *host) storeEnds() (found []Finding) {
 		file := filepath.Join(h.Etc, "store", name)
 		text, err := os.ReadFile(file)
 		if err != nil {
-			continue // a host without a part in the store
+			continue // this host has no such certificate
 		}
 		all, err := trust.ParseCertificates(text)
 		if err != nil {

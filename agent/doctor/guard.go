@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/agent/guard"
 )
 
-// guard checks that other accounts of the host cannot connect to upstreams on loopback, where the
-// allow list is not checked.
+// guard checks that the nftables table of package guard is in force. Without it, other accounts of
+// the host can connect to upstreams on loopback, where the allow list is not checked.
 func (h *host) guard(ctx context.Context) (string, []Finding) {
 	var open []string
 	anySystem := 0

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// needs reports needs that are not fulfilled or not renewed in time. A problem that follows from
-// another finding is not reported.
+// needs reports each need that is not fulfilled or was not renewed in time. It leaves out a problem
+// that follows from another finding.
 func (h *host) needs(context.Context) (string, []Finding) {
 	var found []Finding
 	fulfilled := 0
@@ -43,8 +43,8 @@ func (h *host) needs(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d fulfilled", fulfilled, len(h.manifest.Needs)), found
 }
 
-// unnotified returns the finding for a unit that was not restarted with the delivered files and
-// still uses the old ones.
+// unnotified returns the finding for a unit that was not restarted after files were delivered, and
+// therefore still uses the old files.
 func unnotified(n document.Need, e hostdir.NeedError) Finding {
 	what := remedy(e.Message)
 	if strings.Contains(e.Message, "not found") {
@@ -53,10 +53,12 @@ func unnotified(n document.Need, e hostdir.NeedError) Finding {
 	return do(fmt.Sprintf("need %s is delivered, but a unit of it was not restarted: %s", n.ID, e.Message), what)
 }
 
-// commands lists the programs whose commands may end an error message.
+// commands lists the beginnings of commands with which an error message may end. They are used to
+// find the remedy in a message.
 var commands = []string{"flor ", "florctl ", "flor-provider ", "systemctl ", "rm ", "ssh ", "see "}
 
-// remedy returns the command or the place to look at the end of an error message.
+// remedy returns the remedy at the end of an error message, which is a command or a reference to a
+// page.
 func remedy(message string) string {
 	for _, c := range commands {
 		if i := strings.LastIndex(message, ": "+c); i >= 0 {
@@ -66,8 +68,9 @@ func remedy(message string) string {
 	return "what the message says"
 }
 
-// cure returns the remedy for a need, by the code of its error (docs/reference/errors.md). ok is
-// false if the error follows from another finding.
+// cure returns the finding with the remedy for a need that is not fulfilled. The remedy depends on
+// the code of the error (docs/reference/errors.md). If the error follows from another finding, ok
+// is false.
 func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))
@@ -79,7 +82,7 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	switch s.Error.Code {
 	case "account":
 		return retry, len(h.missing()) == 0
-	case "host-key": // reported by identity
+	case "host-key": // the check of the identity reports it
 		return f, false
 	case "disk":
 		_, found := h.disk(context.Background())
@@ -97,7 +100,7 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 		return publish, true
 	case "internal", "store":
 		return do("", examineOn(n.Providers[0])), true
-	case "join", "token": // without an admission, identity may report it
+	case "join", "token": // the check of the identity may report a host that is not admitted
 		_, admitted := h.admitted()
 		return do("", remedy(s.Error.Message)), admitted
 	case "tpm", "revoked", "list-behind", "untrusted", "held", "commit-pending", "commit-unarmed", "device-key", "refused":

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// names checks that the names of providers and forwarders resolve, and that the names of services
-// lead to this host's local listeners if hosts(5) is maintained.
+// names checks that the names of providers and forwarders resolve. If hosts(5) is maintained, names
+// also checks that the names of services resolve to the local listeners of this host.
 func (h *host) names(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	looked := map[string]bool{}
@@ -62,8 +62,9 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
 }
 
-// local reports entries of hosts(5) that lead elsewhere than to the local listener, and names
-// without an entry. If no name has one, that is a choice, unless the unit that maintains them is
+// local checks the names of local listeners in hosts(5). It reports an entry with the address of
+// something else, and a name without an entry. If no name has an entry, local reports nothing,
+// because using hosts(5) is optional. It does report this if the unit that maintains the file is
 // installed.
 func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
 	entries, found := h.entries(listeners)
@@ -87,8 +88,8 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	return found
 }
 
-// loopback reports local listeners whose address has been removed from this host. The forwarder
-// notices that only at its next start: it still listens, but nobody can connect.
+// loopback reports a local listener whose address was removed from this host. Nobody can connect to
+// such a listener, but the forwarder notices it only when it starts again.
 func loopback(listeners map[string]string) []Finding {
 	for _, name := range slices.Sorted(maps.Keys(listeners)) {
 		at, err := netip.ParseAddr(listeners[name])
@@ -106,7 +107,7 @@ func loopback(listeners map[string]string) []Finding {
 	return nil
 }
 
-// assigned reports whether this host has an address.
+// assigned reports whether a network interface of this host has the address.
 func assigned(at netip.Addr) bool {
 	l, err := net.ListenTCP("tcp", net.TCPAddrFromAddrPort(netip.AddrPortFrom(at, 0)))
 	if err == nil {
@@ -115,20 +116,21 @@ func assigned(at netip.Addr) bool {
 	return !errors.Is(err, syscall.EADDRNOTAVAIL)
 }
 
-// hostsFileUnit returns the name of the unit that maintains hosts(5). On some systems the system
-// itself writes the file.
+// hostsFileUnit returns the name of the unit that maintains hosts(5). The unit is not used on
+// systems that write the file themselves.
 func (h *host) hostsFileUnit() string { return h.Instance.Unit("hosts-file.service") }
 
-// resolve returns the remedy for a name that does not resolve.
+// resolve returns the remedy for a host name that does not resolve.
 func (h *host) resolve(name string) string {
 	return fmt.Sprintf("write ADDRESS %s into %s, or its IP address into the flake", name, h.Hosts)
 }
 
-// entries returns the names of listeners in hosts(5), and the wrong entries.
+// entries reads hosts(5). It returns the listeners' names that have an entry, and a finding for
+// each wrong entry.
 func (h *host) entries(listeners map[string]string) (names []string, found []Finding) {
 	f, err := os.Open(h.Hosts)
 	if err != nil {
-		return nil, nil // the file need not exist
+		return nil, nil // the file is optional
 	}
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
@@ -150,10 +152,10 @@ func (h *host) entries(listeners map[string]string) (names []string, found []Fin
 	return names, found
 }
 
-// quoted escapes s for a pattern of sed.
+// quoted escapes the dots of a name for use in a pattern of sed.
 func quoted(s string) string { return strings.ReplaceAll(s, ".", `\.`) }
 
-// providers checks that the providers answer over TCP and prove their identity.
+// providers checks that each provider of the host answers over TCP and proves its identity.
 func (h *host) providers(context.Context) (string, []Finding) {
 	var found []Finding
 	for _, a := range h.answers {
@@ -182,9 +184,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders checks that remote forwarders answer over UDP, or over TCP if only TCP is configured.
-// It makes a handshake with each at the address that answers first, and sends nothing to the
-// services.
+// forwarders checks that the remote forwarders can be reached, over UDP or, if only TCP is
+// configured, over TCP. It makes a handshake with each forwarder at the address that answers first.
+// It sends nothing to a service.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
 	problems := make([]*Finding, len(routes))
@@ -202,8 +204,8 @@ func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d answer", len(routes)-len(found), len(routes)), found
 }
 
-// routes returns a route to each forwarder that an identity of this host may reach, and to each relay
-// that this host calls.
+// routes returns the routes that the check of the forwarders tries. There is one route to each
+// forwarder that an identity of this host may reach, and one to each relay that this host calls.
 func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
@@ -266,7 +268,7 @@ func (h *host) shake(ctx context.Context, r transport.Route) *Finding {
 	return &f
 }
 
-// isOwn reports whether the forwarder at an address belongs to this host.
+// isOwn reports whether an address belongs to the forwarder of this host.
 func (h *host) isOwn(address string) bool {
 	ip, port, _ := net.SplitHostPort(address)
 	return slices.ContainsFunc(h.manifest.Forwarder.Listen, func(listen string) bool {

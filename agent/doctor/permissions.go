@@ -15,7 +15,8 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// permissions checks the owners and modes of delivered files and of the directories above them.
+// permissions checks the owner and mode of each delivered file and of the directories that contain
+// it.
 func (h *host) permissions(context.Context) (string, []Finding) {
 	var found []Finding
 	dirs := []string{string(h.Layout), h.Layout.Documents(), h.Layout.Need("")}
@@ -62,8 +63,8 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d files, %d directories", files, len(dirs)), found
 }
 
-// owner returns the account that must own the files of a need: the declared one, or that of the
-// forwarder if the state belongs to this instance's units.
+// owner returns the account that must own the files of a need. If the need declares no owner, it is
+// the forwarder's account, provided that the state belongs to the units of this instance.
 func (h *host) owner(n document.Need) string {
 	if n.Deliver.Owner == "" && h.installed() {
 		return h.Instance.String()
@@ -71,11 +72,12 @@ func (h *host) owner(n document.Need) string {
 	return n.Deliver.Owner
 }
 
-// installed reports whether the state belongs to this instance's units.
+// installed reports whether the examined state directory is the one that the units of this instance
+// use.
 func (h *host) installed() bool { return h.Layout == h.Instance.State() }
 
-// owns reports whether an account owns a file. It returns true if the account does not exist, which
-// is reported separately.
+// owns reports whether an account owns a file. It returns true if the account does not exist,
+// because the check of the accounts reports that.
 func owns(account string, fi fs.FileInfo) bool {
 	u, err := nss.Lookup(account)
 	st, ok := fi.Sys().(*syscall.Stat_t)

@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// agent checks that the forwarder runs and has no problems, once the node has an SVID.
+// agent checks that the forwarder runs and reports no problems. It does so only if the node has an
+// SVID, because the forwarder waits for it.
 func (h *host) agent(ctx context.Context) (string, []Finding) {
 	if h.identities.SVID(h.manifest.Identity.ID) == nil {
 		return "nothing: it starts with the node's identity", nil
@@ -50,7 +51,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	return seen, found
 }
 
-// nats describes the kinds of NAT.
+// nats describes the types of NAT in words for the report.
 var nats = map[transport.NAT]string{
 	transport.NoNAT:    "no NAT",
 	transport.SameNAT:  "behind a NAT: relays see the same port, and direct connections can be made",
@@ -58,7 +59,7 @@ var nats = map[transport.NAT]string{
 	transport.SomeNAT:  "behind a NAT of which one relay alone was seen",
 }
 
-// connected returns the number of uplinks with a connection.
+// connected returns the number of uplinks that have a connection to their relay.
 func connected(all []status.Uplink) (n int) {
 	for _, u := range all {
 		if u.Transport != "" {
@@ -68,8 +69,9 @@ func connected(all []status.Uplink) (n int) {
 	return n
 }
 
-// lacksAccount reports whether a problem is due to a missing account. That is reported separately,
-// and the forwarder looks the account up again by itself.
+// lacksAccount reports whether a problem of the forwarder is caused by a missing account. Such a
+// problem is left out, because the check of the accounts reports it. The forwarder looks the
+// account up again by itself.
 func lacksAccount(problem string, missing map[string]string) bool {
 	for name := range missing {
 		if strings.HasSuffix(problem, user.UnknownUserError(name).Error()) {
@@ -79,8 +81,8 @@ func lacksAccount(problem string, missing map[string]string) bool {
 	return false
 }
 
-// exhausted reports connections between forwarders on which no further stream is accepted, because
-// programs do not close or read their connections.
+// exhausted reports connections to other forwarders that accept no more streams. The cause is a
+// program that does not close or read its connections.
 func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 	for _, l := range conns {
 		if l.Full || l.Allowed > 0 && l.Streams >= l.Allowed {
@@ -92,8 +94,8 @@ func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 	return found
 }
 
-// uplinks reports relays to which there is no connection, so that callers do not reach this host by
-// them.
+// uplinks reports relays that this host has no connection to. Callers cannot reach the host through
+// such a relay.
 func (h *host) uplinks(all []status.Uplink) (found []Finding) {
 	for _, u := range all {
 		if u.Transport != "" || u.Error == "" {
@@ -106,7 +108,7 @@ func (h *host) uplinks(all []status.Uplink) (found []Finding) {
 	return found
 }
 
-// agentProblem returns the finding for a problem of the forwarder.
+// agentProblem returns the finding for a problem that the forwarder reports.
 func (h *host) agentProblem(text string) Finding {
 	problem := "agent: " + text
 	switch {
@@ -118,7 +120,7 @@ func (h *host) agentProblem(text string) Finding {
 	return fix(problem, h.restart("agent"))
 }
 
-// wantBuffer is the size that quic-go requests for each of its socket buffers.
+// wantBuffer is the size in bytes that quic-go requests for each socket buffer.
 const wantBuffer = 7 << 20
 
 func (h *host) kernel(context.Context) (string, []Finding) {
@@ -130,7 +132,8 @@ func (h *host) kernel(context.Context) (string, []Finding) {
 	return "UDP buffers, GSO", append(h.buffers(conn, wantBuffer), offload(conn)...)
 }
 
-// buffers requests socket buffers as quic-go does, and reports sizes that the kernel did not grant.
+// buffers requests socket buffers of the wanted size, as quic-go does. It reports a problem if the
+// kernel grants less.
 func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	conn.SetReadBuffer(want)
 	conn.SetWriteBuffer(want)
@@ -147,8 +150,8 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 	return found
 }
 
-// offload checks that the kernel supports sending and receiving many packets with one system call,
-// which is several times as fast.
+// offload checks that the kernel can send and receive many packets with one system call (UDP
+// segmentation offload), which is several times as fast.
 func offload(conn *net.UDPConn) (found []Finding) {
 	for _, o := range []struct {
 		name   string

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// units checks that units run and start at boot.
+// units checks that the systemd units of the host run and are started at boot.
 func (h *host) units(ctx context.Context) (string, []Finding) {
 	all, err := units.Expected(ctx, h.Units, h.Instance, h.manifest)
 	if errors.Is(err, units.ErrNoSystemd) {
@@ -34,10 +34,10 @@ func (h *host) units(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d active", len(all)-len(found), len(all)), found
 }
 
-// unit returns the problem of a unit. ok is true if there is none.
+// unit checks one unit. If the unit has no problem, ok is true.
 func (h *host) unit(u units.Unit) (Finding, bool) {
 	problem := fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, u.Sub)
-	if u.Active != "inactive" && u.Log != "" { // an inactive unit was stopped by a person
+	if u.Active != "inactive" && u.Log != "" { // otherwise a person has stopped the unit
 		problem += ": " + u.Log
 	}
 	settings := filepath.Join(h.Etc, "provider.hujson")
@@ -63,7 +63,7 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	case u.Active == "activating":
 		return do(problem, "mend what it reports; all of it: journalctl -u "+u.Name), false
 	case u.Active == "failed":
-		// When a socket fails together with its service, both must be reset.
+		// If a socket has failed together with its service, both units must be reset.
 		reset := u.Name
 		if name, ok := strings.CutSuffix(u.Name, ".socket"); ok {
 			reset += " " + name + ".service"
@@ -73,10 +73,11 @@ func (h *host) unit(u units.Unit) (Finding, bool) {
 	return fix(problem, "systemctl enable --now "+u.Name), false
 }
 
-// fewDescriptors is systemd's default limit of open files.
+// fewDescriptors is the lowest acceptable limit of open files of a unit. It is the limit that
+// systemd sets by default.
 const fewDescriptors = 1024
 
-// secret reports whether a file exists that not everybody can read.
+// secret reports whether a file exists that is not readable by every account.
 func secret(path string) bool {
 	fi, err := os.Stat(path)
 	return err == nil && fi.Mode().Perm()&0o004 == 0

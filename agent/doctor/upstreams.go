@@ -10,13 +10,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// upstreams checks that the upstreams of published services accept connections. It sends nothing.
+// upstreams checks that the upstreams of published services accept connections. It connects but
+// sends no data.
 func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 	var found []Finding
 	tried := 0
 	for _, p := range h.manifest.Forwarder.Publish {
 		if p.Protocol == document.UDP {
-			continue // a UDP upstream cannot be checked without sending
+			continue // checking a UDP upstream would require sending data
 		}
 		tried++
 		if err := connect(ctx, p); err != nil {
@@ -26,7 +27,8 @@ func (h *host) upstreams(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d of %d accept connections", tried-len(found), tried), found
 }
 
-// connect connects in the same way as the forwarder, including the check of the socket's owner.
+// connect connects to an upstream exactly as the forwarder does. For a Unix socket this includes
+// the check of its owner.
 func connect(ctx context.Context, p document.Published) error {
 	owner, err := upstream.NewOwner(p.User)
 	if err != nil {
@@ -41,8 +43,8 @@ func connect(ctx context.Context, p document.Published) error {
 	return err
 }
 
-// start returns the finding for an upstream that does not accept connections. The remedy is to
-// start the unit with the service's name, if there is one.
+// start returns the finding for an upstream that does not accept connections. If there is a unit
+// with the service's name, the remedy is to start that unit.
 func (h *host) start(ctx context.Context, p document.Published, err error) Finding {
 	problem := fmt.Sprintf("behind %s: %v", p.ID.Short(), err)
 	var foreign *upstream.ForeignError

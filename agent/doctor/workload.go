@@ -7,7 +7,8 @@ import (
 	"github.com/florete/florete/agent/workload"
 )
 
-// workload checks that the Workload API answers if the manifest grants processes SVIDs.
+// workload checks that the SPIFFE Workload API of the host answers. It does so only if the manifest
+// lets processes use it.
 func (h *host) workload(ctx context.Context) (string, []Finding) {
 	served := 0
 	for _, c := range h.manifest.Forwarder.Callers {

@@ -13,15 +13,16 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// Remove removes the block from the file, if there is one.
+// Remove removes the block of an instance from hosts(5). It does nothing if the file has no such
+// block.
 func Remove(c Config) error {
 	_, err := c.rewrite("")
 	return err
 }
 
-// rewrite replaces the block of the instance, or appends it, and reports whether the file changed.
-// Readers see either the old or the new file, unless the file cannot be replaced: a file that is
-// itself a mount, as in containers, is overwritten.
+// rewrite replaces the block of the instance in hosts(5), or appends a new one. It reports whether
+// the file changed. Readers see either the old file or the new one. The exception is a file that is
+// itself a mount, as in containers: such a file cannot be replaced and is overwritten.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -44,7 +45,7 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return false, err
 	}
-	if text == "" { // there was no file before our block
+	if text == "" { // the file did not exist before the block
 		err = os.Remove(c.Hosts)
 	} else {
 		dir, name := filepath.Split(c.Hosts)
@@ -59,14 +60,14 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	return true, nil
 }
 
-// fixed reports whether an error means that a file cannot be replaced, so that overwriting it may
-// still work.
+// fixed reports whether an error means that a file cannot be replaced. In that case overwriting the
+// file may still work.
 func fixed(err error) bool {
 	return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// overwrite replaces the content old of a file with b. It restores old if b cannot be written
-// completely.
+// overwrite writes new content into an existing file. The current content is passed as old, and is
+// restored if the new content cannot be written completely.
 func overwrite(path string, b, old []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

@@ -1,15 +1,15 @@
-// Package hostsfile maintains the names of the cluster's services in hosts(5), with the addresses
-// of their local listeners, so that ordinary programs can connect to them:
+// Package hostsfile writes the names of the cluster's services into hosts(5), so that ordinary
+// programs can connect to a service by its name. Each name gets the address of its local listener:
 //
 //	# florete: what cluster demo offers this host; kept by florete-hosts-file.service
 //	127.103.91.74 auth.demo.flor.rete
 //	127.103.91.74 login.demo.flor.rete
 //	# florete: end
 //
-// The block follows the documents in force, whatever their origin, and is restored if another
-// program rewrites the file. Between the marks, lines with loopback addresses of names in .rete
-// belong to this package. It changes no other line, even if the marks are damaged. Each instance of
-// the host has a block of its own, "# florete_<instance>: …".
+// The block is updated when the documents in force change. It is restored if another program
+// rewrites the file. Between the two marks, the package owns all lines with loopback addresses of
+// names in .rete. It changes no other line, even if the marks are damaged. Each instance of the
+// host has its own block, "# florete_<instance>: …".
 package hostsfile
 
 import (
@@ -31,34 +31,35 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config configures Run and Remove.
+// Config configures the functions Run and Remove.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Hosts    string // path of the file, DefaultHosts
+	Hosts    string // path of hosts(5), usually DefaultHosts
 	Log      *slog.Logger
 }
 
-// DefaultHosts is the path of hosts(5).
+// DefaultHosts is the usual path of hosts(5).
 const DefaultHosts = "/etc/hosts"
 
-// poll is the maximum interval at which the files are read again.
+// poll is the longest interval at which the documents and hosts(5) are read again.
 const poll = 10 * time.Second
 
-// Run maintains the names until ctx ends. Errors are logged and retried.
+// Run maintains the names in hosts(5) until ctx ends. If an error occurs, Run logs it and tries
+// again.
 func Run(ctx context.Context, c Config) error {
 	var failed journal.Once
 	var document document.Document
 	watch.Follow(ctx, c.Log, poll, func() []string {
 		err := c.apply(&document)
 		if errors.Is(err, fs.ErrNotExist) {
-			err = nil // no documents yet
+			err = nil // no documents are in force yet
 		}
 		if failed.News(err) {
 			c.Log.Warn("names are not kept", "error", err)
 		}
 		if err != nil {
-			// Do not retry because of our own change of the directory.
+			// The package's own change of the directory must not start another pass.
 			select {
 			case <-ctx.Done():
 			case <-time.After(poll):
@@ -69,8 +70,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// apply makes the block match the manifest in force. document is the manifest that was applied
-// last.
+// apply updates the block to match the manifest in force. The manifest that was applied last is
+// passed as document, so that an unchanged one is not read again.
 func (c Config) apply(document *document.Document) error {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
@@ -85,10 +86,10 @@ func (c Config) apply(document *document.Document) error {
 	return err
 }
 
-// mark matches a line that begins or ends the block of an instance.
+// mark matches the first or the last line of an instance's block.
 var mark = regexp.MustCompile(`^# (` + hostdir.Prefix + `(?:_[a-z0-9-]+)?): (what cluster |end$)`)
 
-// block returns the block for a host's manifest, or "" if the host reaches no service.
+// block returns the block for a manifest. It returns "" if the host reaches no service.
 func block(of hostdir.Instance, m document.Manifest) string {
 	var lines []string
 	for _, r := range m.Forwarder.Reach {
@@ -96,7 +97,7 @@ func block(of hostdir.Instance, m document.Manifest) string {
 		if err != nil {
 			continue
 		}
-		// hosts(5) has no wildcards; use SOCKS5 for them.
+		// hosts(5) has no wildcards. Programs reach such names through SOCKS5.
 		for _, name := range append([]string{spiffe.Render(d)}, slices.DeleteFunc(slices.Clone(r.Aliases), document.IsWildcard)...) {
 			lines = append(lines, r.Listen.Addr().String()+" "+name+"\n")
 		}
@@ -109,7 +110,8 @@ func block(of hostdir.Instance, m document.Manifest) string {
 		of, m.Cluster, of.Unit("hosts-file.service"), strings.Join(slices.Compact(lines), ""))
 }
 
-// cut returns the text before and after the block of an instance.
+// cut splits the text of hosts(5) at the block of an instance. It returns the text before and after
+// the block.
 func cut(text string, of hostdir.Instance) (before, after string) {
 	var kept strings.Builder
 	first, inside := -1, false

@@ -20,21 +20,22 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// DefaultCaddy is the path of the Unix socket of Caddy's admin API.
+// DefaultCaddy is the usual path of the Unix socket of Caddy's admin API.
 const DefaultCaddy = "/run/caddy/admin.sock"
 
-// Caddy configures a Caddy that serves only the public names. The admin API has no authentication
-// and shows the whole configuration. It must therefore be on a Unix socket of Caddy's own account,
-// and the configuration refers to files of private keys instead of containing the keys.
+// Caddy configures a Caddy server that serves only the public names. Caddy's admin API has no
+// authentication and shows the whole configuration. The API must therefore be on a Unix socket of
+// Caddy's own account. The configuration names the files of private keys and does not contain the
+// keys.
 type Caddy struct {
-	Admin       string // path of the admin socket, see DefaultCaddy
+	Admin       string // path of the socket of the admin API, see DefaultCaddy
 	Keys        string // directory for certificates and keys while Caddy loads them; created if missing
 	HTTP, HTTPS string // addresses to listen on: a port, or address:port
 }
 
 type object = map[string]any
 
-// Validate returns an error unless the admin API is on a Unix socket.
+// Validate checks that the admin API is on a Unix socket, and returns an error if it is not.
 func (c *Caddy) Validate() error {
 	if filepath.IsAbs(c.Admin) {
 		return nil
@@ -43,8 +44,8 @@ func (c *Caddy) Validate() error {
 		"{\"admin\": {\"listen\": \"unix/%[2]s\"}}, in a Caddyfile { admin unix/%[2]s }, and give --caddy %[2]s", c.Admin, DefaultCaddy)
 }
 
-// account returns the uid of Caddy, which is the owner of its socket. Nobody else may be able to
-// write to the socket.
+// account returns the uid of Caddy, which is the owner of its socket. It returns an error if
+// another account can write to the socket.
 func (c *Caddy) account() (uid int, err error) {
 	if err := c.Validate(); err != nil {
 		return 0, err
@@ -63,8 +64,8 @@ func (c *Caddy) account() (uid int, err error) {
 	return int(owner.Uid), nil
 }
 
-// Apply loads the configuration unless Caddy already has it; after a restart, for example, Caddy
-// has none. If Caddy rejects the configuration, it keeps the old one.
+// Apply loads the configuration into Caddy unless Caddy has it already. For example, Caddy has lost
+// it after a restart. If Caddy rejects the configuration, Caddy keeps its old one.
 func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	uid, err := c.account()
 	if err != nil {
@@ -93,21 +94,22 @@ func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	if err != nil {
 		err = fmt.Errorf("caddy: %w", err)
 	}
-	// Caddy keeps the loaded keys in memory.
+	// The files can be removed, because Caddy keeps the loaded keys in memory.
 	return err == nil, errors.Join(err, os.RemoveAll(c.handed()))
 }
 
-// handed returns the directory that only Caddy's account can read.
+// handed returns the directory through which certificates and keys are passed to Caddy. Only
+// Caddy's account can read it.
 func (c *Caddy) handed() string { return filepath.Join(c.Keys, "caddy") }
 
-// files returns the paths of a site's certificate and key in that directory.
+// files returns the paths of a site's certificate and key in the directory that Caddy reads.
 func (c *Caddy) files(s Site) (certificate, key string) {
 	name := filepath.Join(c.handed(), s.Digest)
 	return name + ".pem", name + ".key"
 }
 
-// hand writes certificates and keys for an account. The account becomes the owner of the directory
-// when it is complete.
+// hand writes certificates and keys for Caddy, whose account has this uid. The account becomes the
+// owner of the directory once the directory is complete.
 func (c *Caddy) hand(s Sites, uid int) error {
 	if err := os.MkdirAll(c.Keys, 0o711); err != nil {
 		return err
@@ -125,7 +127,7 @@ func (c *Caddy) hand(s Sites, uid int) error {
 		}
 		certificate, key := c.files(site)
 		if _, err := os.Lstat(key); err == nil {
-			continue // the same certificate is used for another name
+			continue // another name uses the same certificate
 		}
 		for to, from := range map[string]string{certificate: site.Certificate, key: site.Key} {
 			b, err := os.ReadFile(from)
@@ -151,7 +153,7 @@ func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]b
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	req.Host = "/" // sent as an empty host, which is the only one that Caddy accepts on a Unix socket
+	req.Host = "/" // sent as an empty host, the only one that Caddy accepts on a Unix socket
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", c.Admin)
 	}}}
@@ -200,7 +202,7 @@ func (c *Caddy) render(s Sites) (object, error) {
 		if site.GRPC {
 			proxy["transport"] = object{"protocol": "http", "versions": []string{"h2c", "2"}}
 		}
-		// After this, the proxy adds its own X-Forwarded-For, X-Forwarded-Host and
+		// After this handler, the proxy adds its own X-Forwarded-For, X-Forwarded-Host and
 		// X-Forwarded-Proto.
 		words := object{"handler": "headers", "request": object{"delete": caddyDeletes, "set": object{"X-Real-Ip": []string{"{http.request.remote.host}"}}}}
 		routes = append(routes, object{"match": host, "handle": []object{words, proxy}, "terminal": true})
@@ -223,12 +225,12 @@ func (c *Caddy) render(s Sites) (object, error) {
 	return object{"admin": object{"listen": "unix/" + c.Admin, "config": object{"persist": false}}, "apps": apps}, nil
 }
 
-// caddyDeletes lists the request headers of clients that Caddy removes. Names with an underscore or
-// dot are removed because CGI programs take X_Real_IP for X-Real-IP; nginx drops such names by
-// default.
+// caddyDeletes lists the request headers that Caddy removes, because a client could set them to
+// deceive the service. Names with an underscore or a dot are included, because a CGI program takes
+// X_Real_IP for X-Real-IP. nginx drops such names by default.
 var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*"}, strangersClaims...)
 
-// caddyHost returns the host name of a request to a site.
+// caddyHost returns the host name of a request to a site, in the syntax of Caddy.
 func caddyHost(name string) string {
 	if document.IsWildcard(name) {
 		return "{http.request.host}"
@@ -243,7 +245,8 @@ func namesOf(s Sites) (names []string) {
 	return names
 }
 
-// listening returns the addresses on which Caddy listens. A port alone stands for all addresses.
+// listening returns the addresses that Caddy listens on. A port without an address stands for all
+// addresses.
 func listening(s Sites, given string) ([]string, error) {
 	all, err := s.at(given)
 	if len(all) == 1 && isPort(all[0]) {

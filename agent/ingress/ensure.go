@@ -29,36 +29,37 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Ensure configures a proxy on a machine that is not a host of the cluster. The names are sent to
-// it by one of the topology's own kinds (providers.<kind>.url, see package own of providers):
+// Ensure configures a reverse proxy on a machine that is not a host of the cluster. It receives the
+// names as requests of a kind of need that the topology defines (providers.<kind>.url, see package
+// own of providers):
 //
 //	POST /proxy/ensure {…,"service":"spiffe://…","need":"proxy-wiki-web","request":{"name":"wiki.example.org","upstream":"10.0.0.5:8080"},…}
 //	→ {"values":{"name":"wiki.example.org"}}
 //
-// A repeated request changes nothing. A name belongs to the first need that requested it, until
-// somebody removes it from the file.
+// A repeated request changes nothing. A name belongs to the first need that requested it, until a
+// person removes the name from the file.
 type Ensure struct {
-	File         string // file that stores the names, JSON
-	Certificates string // directory with <name>/fullchain.pem and key.pem, maintained by a program that renews them
+	File         string // JSON file that stores the names
+	Certificates string // directory with <name>/fullchain.pem and key.pem, kept by a program that renews them
 	Proxy        Proxy
-	Poll         time.Duration // interval at which certificates are read again
+	Poll         time.Duration // interval at which the certificates are read again
 	Log          *slog.Logger
 
 	mu sync.Mutex
 }
 
-// ensured is the entry of one need.
+// ensured is the entry of one need in the file.
 type ensured struct {
 	Name     string         `json:"name"`
 	Upstream netip.AddrPort `json:"upstream"`
 }
 
-// maxCall is the maximum length of a request in bytes.
+// maxCall is the maximum size of a request in bytes.
 const maxCall = 64 << 10
 
 var hostname = regexp.MustCompile("^" + spiffe.HostnamePattern + "$")
 
-// Serve answers requests on l until ctx ends. The listener decides who may connect.
+// Serve answers requests until ctx ends. It trusts every caller that can connect to the listener l.
 func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /proxy/ensure", e.answer)
@@ -69,7 +70,8 @@ func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	return conns.Serve(ctx, s, conns.Patient(l, e.Log))
 }
 
-// follow applies the files repeatedly, because certificates are renewed and proxies are restarted.
+// follow applies the names and certificates at intervals until ctx ends, because certificates are
+// renewed and proxies are restarted.
 func (e *Ensure) follow(ctx context.Context) {
 	tick := time.NewTicker(e.Poll)
 	defer tick.Stop()

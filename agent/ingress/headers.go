@@ -6,10 +6,10 @@ import (
 	"github.com/florete/florete/agent/forward/announce"
 )
 
-// strangersClaims lists request headers with which a proxy, CDN or load balancer describes its
-// client to a service. An ingress has no such program in front of it, so these headers are set by
-// the client itself and are removed. The ingress sets X-Real-IP, X-Forwarded-For, X-Forwarded-Host
-// and X-Forwarded-Proto.
+// strangersClaims lists the request headers that the ingress removes. With these headers a proxy,
+// CDN or load balancer describes its client to a service. No such program is in front of the
+// ingress, so such a header comes from the client itself and could be false. The ingress sets
+// X-Real-IP, X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto itself.
 var strangersClaims = slices.Concat(announce.ClientAddresses, []string{
 	"Forwarded",
 	"X-Forwarded-By",

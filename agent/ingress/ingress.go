@@ -1,9 +1,10 @@
-// Package ingress configures the reverse proxy of a host for the public names of the cluster: nginx
-// through a configuration file, or Caddy through its admin API. The manifest contains the public
-// names and the local listeners of their services; needs of kind tls deliver the certificates.
+// Package ingress configures the reverse proxy of a host to serve the public names of the cluster.
+// The proxy is nginx, configured through a file, or Caddy, configured through its admin API. The
+// public names and the local listeners of their services are in the manifest. The certificates are
+// delivered by needs of kind tls.
 //
-// The configuration follows both. A new configuration is rendered, tested and applied as a whole,
-// and reverted if the proxy does not accept it. A name without a certificate answers only ACME
+// A new configuration is made when the manifest or a certificate changes. The proxy tests it, and
+// keeps the old one if the new one is not valid. A name without a certificate answers only ACME
 // challenges. A name that is not published is refused.
 package ingress
 
@@ -28,49 +29,51 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config configures Run.
+// Config configures the function Run.
 type Config struct {
 	Layout hostdir.Layout
 	Proxy  Proxy
-	Poll   time.Duration // maximum interval between passes; default 10 s
+	Poll   time.Duration // maximum interval between checks for changes; default 10 s
 	Log    *slog.Logger
 }
 
-// Proxy is a reverse proxy.
+// Proxy is the reverse proxy that Run configures, either Nginx or Caddy.
 type Proxy interface {
-	// Apply applies sites completely or not at all, and reports whether that changed anything. It
-	// is called repeatedly.
+	// Apply makes the proxy serve exactly the given sites. It applies all of them or, on an error,
+	// none. It reports whether the configuration changed. Run calls Apply repeatedly.
 	Apply(ctx context.Context, s Sites) (changed bool, err error)
 }
 
-// Sites contains the public names of the ingress.
+// Sites contains the public names that the ingress serves.
 type Sites struct {
-	Thumbprint string // thumbprint of the ACME account, for answering challenges; may be empty
-	All        []Site // sorted by name, wildcards last, because an exact name takes precedence over a wildcard
+	Thumbprint string // thumbprint of the ACME account, used to answer challenges; may be empty
+	All        []Site // sorted by name, wildcards last, because an exact name takes precedence
 
-	Local     []uint16     // ports of the cluster's local listeners on loopback
-	Addresses []netip.Addr // addresses of this host except loopback
+	Local     []uint16     // ports on loopback that the cluster's local listeners use
+	Addresses []netip.Addr // addresses of this host without loopback
 }
 
-// Site is a public name, or a wildcard "*.", which stands for any one label.
+// Site is a public name that the ingress serves. A wildcard begins with "*." and stands for any
+// single label.
 type Site struct {
 	Name     string
 	Upstream netip.AddrPort
 	GRPC     bool
 
-	// Files of the certificate (PEM, with its chain) and its key, empty while there is no
-	// certificate, and a digest of both.
+	// Certificate and Key are the paths of the certificate with its chain (PEM) and of its key.
+	// Digest is a digest of both files. All three are empty while there is no certificate.
 	Certificate, Key, Digest string
 }
 
-// Files delivered for needs of kind tls.
+// These are the names of the files that a need of kind tls delivers.
 const (
 	fileCertificate = "fullchain.pem"
 	fileKey         = "key.pem"
 	fileThumbprint  = "thumbprint"
 )
 
-// Run follows the manifest and the certificates until ctx ends. Errors are logged and retried.
+// Run configures the proxy until ctx ends, following the manifest and the certificates. If an error
+// occurs, Run logs it and tries again.
 func Run(ctx context.Context, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
@@ -79,7 +82,7 @@ func Run(ctx context.Context, c Config) error {
 	var document document.Document
 	watch.Follow(ctx, c.Log, c.Poll, func() []string {
 		dirs, err := c.apply(ctx, &document)
-		none := errors.Is(err, fs.ErrNotExist) // there are no documents yet
+		none := errors.Is(err, fs.ErrNotExist) // no documents are in force yet
 		if !none && ctx.Err() == nil && failed.News(err) {
 			c.Log.Warn("public names stay as they are", "error", err)
 		}
@@ -88,7 +91,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// apply applies the state on disk and returns the directories on which it depends.
+// apply configures the proxy for the manifest and the certificates on disk. It returns the
+// directories whose changes require another call.
 func (c Config) apply(ctx context.Context, document *document.Document) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
@@ -110,7 +114,8 @@ func (c Config) apply(ctx context.Context, document *document.Document) (dirs []
 	return dirs, err
 }
 
-// sitesOf returns the sites in a manifest, and the directories of their needs.
+// sitesOf returns the sites of a manifest. It also returns the directories to which their
+// certificates are delivered.
 func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string, err error) {
 	type delivered struct {
 		document.PublicNames
@@ -166,13 +171,14 @@ func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string
 	return s, dirs, nil
 }
 
-// isThumbprint reports whether s is a valid thumbprint, which is safe in a proxy's configuration.
+// isThumbprint reports whether s is a valid thumbprint of an ACME account. A valid thumbprint can
+// be written into a proxy's configuration without quoting.
 func isThumbprint(s string) bool {
 	return len(s) == 43 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// usable reports whether a certificate belongs to its key, and returns the digest of both. A proxy
-// with a mismatched pair would not start.
+// usable reports whether a certificate belongs to its key, because a proxy would not start with a
+// pair that does not match. It returns a digest of both.
 func usable(crt, key string) (digest string, ok bool) {
 	c, err := os.ReadFile(crt)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// listen records the ports of local listeners, which keep a proxy from listening on all addresses,
-// and the addresses of the host.
+// listen records the addresses of the host and the ports that local listeners use. A proxy cannot
+// listen on all addresses with such a port.
 func (s *Sites) listen(f document.Forwarder) error {
 	for _, r := range f.Reach {
 		s.Local = append(s.Local, r.Listen.Port())
@@ -30,8 +30,9 @@ func (s *Sites) listen(f document.Forwarder) error {
 	return nil
 }
 
-// at returns the addresses on which a proxy listens. given is an address with a port, or a port,
-// which stands for all addresses unless a local listener uses it on one of them.
+// at returns the addresses that a proxy listens on. The setting is passed as given: either an
+// address with a port, or a port alone. A port alone stands for all addresses, unless a local
+// listener uses the port on one of them.
 func (s Sites) at(given string) ([]string, error) {
 	port, err := strconv.ParseUint(given, 10, 16)
 	if err != nil || !slices.Contains(s.Local, uint16(port)) {
@@ -47,5 +48,5 @@ func (s Sites) at(given string) ([]string, error) {
 	return all, nil
 }
 
-// isPort reports whether an address is only a port.
+// isPort reports whether a setting is a port without an address.
 func isPort(at string) bool { return !strings.Contains(at, ":") }

@@ -18,28 +18,28 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// DefaultNginxFile is a file that Debian's nginx includes. DefaultHTTP and DefaultHTTPS are the
-// ports for public names.
+// These constants are the defaults for nginx. DefaultNginxFile is a path that Debian's nginx
+// includes in its configuration. DefaultHTTP and DefaultHTTPS are the ports for public names.
 const (
 	DefaultNginxFile = "/etc/nginx/conf.d/florete.conf"
 	DefaultHTTP      = "80"
 	DefaultHTTPS     = "443"
 )
 
-// nginxTime bounds one run of nginx.
+// nginxTime is the time limit of one run of nginx.
 const nginxTime = 30 * time.Second
 
-// Nginx configures nginx through a file that its configuration includes in the http block.
+// Nginx configures an nginx server through a file that nginx includes in its http block.
 type Nginx struct {
-	File        string   // path of the file, see DefaultNginxFile
-	Command     []string // program and arguments that select its configuration: { "nginx" }
+	File        string   // path of the file that nginx includes, see DefaultNginxFile
+	Command     []string // program with the arguments that select its configuration: { "nginx" }
 	HTTP, HTTPS string   // addresses to listen on: a port, or address:port
 
-	behind bool // the file is newer than the configuration that nginx has loaded
+	behind bool // nginx has not yet loaded the newest file
 }
 
-// Apply writes the file, lets nginx test it, and reloads nginx. If nginx rejects the file, the old
-// one is restored.
+// Apply writes the configuration file, lets nginx test it, and reloads nginx. If nginx rejects the
+// file, Apply restores the old one.
 func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	text, err := n.render(s)
 	if err != nil {
@@ -105,8 +105,8 @@ func (n *Nginx) render(s Sites) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// listens returns the addresses on which nginx listens. A port alone stands for all addresses of
-// both families.
+// listens returns the addresses that nginx listens on. A port without an address stands for all
+// IPv4 and IPv6 addresses.
 func listens(s Sites, given string) ([]string, error) {
 	all, err := s.at(given)
 	if len(all) == 1 && isPort(all[0]) {
@@ -115,8 +115,9 @@ func listens(s Sites, given string) ([]string, error) {
 	return all, err
 }
 
-// ServerName returns the server_name of a site for nginx. A wildcard is written as a regular
-// expression, because nginx's own wildcard would match several labels, which no certificate does.
+// ServerName returns the nginx directive server_name of a site. A wildcard becomes a regular
+// expression for a single label. nginx's own wildcards match several labels, but no certificate
+// does.
 func (s Site) ServerName() string {
 	if above, wild := strings.CutPrefix(s.Name, "*."); wild {
 		return "~^[^.]+\\." + regexp.QuoteMeta(above) + "$"
@@ -124,7 +125,7 @@ func (s Site) ServerName() string {
 	return s.Name
 }
 
-// Host returns the host name of a request to the site, in nginx's syntax.
+// Host returns the host name of a request to the site, in the syntax of nginx.
 func (s Site) Host() string {
 	if document.IsWildcard(s.Name) {
 		return "$host"
@@ -132,7 +133,8 @@ func (s Site) Host() string {
 	return s.Name
 }
 
-// nginxFile contains only names and addresses that the compiler has checked.
+// nginxFile is the template of the configuration file. The names and addresses in it need no
+// quoting, because the compiler has checked them.
 var nginxFile = template.Must(template.New("nginx").Funcs(template.FuncMap{"strangersClaims": func() []string { return strangersClaims }}).Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
 map $http_upgrade $florete_connection { default upgrade; '' ''; }
 

@@ -18,17 +18,17 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Limits of one answer with a journal.
+// These constants limit a response with a journal.
 const (
 	defaultLines = 200
 	maxLines     = 10_000
 	maxBytes     = 16 << 20
-	maxJournals  = 4 // concurrent reads, and separately concurrent follows
+	maxJournals  = 4 // journals read at the same time, and separately journals followed
 	maxFollow    = time.Hour
-	minFollow    = time.Minute // minimum time before a follow is ended for another
+	minFollow    = time.Minute // time for which a caller may follow before another takes its place
 )
 
-// journals limits the number of concurrent reads and follows.
+// journals limits how many callers read or follow a journal at the same time.
 type journals struct {
 	reads   chan struct{}
 	follows *follows
@@ -38,11 +38,12 @@ func newJournals() journals {
 	return journals{make(chan struct{}, maxJournals), &follows{}}
 }
 
-// follows limits how many journals are followed. The identity of the callers is not known here, so
-// places are shared by time: if all are taken, the oldest follow ends. Its caller reconnects.
+// follows limits how many callers follow a journal at the same time. The API does not know who its
+// callers are, so it shares the places by time. If all places are taken, the oldest follow ends,
+// and its caller reconnects.
 type follows struct {
 	mu      sync.Mutex
-	running []*following // oldest first
+	running []*following // the oldest is first
 }
 
 type following struct {
@@ -50,8 +51,9 @@ type following struct {
 	end   context.CancelFunc
 }
 
-// begin takes a place until done is called or the returned context ends. ok is false if no place is
-// free and none has been used long enough.
+// begin reserves a place for a caller that follows a journal. The place is free again when done is
+// called or the returned context ends. If no place is free, begin ends the oldest follow, provided
+// that it has had its minimum time. Otherwise ok is false.
 func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -74,7 +76,7 @@ func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok
 	}, true
 }
 
-// begin takes a place to read or to follow.
+// begin reserves a place for a caller that reads a journal or, if followed is true, follows one.
 func (j journals) begin(ctx context.Context, followed bool) (_ context.Context, done func(), ok bool) {
 	if followed {
 		return j.follows.begin(ctx)
@@ -87,7 +89,8 @@ func (j journals) begin(ctx context.Context, followed bool) (_ context.Context, 
 	}
 }
 
-// journal streams the last lines of a unit's journal.
+// journal serves the last lines of a unit's journal. It streams new lines if the caller follows the
+// journal.
 func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	doc, ok := h.read(w)
 	if !ok {
@@ -121,11 +124,11 @@ func (h *handler) journal(w http.ResponseWriter, r *http.Request) {
 	case out.left == maxBytes:
 		http.Error(w, "journal: "+err.Error(), http.StatusServiceUnavailable)
 	default:
-		panic(http.ErrAbortHandler) // so that a truncated answer is not taken for a complete one
+		panic(http.ErrAbortHandler) // otherwise the caller would take a truncated response for a complete one
 	}
 }
 
-// parseQuery parses the query parameters lines and follow.
+// parseQuery parses the query parameters lines and follow of a request for a journal.
 func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	lines = defaultLines
 	if text := q.Get("lines"); text != "" {
@@ -143,9 +146,9 @@ func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	return lines, follow, nil
 }
 
-// follow returns the arguments with which journalctl follows. By default it would show only the
-// current boot, which it cannot determine in a container; with --merge it would show other
-// machines.
+// follow returns the options of journalctl that make it print new lines as they are written. By
+// default journalctl shows only the current boot, and it cannot determine the boot in a container.
+// The option --merge would show the journals of other machines.
 func follow() []string {
 	id, err := os.ReadFile("/etc/machine-id")
 	if err != nil {
@@ -154,7 +157,7 @@ func follow() []string {
 	return []string{"--follow", "--merge", "_MACHINE_ID=" + strings.TrimSpace(string(id))}
 }
 
-// units returns the units whose journals may be read, without ".service".
+// units returns the units whose journals a caller may read, by name without ".service".
 func (h *handler) units(m document.Manifest) []string {
 	var names []string
 	for _, ours := range []string{"activate", "agent", "credentials", "host", "hosts-file"} {
@@ -177,8 +180,8 @@ func (h *handler) units(m document.Manifest) []string {
 	return slices.Compact(names)
 }
 
-// run streams the output of a program to w. The program is killed when ctx ends or w returns an
-// error.
+// run runs a program and streams its output to w. The program is killed when ctx ends or when
+// writing to w fails.
 func run(ctx context.Context, w io.Writer, program string, args []string) error {
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Stdout = w
@@ -186,8 +189,9 @@ func run(ctx context.Context, w io.Writer, program string, args []string) error 
 	return cmd.Run()
 }
 
-// answer sends each part at once. It fails if the client does not read in time or the limit of
-// bytes is exceeded.
+// answer writes a response whose parts are sent at once, so that a caller sees new lines of a
+// journal immediately. Writing fails if the client does not read in time, or if the response
+// exceeds its limit of bytes.
 type answer struct {
 	http.ResponseWriter
 	left int

@@ -1,21 +1,21 @@
-// Package localapi is the API of one host for callers with the required roles. It is HTTP on Unix
-// sockets, which are published only through the forwarder and only if the flake declares it. The
-// socket for reading serves:
+// Package localapi serves an API with which an operator reads the state of one host, and makes it
+// fetch secrets again. The API is HTTP on two Unix sockets. They are published through the
+// forwarder, and only if the flake declares it. The socket for reading serves:
 //
 //	GET /manifest                        the manifest in force, its exact bytes
 //	GET /status                          the output of flor status --json
 //	GET /journal/UNIT?lines=N[&follow=1]  the last lines of a unit's journal, and
 //	                                     new lines as they are written
 //
-// and the socket for administration:
+// The socket for administration serves:
 //
 //	POST /refetch?need=ID  activation requests the need again within ten seconds
 //	POST /rotate?need=ID   activation requests a new secret; the old one stops working
 //
-// It serves the journals of Florete's units, of services that this host publishes, and of units
-// that its needs notify, and no others. The forwarder decides who may connect. The sockets are
-// separate services, so that a role can grant only one of them. Requests must name the service as
-// its callers do, host.ursula.demo.flor.rete.
+// A caller can read the journals of Florete's units, of services that this host publishes, and of
+// units that its needs notify. The forwarder checks the roles of the callers. Each socket is its
+// own service, so that a role can grant only one of them. A request must name the service by its
+// usual name, for example host.ursula.demo.flor.rete.
 package localapi
 
 import (
@@ -32,27 +32,28 @@ import (
 	"github.com/florete/florete/internal/httpreply"
 )
 
-// Config identifies the host.
+// Config describes the host whose API is served.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
 	Agent    string // status socket of the forwarder
-	Refetch  string // directory of requests to activation, see hostdir.Instance.Refetch
+	Refetch  string // directory in which requests to activation are left, see hostdir.Instance.Refetch
 
-	// Journal is the program that reads journals; default journalctl.
+	// Journal is the program that reads journals. The default is journalctl.
 	Journal string
 }
 
-// timeout bounds a request, and an answer or each part of it.
+// timeout is the time limit of a request and of its response. A response that is streamed has this
+// limit for each part.
 const timeout = time.Minute
 
-// Serve serves on ln until ctx ends.
+// Serve serves a handler of the API on ln until ctx ends.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 	s := &http.Server{Handler: h, ReadTimeout: timeout, WriteTimeout: timeout, MaxHeaderBytes: 16 << 10}
 	return conns.Serve(ctx, s, conns.Patient(ln, nil))
 }
 
-// ReadHandler returns the handler for reading.
+// ReadHandler returns the handler for the socket for reading.
 func ReadHandler(c Config) http.Handler {
 	if c.Journal == "" {
 		c.Journal = "journalctl"
@@ -65,7 +66,7 @@ func ReadHandler(c Config) http.Handler {
 	return h.named(mux)
 }
 
-// AdminHandler returns the handler for administration.
+// AdminHandler returns the handler for the socket for administration.
 func AdminHandler(c Config) http.Handler {
 	h := &handler{Config: c}
 	mux := http.NewServeMux()
@@ -76,11 +77,12 @@ func AdminHandler(c Config) http.Handler {
 
 type handler struct {
 	Config
-	document atomic.Pointer[document.Document] // last manifest read
+	document atomic.Pointer[document.Document] // the manifest that was read last
 	journals
 }
 
-// read opens the manifest in force. It sends errors to the caller.
+// read loads the manifest in force for a request. If it fails, it sends the error to the caller and
+// returns false.
 func (h *handler) read(w http.ResponseWriter) (document.Document, bool) {
 	var before document.Document
 	if d := h.document.Load(); d != nil {

@@ -8,9 +8,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// named refuses requests unless they are for the name of a service that this host publishes from a
-// Unix socket. A web page could otherwise point its own name to the local listener (DNS rebinding)
-// and be of the same origin. Cross-origin requests are refused too.
+// named protects a handler from web pages in a browser on the caller's machine. A web page could
+// point its own name to the local listener (DNS rebinding), and would then be of the same origin.
+// named therefore refuses a request unless the request names a service that this host publishes
+// from a Unix socket. It refuses cross-origin requests too.
 func (h *handler) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)

@@ -13,19 +13,19 @@ import (
 )
 
 var (
-	errNoNeed   = errors.New("no such need")        // in the manifest
-	errNoSecret = errors.New("no secret to rotate") // of the need
+	errNoNeed   = errors.New("no such need")        // the manifest has no such need
+	errNoSecret = errors.New("no secret to rotate") // the need has no secret
 )
 
-// Descriptions of the requests to activation.
+// These texts describe the requests to activation in responses.
 const (
 	Again         = "it again"
 	AnotherSecret = "another secret"
 )
 
-// Refetch makes activation request a need again within ten seconds, by leaving a file in dir. The
-// caller may be root and dir may belong to another account, so symbolic links in dir are not
-// followed out of it.
+// Refetch makes activation request a need again within ten seconds. It leaves a file in the
+// directory dir, which activation follows. Refetch may run as root while dir belongs to another
+// account, so it does not follow symbolic links out of dir.
 func Refetch(m document.Manifest, dir, need string) error {
 	if _, err := find(m, need); err != nil {
 		return err
@@ -33,8 +33,8 @@ func Refetch(m document.Manifest, dir, need string) error {
 	return leave(dir, need)
 }
 
-// Rotate makes activation request a new secret for a need within ten seconds. The delivered secret
-// stops working when the provider has answered.
+// Rotate makes activation request a new secret for a need within ten seconds. The old secret stops
+// working as soon as the provider has answered.
 func Rotate(m document.Manifest, dir, need string) error {
 	n, err := find(m, need)
 	if err != nil {
@@ -67,7 +67,8 @@ func leave(dir, name string) error {
 	return errors.Join(root.WriteFile(name, nil, 0o644), root.Chtimes(name, now, now))
 }
 
-// act serves one of the two requests.
+// act serves a request to refetch a need or to rotate its secret. The function leave passes the
+// request to activation.
 func (h *handler) act(leave func(m document.Manifest, dir, need string) error, what string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)

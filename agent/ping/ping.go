@@ -1,11 +1,11 @@
-// Package ping checks step by step whether an account of this host can reach a service: the
-// service's name, its local listener, the identity of the account, the forwarder that publishes the
-// service, both identities, and the upstream. A failed step includes a remedy. Later steps run if
-// they do not depend on it.
+// Package ping finds out why an account of this host cannot reach a service. It checks the
+// connection step by step: the name of the service, its local listener, the identity of the
+// account, the forwarder that publishes the service, the identities at both ends, and the upstream.
+// A failed step includes a remedy. Later steps run if they do not depend on the failed one.
 //
-// The forwarder performs the steps, as for a connection of that account, on a Unix socket beside
-// that of the status: POST /ping?service=wiki. The service sees a connection that is closed in
-// order without a byte. Nothing is sent to a service over UDP.
+// The forwarder performs the steps as it would for a connection of the account. It serves them on a
+// Unix socket beside the status socket: POST /ping?service=wiki. A service over TCP sees a
+// connection that is closed without a byte. A service over UDP receives nothing.
 package ping
 
 import (
@@ -24,10 +24,11 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Timeout bounds all steps together. It exceeds the time that a connection may take.
+// Timeout is the time limit of all steps together. It is longer than the time that a connection may
+// take.
 const Timeout = 35 * time.Second
 
-// Names of the steps, in order.
+// These constants are the names of the steps, in the order in which they run.
 const (
 	Name     = "name"
 	Listener = "listener"
@@ -37,29 +38,29 @@ const (
 	Upstream = "upstream"
 )
 
-// Steps lists all steps in order.
+// Steps lists the names of all steps in the order in which they run.
 var Steps = []string{Name, Listener, Caller, Dial, Identity, Upstream}
 
-// Result is the result of a ping.
+// Result is the result of a ping, as flor ping --json prints it.
 type Result struct {
-	Service string `json:"service"` // name as given by the user
-	ID      string `json:"id"`      // empty if there is no such service
-	Host    string `json:"name"`    // name for programs
+	Service string `json:"service"` // name that the user gave
+	ID      string `json:"id"`      // SPIFFE ID, empty if there is no such service
+	Host    string `json:"name"`    // host name by which programs connect
 	Listen  string `json:"listen"`
-	Steps   []Step `json:"steps"` // all steps, in order, if the service has an ID
+	Steps   []Step `json:"steps"` // all steps in order, if the service has an ID
 }
 
-// Step is the result of one step.
+// Step is the result of one step of a ping.
 type Step struct {
 	Name        string `json:"step"`
 	Detail      string `json:"detail,omitempty"`
 	Nanoseconds int64  `json:"nanoseconds"`
 	Error       string `json:"error,omitempty"`
 	Remedy      string `json:"remedy,omitempty"` // remedy for the error
-	Needs       string `json:"needs,omitempty"`  // failed step without which this one could not be done
+	Needs       string `json:"needs,omitempty"`  // name of the failed step without which this one could not run
 }
 
-// Broken returns the first step that failed, and whether there is one.
+// Broken returns the first step that failed. It reports whether a step failed at all.
 func (r Result) Broken() (Step, bool) {
 	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
 	if i < 0 {
@@ -68,29 +69,32 @@ func (r Result) Broken() (Step, bool) {
 	return r.Steps[i], true
 }
 
-// Beside returns the path of the ping socket beside the status socket.
+// Beside returns the path of the ping socket for a given status socket. Both are in the same
+// directory.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers requests on ln, a listener from unixsock.Limits.Listen, until ctx ends, and removes
-// the socket. named reports whether the policy names an account; named accounts may use most of the
-// connections.
+// Serve answers ping requests until ctx ends, and then removes the socket. The listener ln must
+// come from unixsock.Limits.Listen. Most of the connections are reserved for accounts that the
+// policy names. The function named reports whether an account is one of them. The function do
+// performs a ping for an account.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
-	// Only requests for this host name are served, as for the status.
+	// Only requests for this host name are served, as on the status socket.
 	mux.HandleFunc("POST agent/ping", func(w http.ResponseWriter, r *http.Request) {
 		httpreply.JSON(w, http.StatusOK, do(r.Context(), unixsock.UID(r), r.URL.Query().Get("service")))
 	})
 	unixsock.Serve(ctx, ln, Timeout, named, mux)
 }
 
-// Config configures Run.
+// Config configures the function Run.
 type Config struct {
-	Socket string // status socket of the forwarder
-	// Lookup returns the addresses of a name; default that of package net.
+	Socket string // path of the forwarder's status socket
+	// Lookup returns the addresses of a name. The default is the lookup of package net.
 	Lookup func(ctx context.Context, name string) ([]string, error)
 }
 
-// Run performs a ping. It returns an error if the ping could not be performed.
+// Run asks the forwarder to ping a service and returns the result. A failed step is not an error.
+// Run returns an error if the ping itself was not possible.
 func Run(ctx context.Context, c Config, service string) (Result, error) {
 	if c.Lookup == nil {
 		c.Lookup = net.DefaultResolver.LookupHost
@@ -136,7 +140,8 @@ func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 	return r, nil
 }
 
-// Find returns the service with a name as people write it: wiki, host.ursula, or the full name.
+// Find returns the service that a user names. It accepts a short name, such as wiki or host.ursula,
+// and the full name.
 func Find(name, trustDomain string) (spiffe.Dialable, error) {
 	d, err := spiffe.Resolve(name, trustDomain)
 	if err != nil {

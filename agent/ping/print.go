@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes a line for each step, and the remedies of failed steps.
+// Print writes the result of a ping for people. The output has a line for each step, and the remedy
+// of each failed step.
 func Print(w io.Writer, r Result) error {
 	var out bytes.Buffer
 	t := terminal.NewTable(&out)
@@ -24,7 +25,7 @@ func Print(w io.Writer, r Result) error {
 		}
 		t.Row(s.Name, state, elapsed(s.Nanoseconds), detail)
 	}
-	_ = t.Flush() // writing to a buffer cannot fail
+	_ = t.Flush() // writing to a buffer never fails
 	for _, s := range r.Steps {
 		if s.Error != "" {
 			fmt.Fprintf(&out, "broken: %s: %s\n", s.Name, terminal.Text(s.Remedy))

@@ -27,8 +27,8 @@ func (h *host) documents(context.Context) (string, []Finding) {
 	return "unreadable", []Finding{h.unreadable(h.unread, h.restart("activate"))}
 }
 
-// closure reports a problem if the newest NixOS system for the host has been released but is not in
-// force.
+// closure reports a problem if the documents in the host's closure are not in force because they
+// were made for a newer release of Florete.
 func (h *host) closure() []Finding {
 	e, err := h.Layout.ClosureError()
 	if err != nil {

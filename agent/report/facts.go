@@ -15,19 +15,21 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Declared is the directory in which an administrator declares additional capabilities, each as an
-// empty file.
+// Declared is the directory in which an administrator declares additional capabilities of the
+// machine. Each capability is an empty file.
 const Declared = "/etc/florete/capabilities"
 
-// devices maps capabilities to the device in sysfs(5) that shows them.
+// devices maps a capability to the path in sysfs(5) that exists on machines with a device of this
+// kind.
 var devices = map[string]string{
 	"gpu": "/sys/class/drm/renderD128",
 	"kvm": "/sys/class/misc/kvm",
 	"tpm": "/sys/class/tpmrm/tpmrm0",
 }
 
-// FindFacts returns the facts of this machine. dir is the directory of its state, declared that of
-// declared capabilities. Unknown facts are zero.
+// FindFacts returns the facts about this machine that a host's report contains. The state of the
+// host is in dir. The declared capabilities are in the directory declared. A fact that is not known
+// is zero.
 func FindFacts(dir, declared string) hostreport.Facts {
 	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),
@@ -52,7 +54,8 @@ func FindFacts(dir, declared string) hostreport.Facts {
 	return f
 }
 
-// system returns PRETTY_NAME from a file in the form of os-release(5).
+// system reads a file in the format of os-release(5). It returns the name of the operating system
+// (PRETTY_NAME).
 func system(path string) string {
 	b, _ := os.ReadFile(path)
 	for line := range strings.Lines(string(b)) {
@@ -66,7 +69,8 @@ func system(path string) string {
 	return ""
 }
 
-// capabilities returns the detected and declared capabilities, sorted.
+// capabilities returns the capabilities of the machine in sorted order. They are either detected or
+// declared by an administrator.
 func capabilities(declared string) []string {
 	all := []string{}
 	for name, path := range devices {

@@ -1,4 +1,5 @@
-// Package report collects the data of a host's report.
+// Package report collects the data that a host reports to its providers: the state of its needs,
+// its units and its trust.
 package report
 
 import (
@@ -22,24 +23,25 @@ import (
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
-	Socket   string // status socket of the forwarder
+	Socket   string // path of the forwarder's status socket
 	Declared string // directory of declared capabilities, see FindFacts
 
-	// Units returns the state of units; default units.List.
+	// Units returns the state of systemd units by their names. The default is units.List.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 }
 
-// Collector collects reports, one at a time. It decodes documents only after they changed.
+// Collector collects the reports of a host. It keeps decoded documents between reports, and decodes
+// a document again only after it has changed. Only one call of Collect may run at a time.
 type Collector struct {
 	Config
 	manifest document.Document
 	policy   document.Envelope
-	verifies *trust.Roots      // roots of the policy
+	verifies *trust.Roots      // roots in the policy
 	roots    *hostreport.Roots // roots in the previous report
 	list     *trust.Revocations
 }
 
-// Collect returns the report of this host. Parts that cannot be read are left out.
+// Collect returns a report of this host. A part of the report that cannot be read is left out.
 func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	r := hostreport.Report{
 		Sent: unixtime.Of(time.Now()), Release: release.Version(), Format: document.NewestFormat,
@@ -50,7 +52,8 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	if list, err := trust.ReadRevocations(c.Layout.Revocations(), c.list); err == nil {
 		c.list, r.Revocations = list, list.Reported()
 	}
-	// The forwarder reports the list in force, which will soon be that on disk.
+	// The forwarder reports the revocation list that it uses. The list on disk may be newer, but
+	// the forwarder will soon use it.
 	var trusts trusts
 	if s, _, err := status.Fetch(ctx, c.Socket); err == nil {
 		r.Forwarder, r.Revocations = forwarder(s), s.Revocations
@@ -72,7 +75,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 		}
 	}
 	if e, err := document.ReadEnvelope(hostdir.Current(c.Layout.Documents()), document.DocPolicy); err == nil {
-		if e != c.policy { // the policy is large if there are thousands of hosts
+		if e != c.policy { // the policy is large in a cluster of thousands of hosts
 			c.policy, c.verifies = e, c.policyRoots()
 		}
 		r.Documents = append(r.Documents, document.ReportedOf(e))
@@ -109,7 +112,7 @@ func forwarder(s status.Report) *hostreport.Forwarder {
 	return f
 }
 
-// units returns the units that should run but do not.
+// units returns the systemd units that should run on this host but do not.
 func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	list := c.Config.Units
 	if list == nil {
@@ -119,7 +122,7 @@ func (c *Collector) units(ctx context.Context) (bad []hostreport.Unit) {
 	if errors.Is(err, units.ErrNoSystemd) {
 		return nil
 	}
-	if err != nil { // a unit that cannot be examined counts as not running
+	if err != nil { // if the units cannot be examined, they count as not running
 		return []hostreport.Unit{{Name: "dbus.service", Active: "inactive", Text: err.Error()}}
 	}
 	for _, u := range all {

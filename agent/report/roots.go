@@ -10,11 +10,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// trusts collects the roots of every part of the host that verifies certificates.
+// trusts collects the roots that each part of the host trusts. A root may be removed from the
+// cluster only when all parts trust its successor.
 type trusts struct {
-	of      int            // number of parts
-	count   map[string]int // number of parts that trust a root
-	anchors []string       // anchors of the forwarder's peers
+	of      int            // number of parts that verify certificates
+	count   map[string]int // for each root, the number of parts that trust it
+	anchors []string       // roots to which the certificates of the forwarder's peers lead
 }
 
 func (t *trusts) add(roots []string) {
@@ -27,9 +28,10 @@ func (t *trusts) add(roots []string) {
 	}
 }
 
-// report adds the roots of the manifest and of the bundles delivered with SVIDs, and finds the
-// anchors of the SVIDs. A bundle that was not delivered is not counted. A bundle that cannot be
-// read counts as one without roots, so that no root is taken to be trusted everywhere.
+// report adds the roots in the manifest, and the roots in the bundles that were delivered with
+// SVIDs. It also finds the anchors, which are the roots that the SVIDs lead to. A bundle that was
+// not delivered does not count. A bundle that cannot be read counts as a part that trusts no root,
+// so that no root is reported as trusted everywhere.
 func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots {
 	r := &hostreport.Roots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -67,7 +69,7 @@ func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots
 	return r
 }
 
-// policyRoots returns the roots of the policy in force, nil for none.
+// policyRoots returns the roots in the policy in force, or nil if no policy is in force.
 func (c *Collector) policyRoots() *trust.Roots {
 	d, err := document.Read(hostdir.Current(c.Layout.Documents()), document.DocPolicy)
 	if err != nil {

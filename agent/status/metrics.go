@@ -22,20 +22,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// series is a metric of the forwarder.
+// series is a metric of the forwarder in the form that the Prometheus client needs.
 type series struct {
 	desc *prometheus.Desc
 	kind prometheus.ValueType
 }
 
-// description describes a metric, as in docs/reference/metrics.md.
+// description describes a metric for docs/reference/metrics.md.
 type description struct {
 	desc             *prometheus.Desc
 	name, kind, help string
 	labels           []string
 }
 
-// descriptions contains all metrics of the forwarder in the order of their declaration.
+// descriptions contains all metrics of the forwarder, in the order in which they are declared
+// below.
 var descriptions []description
 
 func newMetric(kind, name, help string, labels ...string) series {
@@ -47,7 +48,7 @@ func newMetric(kind, name, help string, labels ...string) series {
 	return series{d, prometheus.CounterValue}
 }
 
-// Types of metrics.
+// These constants are the Prometheus types of the metrics.
 const (
 	counter   = "counter"
 	gauge     = "gauge"
@@ -79,7 +80,8 @@ var (
 	uplinks   = newMetric(gauge, "uplink_down_timestamp_seconds", "Unix time since which this host has no connection to one of its relays, or 0 while it has one.", "relay")
 )
 
-// collector collects metrics from reports.
+// collector gives Prometheus the metrics of the forwarder. It computes them from a new report at
+// each scrape.
 type collector struct{ report func() Report }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -144,7 +146,8 @@ func (c collector) Collect(ch chan<- prometheus.Metric) {
 	collectOpens(r, ch)
 }
 
-// collectPeers sums up the rows of PeerConnections, which has one for each connection.
+// collectPeers sets the metrics of connections between forwarders. A report has a row for each
+// connection, and collectPeers adds up the rows of the same peer.
 func collectPeers(r Report, set func(series, float64, ...string)) {
 	type peer struct{ direction, target, caller, transport string }
 	sums := map[peer][2]int64{}
@@ -159,8 +162,8 @@ func collectPeers(r Report, set func(series, float64, ...string)) {
 	}
 }
 
-// collectOpens sums up the histograms of all callers, because a histogram for each would be many
-// series.
+// collectOpens sets the histogram of the times to open a connection. It adds up the histograms of
+// all callers, because a histogram for each caller would need too many series.
 func collectOpens(r Report, ch chan<- prometheus.Metric) {
 	type target struct{ direction, target, port string }
 	type sum struct {
@@ -193,7 +196,8 @@ func collectOpens(r Report, ch chan<- prometheus.Metric) {
 	}
 }
 
-// shortLabel returns the short form of an ID, or "" if id is not an ID.
+// shortLabel returns the short form of a SPIFFE ID for use as a label. It returns "" if the text is
+// not a SPIFFE ID.
 func shortLabel(id string) string {
 	parsed, err := spiffe.ParseID(id)
 	if err != nil {
@@ -216,17 +220,19 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// metricsTimeout bounds a request.
+// metricsTimeout is the time limit of a request for metrics.
 const metricsTimeout = 10 * time.Second
 
-// metricsLimit bounds the connections, because metrics have few readers.
+// metricsLimit is the limit of connections to the metrics page. It is low, because few programs
+// read metrics.
 var metricsLimit = conns.Limit{Total: 32, Prefix: 32}
 
-// MetricsBeside returns the path of the metrics socket beside the status socket.
+// MetricsBeside returns the path of the metrics socket for a given status socket. Both are in the
+// same directory.
 func MetricsBeside(socket string) string { return Beside(socket, "metrics") }
 
-// ListenMetrics listens on a loopback address, on which every account of the host can read the
-// metrics.
+// ListenMetrics listens on a loopback address for requests for metrics. Every account of the host
+// can read the metrics there.
 func ListenMetrics(addr string) (net.Listener, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
@@ -239,23 +245,29 @@ func ListenMetrics(addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// MetricsPage serves the forwarder's report as metrics in Prometheus's text format, GET /metrics.
-// It has no counters of its own. Labels are services, principals and forwarders in the manifest,
-// names of ports (empty for a service with one port), and fixed words. Connections, addresses of
-// callers and unknown names have no series of their own.
+// MetricsPage serves the metrics of the forwarder to Prometheus in its text format (GET /metrics).
+// All figures come from the forwarder's report. The labels of a metric are:
+//
+//   - services, principals and forwarders in the manifest,
+//   - names of ports, empty for a service with one port, and
+//   - fixed words.
+//
+// Connections, addresses of callers and unknown names get no series, so that the number of series
+// is limited.
 type MetricsPage struct {
 	report   func() Report
 	registry *prometheus.Registry
 }
 
-// NewMetricsPage returns a page with the metrics of reports and of this process.
+// NewMetricsPage returns a page with the metrics of the forwarder and of this process. The page
+// calls report at each request.
 func NewMetricsPage(report func() Report) *MetricsPage {
 	p := &MetricsPage{report, prometheus.NewRegistry()}
 	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }
 
-// Serve answers requests on ln until ctx ends, and closes ln.
+// Serve answers requests for metrics until ctx ends, and then closes the listener.
 func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
@@ -274,7 +286,7 @@ func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 		encoder := expfmt.NewEncoder(w, format)
 		for _, f := range families {
 			if err := encoder.Encode(f); err != nil {
-				return // the reader is gone
+				return // the reader has closed the connection
 			}
 		}
 	})
@@ -282,8 +294,9 @@ func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 	_ = conns.Serve(ctx, server, conns.Listen(conns.Patient(ln, nil), metricsLimit)) // Patient handles all errors
 }
 
-// ownMetricsName reports whether host is the name of a service of this host on a Unix socket, a
-// loopback address, or "agent".
+// ownMetricsName reports whether a request names this host, so that a web page cannot read the
+// metrics through DNS rebinding. The accepted names are "agent", loopback addresses, and the name
+// of a service that this host publishes from a Unix socket.
 func ownMetricsName(host string, report Report) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return ip.IsLoopback()

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes the report as tables. IDs are without their trust domain, times are relative to now,
-// and empty tables are left out.
+// Print writes a report of the forwarder as tables for people. IDs are printed without their trust
+// domain, and times are relative to now. Empty tables are left out.
 func Print(w io.Writer, r Report, now time.Time) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
@@ -76,7 +76,7 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	return err
 }
 
-// process names a process by its PID, as ps(1) does, if it is known.
+// process names a process of the forwarder in a table, by its PID if the PID is known.
 func process(pid int) string {
 	if pid == 0 {
 		return "an older process"
@@ -84,8 +84,8 @@ func process(pid int) string {
 	return fmt.Sprintf("process %d", pid)
 }
 
-// age returns the age of the manifest's commit. The serial is the time of the commit, unless the
-// topology sets one.
+// age returns the age of the manifest, as text relative to now. A serial is the commit time of the
+// manifest, unless the topology sets another serial.
 func age(serial int64, now time.Time) string {
 	const year2001 = 1e9
 	if serial < year2001 {
@@ -110,7 +110,7 @@ func (t *table) print(w io.Writer) {
 	for _, cells := range t.rows {
 		printed.Row(cells...)
 	}
-	_ = printed.Flush() // writing to a buffer cannot fail
+	_ = printed.Flush() // writing to a buffer never fails
 }
 
 func tables(r Report, now time.Time) []*table {
@@ -171,8 +171,8 @@ func peerConnections(rows []usage.Row) *table {
 	return t
 }
 
-// endpoints separates endpoints and paths through relays by spaces, and the addresses of an endpoint
-// by bars.
+// endpoints formats the ways to reach a service. Endpoints and paths through relays are separated
+// by spaces, and the addresses of one endpoint by bars.
 func endpoints(all []document.Addresses, via []document.Via) string {
 	var words []string
 	for _, a := range all {
@@ -202,7 +202,7 @@ func traffic(s telemetry.Summary, now time.Time) []*table {
 
 const lastShown = 8
 
-// over appends the protocol to an address unless it is TCP: 127.0.0.1:53/udp.
+// over appends the protocol to an address unless the protocol is TCP, for example 127.0.0.1:53/udp.
 func over(address string, p document.Protocol) string {
 	if p == document.TCP {
 		return address
@@ -210,7 +210,8 @@ func over(address string, p document.Protocol) string {
 	return address + "/" + string(p)
 }
 
-// port appends the name of a port to a service, if it has one.
+// port appends the name of a port to the name of a service. It returns the service alone if the
+// port has no name.
 func port(service, name string) string { return strings.TrimSuffix(service+":"+name, ":") }
 
 func shorts(ids []spiffe.ID) string {
@@ -221,7 +222,7 @@ func shorts(ids []spiffe.ID) string {
 	return strings.Join(all, " ")
 }
 
-// relative returns t relative to now: "in 3h0m0s" or "12s ago".
+// relative returns a time relative to now, for example "in 3h0m0s" or "12s ago".
 func relative(t, now time.Time) string {
 	if t.After(now) {
 		return "in " + t.Sub(now).Round(time.Second).String()

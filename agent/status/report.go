@@ -13,111 +13,116 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Report is the answer to GET /status. Fields may be added but not removed.
+// Report is the state of a forwarder and its host, as the forwarder answers GET /status. Fields may
+// be added but not removed.
 type Report struct {
-	Process         int                        `json:"process,omitempty"` // PID of the answering process
+	Process         int                        `json:"process,omitempty"` // PID of the process that answers
 	Host            string                     `json:"host"`
 	Cluster         string                     `json:"cluster"`
 	State           string                     `json:"state"` // "waiting" until the node's SVID is delivered, then "running"
 	Manifest        *Version                   `json:"manifest,omitempty"`
-	Problems        []string                   `json:"problems"`              // configuration that could not be applied
-	Stale           int64                      `json:"stale,omitempty"`       // time in seconds without an answer about the documents, if it is too long
+	Problems        []string                   `json:"problems"`              // parts of the configuration that could not be applied
+	Stale           int64                      `json:"stale,omitempty"`       // seconds since a provider answered about the documents, if too long
 	Withheld        *trust.Withheld            `json:"withheld,omitempty"`    // document that is older than the revocation list allows
-	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // list in force
+	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // revocation list in force
 	Roots           []string                   `json:"roots,omitempty"`       // roots that verify peers, by trust.Fingerprint
-	Anchors         []string                   `json:"anchors,omitempty"`     // roots to which the peers of its connections lead
+	Anchors         []string                   `json:"anchors,omitempty"`     // roots to which the certificates of connected peers lead
 	Pending         *hostdir.Commit            `json:"pending,omitempty"`     // change that is undone unless it is confirmed
-	Undone          *hostdir.Commit            `json:"undone,omitempty"`      // change that was undone, while nothing newer is in force
-	Audit           []hostdir.ReportedAudit    `json:"audit,omitempty"`       // unacknowledged faults of providers' audit logs
+	Undone          *hostdir.Commit            `json:"undone,omitempty"`      // change that was undone, while no newer change is in force
+	Audit           []hostdir.ReportedAudit    `json:"audit,omitempty"`       // faults of providers' audit logs that nobody acknowledged
 	Ending          []trust.EndingCertificate  `json:"ending,omitempty"`      // certificates that a person must renew
 	Fallbacks       []hostreport.Fallback      `json:"fallbacks,omitempty"`
-	DeviceKey       string                     `json:"deviceKey,omitempty"`  // storage of the device key, hostdir.InTPM or InFile, if the host joins
-	Unconfined      string                     `json:"unconfined,omitempty"` // reason why Landlock does not confine the forwarder
+	DeviceKey       string                     `json:"deviceKey,omitempty"`  // storage of the device key of a host that joins: hostdir.InTPM or InFile
+	Unconfined      string                     `json:"unconfined,omitempty"` // reason why Landlock does not restrict the forwarder
 	Identities      []Identity                 `json:"identities"`
 	Needs           []Need                     `json:"needs"`
 	Listen          []string                   `json:"listen"`
 	Published       []Published                `json:"published"`
 	Reachable       []Reachable                `json:"reachable"`
 	SOCKS           []SOCKS                    `json:"socks"`
-	Connections     int64                      `json:"connections"`         // open connections and UDP sessions of both sides
+	Connections     int64                      `json:"connections"`         // open connections and UDP sessions, incoming and outgoing
 	PeerConnections []usage.Row                `json:"peerConnections"`     // connections between forwarders
-	Uplinks         []Uplink                   `json:"uplinks,omitempty"`   // sorted by relay
-	NAT             transport.NAT              `json:"nat,omitempty"`       // in front of this host, as relays see it
-	RelayedTo       []Path                     `json:"relayedTo,omitempty"` // paths to services that relays lead to
+	Uplinks         []Uplink                   `json:"uplinks,omitempty"`   // sorted by the name of the relay
+	NAT             transport.NAT              `json:"nat,omitempty"`       // NAT in front of this host, as its relays see it
+	RelayedTo       []Path                     `json:"relayedTo,omitempty"` // paths to services that relays forward to
 	Draining        []Draining                 `json:"draining,omitempty"`
-	Handshakes      []usage.Handshakes         `json:"handshakes"` // handshakes since the start
+	Handshakes      []usage.Handshakes         `json:"handshakes"` // handshakes since the forwarder started
 	telemetry.Summary
 }
 
-// Draining is an older process that still carries connections.
+// Draining is an older process of the forwarder that still carries connections after an upgrade.
 type Draining struct {
 	Process         int         `json:"process,omitempty"` // PID; 0 if the process did not report it
 	Connections     int64       `json:"connections"`
 	PeerConnections []usage.Row `json:"peerConnections"`
 }
 
-// Version identifies the manifest in force.
+// Version identifies the manifest that is in force.
 type Version struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
 	Rev    string `json:"rev"`
 }
 
-// Identity is an SVID of this host. Expires is nil until it is delivered.
+// Identity is a SPIFFE ID that this host may use. Expires is the end of its SVID, or nil until the
+// SVID is delivered.
 type Identity struct {
 	ID      spiffe.ID  `json:"id"`
 	Expires *time.Time `json:"expires,omitempty"`
-	// Workload means that processes may have the SVID and its key through the Workload API.
+	// Workload reports whether processes may get the SVID and its key through the Workload API.
 	Workload bool `json:"workload,omitempty"`
 }
 
-// Need is a need with its state as recorded by activation.
+// Need is a need of this host, with the state that activation recorded for it.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	hostdir.NeedState
 }
 
-// Published is a service of this host. It is not served without a valid SVID.
+// Published is a service that this host publishes. The service is served only while its SVID is
+// valid.
 type Published struct {
 	ID       spiffe.ID         `json:"id"`
-	Port     string            `json:"port,omitempty"` // name of the port if the service has several
+	Port     string            `json:"port,omitempty"` // name of the port, if the service has several
 	Protocol document.Protocol `json:"protocol,omitempty"`
 	Upstream string            `json:"upstream"`
 	Allow    []spiffe.ID       `json:"allow"`
 	Serving  bool              `json:"serving"`
 }
 
-// Reachable is a service that identities of this host may reach.
+// Reachable is a service that an identity of this host may connect to.
 type Reachable struct {
 	ID        spiffe.ID            `json:"id"`
-	Port      string               `json:"port,omitempty"` // as in Published
+	Port      string               `json:"port,omitempty"` // name of the port, if the service has several
 	Protocol  document.Protocol    `json:"protocol,omitempty"`
-	Name      string               `json:"name"` // name for SOCKS5
+	Name      string               `json:"name"` // host name for SOCKS5 clients
 	Listen    string               `json:"listen"`
 	Callers   []spiffe.ID          `json:"callers"`
 	Endpoints []document.Addresses `json:"endpoints"`
-	Via       []document.Via       `json:"via,omitempty"` // paths through relays
+	Via       []document.Via       `json:"via,omitempty"` // paths to the service through relays
 }
 
-// Uplink is a connection of this host to a relay, through which callers reach it.
+// Uplink is a connection of this host to a relay. Callers that cannot reach the host directly
+// connect to it through the uplink.
 type Uplink struct {
 	Relay     spiffe.ID          `json:"relay"`
-	Transport document.Transport `json:"transport,omitempty"` // empty while there is no connection
-	Since     time.Time          `json:"since"`               // time since which Transport has its value
-	Error     string             `json:"error,omitempty"`     // last failure, while there is no connection
+	Transport document.Transport `json:"transport,omitempty"` // empty while the relay is not connected
+	Since     time.Time          `json:"since"`               // time of the last change of Transport
+	Error     string             `json:"error,omitempty"`     // last error, while the relay is not connected
 }
 
-// Path is the path to a service that new connections of a caller use, where relays are one.
+// Path is the path that new connections of a caller take to a service. It is reported for a service
+// that can be reached through a relay.
 type Path struct {
 	Target spiffe.ID `json:"target"`
 	Caller spiffe.ID `json:"caller"`
-	Path   string    `json:"path"` // "direct", "direct (punched)", or "by gate, gate2"
+	Path   string    `json:"path"` // "direct", "direct (punched)", or "by" with the relays: "by gate, gate2"
 	Since  time.Time `json:"since"`
-	Why    string    `json:"why,omitempty"` // reason why the path is not a direct one
+	Why    string    `json:"why,omitempty"` // reason why the path is not direct
 }
 
-// SOCKS is a SOCKS5 listener.
+// SOCKS is a SOCKS5 listener of the forwarder.
 type SOCKS struct {
 	ID     spiffe.ID `json:"id"`
 	Listen string    `json:"listen"`

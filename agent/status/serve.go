@@ -15,16 +15,17 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// timeout bounds a request on either side.
+// timeout is the time limit of a status request, for the client and for the server.
 const timeout = 5 * time.Second
 
-// Beside returns the path of another socket beside the status socket, with word in its name.
+// Beside returns the path of another socket in the directory of the status socket. The given word
+// becomes part of its name.
 func Beside(socket, word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
 }
 
-// Listen listens on a Unix socket with this mode. It replaces a socket whose owner is gone, and
-// fails if another forwarder answers on it.
+// Listen listens on a Unix socket with the given file mode. It replaces the socket of a process
+// that no longer runs. It fails if another forwarder answers on the socket.
 func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", socket); err == nil {
 		c.Close()
@@ -33,11 +34,12 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	return unixsock.Listen(socket, "unix", mode)
 }
 
-// Serve answers requests on ln until ctx ends, and removes the socket.
+// Serve answers status requests until ctx ends, and then removes the socket. It calls report for
+// each request.
 func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served. If the socket is published by mistake, a web
-	// page cannot use it.
+	// page therefore cannot read the status.
 	mux.HandleFunc("GET agent/status", func(w http.ResponseWriter, _ *http.Request) {
 		httpreply.JSON(w, http.StatusOK, report())
 	})
@@ -45,7 +47,8 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient handles all errors
 }
 
-// Fetch returns the report of the forwarder behind a socket, decoded and as bytes.
+// Fetch requests the report of a forwarder from its status socket. It returns the report both
+// decoded and as bytes.
 func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

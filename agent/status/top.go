@@ -15,28 +15,29 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Top is the current load of a forwarder, computed from the difference of two reports: for each
-// service and principal the connections, bytes per second, refusals, and transport.
+// Top is the load of a forwarder during an interval, for flor top. It is computed from the reports
+// at the start and at the end of the interval. It has the connections, bytes per second, refusals
+// and transport of each service and principal.
 type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`
 	Time    time.Time `json:"time"`
-	Seconds float64   `json:"seconds"` // time between the reports
-	Rows    []TopRow  `json:"rows"`    // busiest first
+	Seconds float64   `json:"seconds"` // length of the interval
+	Rows    []TopRow  `json:"rows"`    // the busiest row is first
 }
 
-// TopRow is the load of one caller at one port of a target. Target and Caller are empty if they are
-// not in the manifest.
+// TopRow is the load that one caller causes at one port of a target. Target or Caller is empty if
+// the manifest does not contain it.
 type TopRow struct {
 	Direction   telemetry.Direction `json:"direction"`
 	Target      string              `json:"target"`
-	Port        string              `json:"port,omitempty"` // name of the port if the target has several
+	Port        string              `json:"port,omitempty"` // name of the port, if the target has several
 	Caller      string              `json:"caller"`
 	Connections int64               `json:"connections"`
 	Opens       float64             `json:"opensPerSecond"`
-	In          float64             `json:"inPerSecond"`  // bytes per second from target to caller
-	Out         float64             `json:"outPerSecond"` // bytes per second from caller to target
-	Refusals    int64               `json:"refusals"`     // refusals since the forwarder was started
+	In          float64             `json:"inPerSecond"`  // bytes per second from the target to the caller
+	Out         float64             `json:"outPerSecond"` // bytes per second from the caller to the target
+	Refusals    int64               `json:"refusals"`     // refusals since the forwarder started
 	Refused     float64             `json:"refusalsPerSecond"`
 	Transport   string              `json:"transport"` // transport between the forwarders: quic, tcp, or both
 }
@@ -46,8 +47,8 @@ type topKey struct {
 	target, port, caller string
 }
 
-// Between returns the difference of two reports of a forwarder. If the forwarder was restarted in
-// between, counters are taken from zero.
+// Between computes the load of a forwarder between two of its reports. If the forwarder was
+// restarted between the reports, the counters start at zero.
 func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 	rows := map[topKey]*TopRow{}
 	row := func(k topKey) *TopRow {
@@ -83,7 +84,7 @@ func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 		r.Refusals += n
 		r.Refused += grown(refused[x], n) / seconds
 	}
-	// A connection between forwarders carries streams to all ports.
+	// A connection between forwarders carries the streams of all ports.
 	for _, c := range after.PeerConnections {
 		var carried []*TopRow
 		for _, r := range rows {
@@ -111,7 +112,7 @@ func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 	return v
 }
 
-// grown returns the increase of a counter.
+// grown returns the increase of a counter between two reports.
 func grown(before, after int64) float64 {
 	if after < before {
 		return float64(after)
@@ -127,7 +128,8 @@ func shortID(id string) string {
 	return parsed.Short()
 }
 
-// WatchTop calls show with the load of each interval until ctx ends or show returns false.
+// WatchTop measures the load of a forwarder and calls show after each interval. It stops when ctx
+// ends or show returns false.
 func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
 	before, _, err := Fetch(ctx, socket)
 	if err != nil {
@@ -156,7 +158,7 @@ func WatchTop(ctx context.Context, socket string, interval time.Duration, show f
 	}
 }
 
-// PrintTop writes a Top as a table.
+// PrintTop writes a Top as a table for people.
 func PrintTop(w io.Writer, v Top) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %s\n\n", cmp.Or(v.Host, "no manifest"), v.State, v.Time.Format("15:04:05"))
@@ -165,7 +167,7 @@ func PrintTop(w io.Writer, v Top) error {
 		t.Row(r.Direction, topName(strings.TrimSuffix(r.Target+":"+r.Port, ":")), topName(r.Caller), r.Connections,
 			fmt.Sprintf("%.1f", r.Opens), topSize(r.In), topSize(r.Out), r.Refusals, fmt.Sprintf("%.1f", r.Refused), r.Transport)
 	}
-	_ = t.Flush() // writing to a buffer cannot fail
+	_ = t.Flush() // writing to a buffer never fails
 	_, err := out.WriteTo(w)
 	return err
 }

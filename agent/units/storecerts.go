@@ -14,30 +14,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// quiet is the time for which no file may change before units are restarted, because copying
-// several files takes a moment.
+// quiet is the time without a change of a file after which the files count as complete. An operator
+// needs a moment to copy several files.
 const quiet = 2 * time.Second
 
-// restarting bounds the restart of one unit. A member of a store without a majority is ready only
-// after another member has started.
+// restarting is the time limit for restarting one unit. It is long, because a member of etcd
+// without a majority is ready only after another member has started.
 const restarting = time.Minute
 
-// StoreCertificates describes the certificate files of the shared store and the units that use
-// them. systemd copies the files as credentials when it starts a unit, so a running unit does not
-// see new files.
+// StoreCertificates describes the certificate files for etcd and the units that use them. systemd
+// copies the files as credentials when it starts a unit. A running unit therefore does not see new
+// files.
 type StoreCertificates struct {
-	Dir   string   // directory of the certificates
-	Units []string // restarted in this order, one at a time
+	Dir   string   // directory that contains the certificates
+	Units []string // units to restart, one at a time in this order
 
-	Started func(ctx context.Context, unit string) (time.Time, error) // see units.Started
+	Started func(ctx context.Context, unit string) (time.Time, error) // see the function Started
 	Restart func(ctx context.Context, unit string) error
 	Log     *slog.Logger
 }
 
-// ApplyStoreCertificates restarts each unit that was started before an operator replaced a file. It
-// waits until the files are complete, and returns when no unit is left to restart. If a certificate
-// does not belong to its key, it returns an error and restarts nothing; running units keep the old
-// files.
+// ApplyStoreCertificates makes units use the certificates for etcd that an operator has replaced.
+// It waits until the files are complete, and then restarts each unit that was started before. It
+// returns when no unit is left to restart. If a certificate does not belong to its key, it returns
+// an error and restarts nothing, so that the units keep using the old files.
 func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 	for done := (time.Time{}); ; {
 		changed, err := c.settled(ctx)
@@ -62,7 +62,7 @@ func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 
 func (c StoreCertificates) apply(ctx context.Context, unit string, changed time.Time) error {
 	started, err := c.Started(ctx, unit)
-	// A unit that was started in between may have copied only some of the new files.
+	// A unit that was started while files were copied may have only some of the new files.
 	if err != nil || started.IsZero() || !started.Before(changed.Add(quiet)) {
 		return err
 	}
@@ -72,9 +72,9 @@ func (c StoreCertificates) apply(ctx context.Context, unit string, changed time.
 	return c.Restart(ctx, unit)
 }
 
-// settled waits until no file has changed for a moment and returns the time of the last change. It
-// uses the change time of the kernel, because a copy may keep the modification time of its
-// original.
+// settled waits until no file has changed for a moment, and returns the time of the last change. It
+// uses the change time that the kernel sets, because a copied file may keep the modification time
+// of the original.
 func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	for {
 		newest, err := StoreCertificatesChanged(c.Dir)
@@ -93,8 +93,8 @@ func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// StoreCertificatesChanged returns the time of the last change of a file in a directory, zero if
-// there is none.
+// StoreCertificatesChanged returns the time at which a file in a directory last changed. It returns
+// zero if the directory has no files.
 func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	return newest, err
 }
 
-// CheckStorePairs returns an error if a certificate in a directory does not belong to its key.
-// Missing pairs are ignored.
+// CheckStorePairs checks that each certificate in a directory belongs to its key. It returns an
+// error for a pair that does not match, and ignores a pair that is missing.
 func CheckStorePairs(dir string) error {
 	for _, name := range []string{"client", "member"} {
 		crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")

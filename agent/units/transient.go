@@ -10,9 +10,9 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// StartTransient starts a command as a service without a unit file, so that an installation cannot
-// replace, stop or remove it. It returns when the service is ready, and does nothing if the service
-// is already running.
+// StartTransient starts a command as a systemd service without a unit file. An installation
+// therefore cannot replace, stop or remove the service. StartTransient returns when the service is
+// ready. If the service already runs, it does nothing.
 func StartTransient(ctx context.Context, unit, description string, command []string) error {
 	if !util.IsRunningSystemd() {
 		return fmt.Errorf("%s: start: %w", unit, ErrNoSystemd)
@@ -28,7 +28,7 @@ func StartTransient(ctx context.Context, unit, description string, command []str
 	done := make(chan string, 1)
 	_, err = conn.StartTransientUnitContext(ctx, unit, "fail", []dbus.Property{
 		dbus.PropDescription(description), dbus.PropType("notify"),
-		dbus.PropExecStart(command, false), // with true, systemd would ignore failures
+		dbus.PropExecStart(command, false), // with true, systemd would ignore a failure of the command
 		property("Restart", "on-failure"), property("RestartUSec", uint64(1_000_000)), property("StartLimitIntervalUSec", uint64(0)),
 		property("OOMScoreAdjust", int32(-900)), property("CollectMode", "inactive-or-failed"),
 	}, done)
@@ -42,7 +42,7 @@ func StartTransient(ctx context.Context, unit, description string, command []str
 	return ended(ctx, unit, done)
 }
 
-// ended waits until a job has ended.
+// ended waits until a job of systemd has ended, and returns an error if the job failed.
 func ended(ctx context.Context, unit string, done <-chan string) error {
 	select {
 	case result := <-done:

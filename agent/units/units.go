@@ -1,5 +1,5 @@
-// Package units determines which systemd units a host should run and the state of those units. It
-// restarts units whose certificates for the shared store were replaced.
+// Package units finds the systemd units that a host should run, and their state. It also restarts
+// units after an operator has replaced their certificates for etcd.
 package units
 
 import (
@@ -20,22 +20,22 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// timeout bounds a conversation with systemd.
+// timeout is the time limit of an exchange with systemd.
 const timeout = 5 * time.Second
 
 // Unit is the state of a systemd unit.
 type Unit struct {
 	Name, Load, Active, Sub string
-	File                    string // "enabled", "disabled", "static", …, or empty
-	Text                    string // StatusText of a service (sd_notify STATUS=)
-	Descriptors             uint64 // limit of open files of a running service's main process; zero if not known
-	Log                     string // last line in the journal of a service that does not run; only set by ListLogs
+	File                    string // state of the unit file ("enabled", "disabled", "static", …) or empty
+	Text                    string // status text of a service (sd_notify STATUS=)
+	Descriptors             uint64 // limit of open files of the running main process; zero if not known
+	Log                     string // last journal line of a service that does not run; only set by ListLogs
 }
 
-// ErrNoSystemd is the error on hosts without systemd.
+// ErrNoSystemd is the error of this package on a host without systemd.
 var ErrNoSystemd = errors.New("no systemd runs here")
 
-// List returns the state of the units with these names.
+// List returns the state of the systemd units with the given names.
 func List(ctx context.Context, names []string) ([]Unit, error) {
 	if !util.IsRunningSystemd() {
 		return nil, ErrNoSystemd
@@ -72,7 +72,8 @@ func List(ctx context.Context, names []string) ([]Unit, error) {
 	return units, nil
 }
 
-// descriptors returns the limit of open files of a process, zero if it cannot be read.
+// descriptors returns the limit of open files of a process. It returns zero if the limit cannot be
+// read.
 func descriptors(pid int) uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
 	if err != nil {
@@ -88,8 +89,8 @@ func descriptors(pid int) uint64 {
 	return 0
 }
 
-// Started returns the time at which a unit was started, zero if it does not run. The time is not
-// later than that at which systemd copied the unit's credentials.
+// Started returns the time at which a unit was started, or zero if the unit does not run. systemd
+// copies the credentials of the unit at this time or later.
 func Started(ctx context.Context, unit string) (time.Time, error) {
 	if !util.IsRunningSystemd() {
 		return time.Time{}, ErrNoSystemd
@@ -113,7 +114,7 @@ func Started(ctx context.Context, unit string) (time.Time, error) {
 	return time.UnixMicro(int64(at)), nil
 }
 
-// Start starts a unit and returns when it is ready.
+// Start starts a systemd unit and returns when the unit is ready.
 func Start(ctx context.Context, unit string) error {
 	if !util.IsRunningSystemd() {
 		return fmt.Errorf("%s: start: %w", unit, ErrNoSystemd)
@@ -130,7 +131,8 @@ func Start(ctx context.Context, unit string) error {
 	return ended(ctx, unit, done)
 }
 
-// ListLogs is like List, and also reads the journals of services that do not run, which is slow.
+// ListLogs returns the state of units as List does, and in addition the last journal line of each
+// service that does not run. Reading the journal is slow.
 func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	units, err := List(ctx, names)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -144,9 +146,10 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	return units, err
 }
 
-// Expected returns the state of the units that a host should have by its manifest, sorted by name.
-// list is List or ListLogs. A unit that is not installed is left out unless the manifest requires
-// it, because documents from the network do not install units.
+// Expected returns the state of the units that a host should have according to its manifest, sorted
+// by name. The function list reads the state, and is List or ListLogs. Expected leaves out a unit
+// that is not installed, because documents from the network do not install units. It includes such
+// a unit if the manifest requires it.
 func Expected(ctx context.Context, list func(context.Context, []string) ([]Unit, error), i hostdir.Instance, m document.Manifest) ([]Unit, error) {
 	var names []string
 	required := map[string]bool{}

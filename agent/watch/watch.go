@@ -1,5 +1,5 @@
-// Package watch reports that files below some directories may have changed. The directories need
-// not exist yet.
+// Package watch calls a program's function again when files in some directories may have changed.
+// The directories need not exist yet.
 package watch
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// settle is the time to wait for further changes before files are read.
+// settle is the time to wait for more changes after a change, before the files are read.
 const settle = 20 * time.Millisecond
 
-// Watcher watches directories. If inotify is not available, because its instances are limited for
-// each account, it only polls.
+// Watcher watches directories for changes with inotify. The kernel limits the inotify instances of
+// each account. If none is available, the Watcher only polls.
 type Watcher struct {
 	inotify *fsnotify.Watcher
 	events  <-chan fsnotify.Event
@@ -26,17 +26,18 @@ type Watcher struct {
 	log     *slog.Logger
 }
 
-// Follow calls read, and calls it again whenever files below the directories that it returned may
-// have changed, at the latest after poll. It returns when ctx ends.
+// Follow calls read at once, and again whenever files may have changed. The function read returns
+// the directories to watch. Follow calls read at least once in each interval poll. It returns when
+// ctx ends.
 func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
 	w := New(log)
 	defer w.Close()
 	for w.Watch(read()) || w.Wait(ctx, poll) {
-		// Directories that were added may have changed since they were read.
+		// A directory that was added may have changed since it was read.
 	}
 }
 
-// New returns a Watcher without directories.
+// New returns a Watcher that watches no directory yet.
 func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -46,16 +47,16 @@ func New(log *slog.Logger) *Watcher {
 	return &Watcher{inotify: fs, events: fs.Events, errors: fs.Errors, log: log}
 }
 
-// Close ends the watch.
+// Close stops the Watcher and releases its inotify instance.
 func (w *Watcher) Close() {
 	if w.inotify != nil {
 		w.inotify.Close()
 	}
 }
 
-// Watch sets the directories to watch. For a directory that does not exist, the nearest existing
-// parent is watched. Watch returns true if it added a directory, whose content may have changed
-// since it was read.
+// Watch sets the directories that the Watcher watches. Instead of a directory that does not exist,
+// it watches the nearest parent that exists. It returns true if it added a directory. The content
+// of such a directory may have changed since it was read.
 func (w *Watcher) Watch(dirs []string) (added bool) {
 	if w.inotify == nil {
 		return false
@@ -83,7 +84,7 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	return added
 }
 
-// nearest returns dir or its nearest existing parent.
+// nearest returns the directory itself if it exists, and otherwise its nearest parent that exists.
 func nearest(dir string) string {
 	for {
 		up := filepath.Dir(dir)
@@ -94,7 +95,8 @@ func nearest(dir string) string {
 	}
 }
 
-// Wait returns true when files should be read again, and false when ctx has ended.
+// Wait waits until files may have changed, at most for the time poll. It returns true when the
+// files should be read again, and false when ctx has ended.
 func (w *Watcher) Wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()

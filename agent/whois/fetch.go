@@ -14,14 +14,15 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Query identifies a connection. To may be zero.
+// Query asks for the caller of a connection. The address From is the caller's end of the connection
+// as the service sees it. The address To is the service's end, and may be zero.
 type Query struct {
 	From, To netip.AddrPort
 	Protocol document.Protocol
-	As       *uint32 // account that asks, if a forwarder's own account passes the query on
+	As       *uint32 // account that asks, if the forwarder passes on the query of another process
 }
 
-// Fetch queries the forwarder behind a socket.
+// Fetch sends a query to the forwarder behind a whois socket and returns its answer.
 func Fetch(ctx context.Context, socket string, q Query) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -16,18 +16,20 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// timeout bounds a request on either side.
+// timeout is the time limit of a query, for the client and for the server.
 const timeout = 5 * time.Second
 
-// Beside returns the path of the whois socket beside the status socket.
+// Beside returns the path of the whois socket for a given status socket. Both are in the same
+// directory.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers queries on ln, a listener from unixsock.Limits.Listen, until ctx ends, and removes
-// the socket. Queries for connections that are not in t are passed to older processes that are
-// draining, whose sockets older returns.
+// Serve answers queries until ctx ends, and then removes the socket. The listener ln must come from
+// unixsock.Limits.Listen. A connection that is not in the table t may belong to an older process
+// that is draining. Serve passes such a query to the older processes, whose sockets the function
+// older returns.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
 	mux := http.NewServeMux()
-	// Only requests for this host name are served, as for the status.
+	// Only requests for this host name are served, as on the status socket.
 	mux.HandleFunc("GET agent/whois", func(w http.ResponseWriter, r *http.Request) {
 		uid := unixsock.UID(r)
 		if as, err := strconv.ParseUint(r.URL.Query().Get("as"), 10, 32); err == nil && int(uid) == os.Geteuid() {
@@ -59,7 +61,8 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 		refuse(w, http.StatusBadRequest, fmt.Sprintf("protocol %q, want %q or none", string(protocol), document.UDP))
 		return
 	}
-	// A service that listens on all addresses, including IPv6, sees ::ffff:127.0.0.1.
+	// A service that listens on all addresses, including IPv6, sees an IPv4 caller as
+	// ::ffff:127.0.0.1.
 	from, to = unmap(from), unmap(to)
 	ctx, cancel := context.WithTimeout(r.Context(), timeout/2)
 	defer cancel()
@@ -84,7 +87,7 @@ func (t *Table) answer(w http.ResponseWriter, r *http.Request, uid uint32, older
 
 func unmap(a netip.AddrPort) netip.AddrPort { return netip.AddrPortFrom(a.Addr().Unmap(), a.Port()) }
 
-// refusal is the answer if there is no result.
+// refusal is the response to a query without a result. It contains the reason.
 type refusal struct {
 	Error string `json:"error"`
 }

@@ -1,10 +1,12 @@
-// Package whois lets a service look up the SPIFFE ID behind the source address of a connection from
-// the forwarder. The answer cannot be forged, because the forwarder records only its own
-// connections, and removes each record before it closes the connection.
+// Package whois lets a service find out which SPIFFE ID is behind a connection that it has accepted
+// from the forwarder. The service sends the source address of the connection. The answer cannot be
+// forged. The forwarder records only its own connections, and it removes a record before it closes
+// the connection.
 //
-// It is JSON over HTTP on a Unix socket beside that of the status: GET /whois?from=127.0.0.1:43210.
-// Root may query every service; other accounts, identified by SO_PEERCRED, may query the services
-// that run as them.
+// Queries are HTTP requests on a Unix socket beside the status socket, for example GET
+// /whois?from=127.0.0.1:43210. The response is JSON. Root may ask about every service. Other
+// accounts may ask about services that run as them. The kernel identifies the account
+// (SO_PEERCRED).
 package whois
 
 import (
@@ -22,18 +24,19 @@ import (
 type Answer struct {
 	Caller  spiffe.ID      `json:"caller"`
 	Service spiffe.ID      `json:"service"`
-	From    netip.AddrPort `json:"from"` // as seen by the service
+	From    netip.AddrPort `json:"from"` // the caller's address as the service sees it
 	To      netip.AddrPort `json:"to"`
 }
 
-// Upstream describes a connection to an upstream.
+// Upstream describes a connection of the forwarder to the upstream of a service.
 type Upstream struct {
 	Caller, Service spiffe.ID
 	Protocol        document.Protocol
-	MayQuery        func(uid uint32) bool // accounts that may query it, besides root
+	MayQuery        func(uid uint32) bool // reports whether an account other than root may ask about the connection
 }
 
-// Table contains the forwarder's open connections to upstreams. The zero Table is empty.
+// Table contains the open connections of the forwarder to upstreams. The zero Table is empty and
+// ready to use.
 type Table struct {
 	users atomic.Pointer[func(uid uint32) bool]
 
@@ -52,14 +55,15 @@ type entry struct {
 	mayQuery func(uint32) bool
 }
 
-// dialing is a connection attempt. The service may accept the connection before dial returns to the
-// forwarder.
+// dialing is an attempt of the forwarder to connect to a service. The service may accept the
+// connection, and ask about it, before the forwarder knows that it is connected.
 type dialing struct {
 	Upstream
 	done chan struct{}
 }
 
-// SetUsers sets the function that reports whether an account is the user of any service.
+// SetUsers sets a function that reports whether any service runs as an account. An account without
+// a service cannot ask about anything.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {
@@ -67,8 +71,9 @@ func (t *Table) mayQuery(uid uint32) bool {
 	return uid == 0 || is != nil && (*is)(uid)
 }
 
-// Dial connects with dial and records the caller until forget is called. forget must be called
-// before the connection is closed, because after that another process may have its address.
+// Dial makes a connection with the function dial and records its caller in the table. The caller of
+// Dial must call forget before it closes the connection, because another process may get the same
+// address afterwards.
 func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, forget func(), err error) {
 	d := &dialing{u, make(chan struct{})}
 	t.mu.Lock()
@@ -88,7 +93,8 @@ func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, 
 	return conn, t.add(u, conn), nil
 }
 
-// add records a connection. The caller holds the lock. A Unix socket has no address.
+// add records a connection in the table. The lock must be held. A connection to a Unix socket has
+// no address and is not recorded.
 func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	from, errFrom := netip.ParseAddrPort(conn.LocalAddr().String())
 	to, errTo := netip.ParseAddrPort(conn.RemoteAddr().String())
@@ -113,9 +119,10 @@ func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	})
 }
 
-// Lookup returns the connections from an address that uid may query, to one address, or to any if
-// to is zero. There may be several, because the kernel assigns the same port to connections to
-// different addresses.
+// Lookup returns the connections that have the address from as their source. It returns only
+// connections that the account uid may ask about. If to is not zero, it is the destination of the
+// connections. There may be several connections, because the kernel can assign one port to
+// connections with different destinations.
 func (t *Table) Lookup(ctx context.Context, uid uint32, p document.Protocol, from, to netip.AddrPort) []Answer {
 	found, coming := t.lookup(uid, source{p, from}, to)
 	for _, d := range coming {

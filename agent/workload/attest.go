@@ -17,20 +17,22 @@ import (
 	"github.com/florete/florete/agent/forward/caller"
 )
 
-// attestation implements credentials.TransportCredentials: the kernel identifies the client,
-// without a handshake.
+// attestation lets the gRPC server know which process has connected. The kernel identifies the
+// process, so no handshake is necessary. The type implements credentials.TransportCredentials.
 type attestation struct{}
 
-// client is the process that opened a connection.
+// client is the process that has opened a connection to the Workload API.
 type client struct {
 	credentials.CommonAuthInfo
 	*caller.Peer
 }
 
-// AuthType implements credentials.AuthInfo.
+// AuthType returns the name of the method that identifies a client. It implements
+// credentials.AuthInfo.
 func (client) AuthType() string { return "pidfd" }
 
-// held is a connection that releases its process when it is closed.
+// held is a connection that keeps a handle of the client's process, and releases the handle when it
+// is closed.
 type held struct {
 	net.Conn
 	peer *caller.Peer
@@ -38,7 +40,7 @@ type held struct {
 
 func (c *held) Close() error {
 	err := c.Conn.Close()
-	if err == nil { // not after a second Close
+	if err == nil { // only after the first Close
 		c.peer.Close()
 	}
 	return err
@@ -49,7 +51,7 @@ func (attestation) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInf
 	if err != nil {
 		return nil, nil, err
 	}
-	level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity} // guaranteed by the kernel
+	level := credentials.CommonAuthInfo{SecurityLevel: credentials.PrivacyAndIntegrity} // the kernel guarantees both
 	return &held{conn, p}, client{level, p}, nil
 }
 
@@ -64,14 +66,14 @@ func (attestation) Info() credentials.ProtocolInfo {
 func (a attestation) Clone() credentials.TransportCredentials { return a }
 func (attestation) OverrideServerName(string) error           { return nil }
 
-// clientOf returns the client that made a request.
+// clientOf returns the client that has made the request with this context.
 func clientOf(ctx context.Context) client {
 	p, _ := peer.FromContext(ctx)
 	return p.AuthInfo.(client)
 }
 
-// header must be present in each request (SPIFFE Workload Endpoint, section 5). An attacker who can
-// make a client send a request to any address cannot add it.
+// header is the name of a header that each request must have (SPIFFE Workload Endpoint, section 5).
+// An attacker who can make a client send requests to other addresses cannot add this header.
 const header = "workload.spiffe.io"
 
 func checkHeader(ctx context.Context) error {

@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// federates contains the foreign trust domains of each identity that a process may have.
+// federates maps each identity that a process may have to the foreign trust domains whose
+// identities may call it.
 type federates map[spiffe.ID][]string
 
 func newFederates(callers []document.Caller) federates {
@@ -19,7 +20,8 @@ func newFederates(callers []document.Caller) federates {
 	return all
 }
 
-// foreign returns the bundles of the foreign trust domains whose identities may call one of ids.
+// foreign returns the bundles of the foreign trust domains whose identities may call one of the
+// given identities.
 func (st *state) foreign(ids []spiffe.ID) []*trust.Bundle {
 	return slices.DeleteFunc(slices.Clone(st.identities.Bundles), func(b *trust.Bundle) bool {
 		return !slices.ContainsFunc(ids, func(id spiffe.ID) bool {
@@ -28,7 +30,9 @@ func (st *state) foreign(ids []spiffe.ID) []*trust.Bundle {
 	})
 }
 
-// foreignRoots returns the certificates of these bundles by trust domain, concatenated.
+// foreignRoots returns the roots of the foreign trust domains that may call one of the given
+// identities. The key of the map is the trust domain. The value is its root certificates in DER,
+// concatenated.
 func (st *state) foreignRoots(ids []spiffe.ID) map[string][]byte {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
@@ -37,8 +41,9 @@ func (st *state) foreignRoots(ids []spiffe.ID) map[string][]byte {
 	return all
 }
 
-// foreignKeys returns the keys for JWT-SVIDs of these bundles, each as a JWK Set. Empty sets are
-// left out, because clients do not accept them.
+// foreignKeys returns the keys that verify JWT-SVIDs of the foreign trust domains that may call one
+// of the given identities. The key of the map is the trust domain, and the value is a JWK Set. An
+// empty set is left out, because clients do not accept it.
 func (st *state) foreignKeys(ids []spiffe.ID) (map[string][]byte, error) {
 	all := map[string][]byte{}
 	for _, b := range st.foreign(ids) {
@@ -55,7 +60,7 @@ func (st *state) foreignKeys(ids []spiffe.ID) (map[string][]byte, error) {
 	return all, nil
 }
 
-// raw returns roots in DER, concatenated.
+// raw returns the certificates of roots in DER, concatenated, as the Workload API requires.
 func raw(roots *trust.Roots) (b []byte) {
 	for _, root := range roots.Certificates() {
 		b = append(b, root.Raw...)

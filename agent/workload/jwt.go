@@ -24,18 +24,20 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// tokens contains delivered JWT-SVIDs by audience.
+// tokens maps an audience to the JWT-SVID that was delivered for it.
 type tokens map[string]string
 
-// jwts contains the JWT-SVIDs of this host and the keys that verify JWT-SVIDs. It is immutable.
+// jwts contains the JWT-SVIDs of this host and the keys that verify other JWT-SVIDs. It is
+// immutable.
 type jwts struct {
-	keys   *jwtbundle.Bundle // nil before they are delivered
-	jwks   []byte            // the same as delivered
+	keys   *jwtbundle.Bundle // nil until the keys are delivered
+	jwks   []byte            // the keys as they were delivered
 	tokens map[spiffe.ID]tokens
-	wanted map[spiffe.ID][]string // audiences in the manifest
+	wanted map[spiffe.ID][]string // audiences in the manifest, by identity
 }
 
-// loadJWTs reads the files of needs of kind jwt. Anything that cannot be read is kept as it was.
+// loadJWTs reads the files that needs of kind jwt have delivered. If a file cannot be read, its
+// previous content is kept from old.
 func loadJWTs(layout hostdir.Layout, m document.Manifest, old jwts) (next jwts, problems []error) {
 	next = jwts{tokens: map[spiffe.ID]tokens{}, wanted: map[spiffe.ID][]string{}}
 	for _, n := range m.Needs {
@@ -93,9 +95,10 @@ func noKeys() error {
 	return status.Error(codes.Unavailable, "no keys of JWT-SVIDs are delivered on this host, want providers.jwt in the topology: flor doctor")
 }
 
-// FetchJWTSVID returns the caller's JWT-SVIDs for an audience, those of its first identity first,
-// or that of the identity that it names. They are delivered in advance and renewed after half of
-// their lifetime, as long as their provider can be reached.
+// FetchJWTSVID returns JWT-SVIDs of the caller for an audience. A request may name an identity.
+// Otherwise the response has a JWT-SVID for each identity of the caller, in the order of the
+// manifest. JWT-SVIDs are delivered in advance. They are renewed after half of their lifetime, as
+// long as a provider can be reached.
 func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.JWTSVIDResponse, error) {
 	c := clientOf(ctx)
 	st := s.state.Load()
@@ -123,8 +126,8 @@ func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.
 	return &api.JWTSVIDResponse{Svids: all}, nil
 }
 
-// jwtSVIDs returns the valid JWT-SVIDs of ids for an audience. The error is the reason if there is
-// none.
+// jwtSVIDs returns the valid JWT-SVIDs of the given identities for an audience. If there is none,
+// the error is the reason.
 func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
 	var missing, undeclared []string
 	for _, id := range ids {
@@ -159,8 +162,8 @@ func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all 
 	return nil, status.Errorf(codes.PermissionDenied, "%s: write it there", strings.Join(undeclared, "; "))
 }
 
-// checkRevoked refuses a token if its identity, or the node to which it was issued, has been
-// revoked.
+// checkRevoked returns an error if a JWT-SVID must not be accepted, because its identity or the
+// node that received it was revoked.
 func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	if st.identities.Trust == nil {
 		return nil
@@ -168,7 +171,7 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	id, err := spiffe.ParseID(svid.ID.String())
 	if err != nil {
 		if svid.ID.TrustDomain().Name() != st.trust {
-			return nil // other implementations have other paths, which are never in a list
+			return nil // another implementation has other paths, which are never revoked here
 		}
 		return err
 	}
@@ -177,8 +180,8 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	return st.identities.Trust.Revocations().CheckIssued(id, node, time.Unix(int64(issued), 0))
 }
 
-// FetchJWTBundles sends callers with an identity the keys of the trust domain, and of the domains
-// whose identities may call them.
+// FetchJWTBundles sends the keys that verify JWT-SVIDs to a caller with an identity. They are the
+// keys of this trust domain, and of the trust domains whose identities may call the caller.
 func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStreamingServer[api.JWTBundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.JWTBundlesResponse, error) {
 		all, err := st.foreignKeys(ids)
@@ -194,8 +197,8 @@ func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStream
 	})
 }
 
-// ValidateJWTSVID verifies a token for callers with an identity: its signature, audience, validity
-// and revocation.
+// ValidateJWTSVID verifies a JWT-SVID for a caller with an identity. It checks the signature, the
+// audience, the validity and whether the identity was revoked.
 func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequest) (*api.ValidateJWTSVIDResponse, error) {
 	st := s.state.Load()
 	ids, err := s.entitled(clientOf(ctx), st)

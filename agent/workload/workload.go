@@ -1,14 +1,16 @@
-// Package workload serves the SPIFFE Workload API on a Unix socket. A process of this host receives
-// the X.509-SVIDs, with their keys, and the JWT-SVIDs that the manifest grants it, and the bundles
-// of the trust domain and of those whose identities may call it. It receives them again whenever
-// they change.
+// Package workload serves the SPIFFE Workload API, from which processes of this host get their
+// SPIFFE identities. The API is on a Unix socket:
 //
 //	SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock
 //
-// The caller is identified through the kernel by its account and systemd unit, as for local
-// listeners (package caller). A caller without an identity is refused with PermissionDenied. A
-// caller whose certificate or token is not delivered yet is refused with Unavailable, and clients
-// retry. A JWT-SVID is for a single audience named in the manifest.
+// A process receives the X.509-SVIDs and JWT-SVIDs that the manifest grants it, with the keys of
+// the X.509-SVIDs. It also receives the bundle of its trust domain, and the bundles of trust
+// domains whose identities may call it. Whenever they change, it receives them again.
+//
+// The kernel identifies a caller by its account and systemd unit, as for local listeners (package
+// caller). The API refuses a caller without an identity with PermissionDenied. If a certificate or
+// token is not delivered yet, the API answers Unavailable, and clients try again. A JWT-SVID has a
+// single audience, which the manifest names.
 package workload
 
 import (
@@ -33,30 +35,32 @@ import (
 )
 
 const (
-	// perAccount is the maximum number of connections of an account. All services that run as root
-	// share one account.
+	// perAccount is the maximum number of connections of one account. It is high, because all
+	// services that run as root share one account.
 	perAccount = 1024
-	// total is the maximum number of connections of all accounts that the manifest names. They use
-	// 21 KB each, which is a third of the unit's memory.
+	// total is the maximum number of connections of all accounts that the manifest names. A
+	// connection uses 21 KB, so all of them use a third of the unit's memory.
 	total = 4096
-	// A client uses one stream for SVIDs and one for bundles.
+	// maxStreams is the maximum number of streams of a client. A client uses one stream for SVIDs
+	// and one for bundles.
 	maxStreams = 16
-	// Requests are empty, except for methods that are not served.
+	// maxRequest is the maximum size of a request in bytes. Requests are empty, except for methods
+	// that are not served.
 	maxRequest = 64 << 10
-	// maxHeaders bounds the headers of a request.
+	// maxHeaders is the maximum size of the headers of a request in bytes.
 	maxHeaders = 16 << 10
-	// connecting is the time that a client has to begin HTTP/2.
+	// connecting is the time within which a client must begin HTTP/2.
 	connecting = 10 * time.Second
 )
 
-// Config configures Serve.
+// Config configures the function Serve.
 type Config struct {
-	Layout hostdir.Layout // state of the host
+	Layout hostdir.Layout // state directory of the host
 	Log    *slog.Logger
-	Poll   time.Duration // maximum interval between reads of the state; default 10 s
+	Poll   time.Duration // longest interval between reads of the state; default 10 s
 }
 
-// server is a running Serve.
+// server is the state of Serve while it runs.
 type server struct {
 	api.UnimplementedSpiffeWorkloadAPIServer
 	Config
@@ -64,11 +68,11 @@ type server struct {
 	state   atomic.Pointer[state]
 }
 
-// state contains the served data. It is immutable, except that changed is closed when a newer state
-// has been read.
+// state contains the data that the API serves. It is immutable. Its channel changed is closed when
+// a newer state has been read.
 type state struct {
 	document   document.Document
-	trust      string // trust domain
+	trust      string // name of the trust domain
 	callers    caller.Table
 	federates  federates
 	identities *hostdir.SVIDSet
@@ -77,7 +81,7 @@ type state struct {
 	changed    chan struct{}
 }
 
-// Serve answers requests on ln, a Unix socket, until ctx ends.
+// Serve answers requests of the Workload API on a Unix socket until ctx ends.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
@@ -103,7 +107,8 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	return nil
 }
 
-// named reports whether the manifest names the process of a connection.
+// named reports whether the manifest grants an identity to the process at the other end of a
+// connection.
 func (s *server) named(c *net.UnixConn, _ uint32) bool {
 	p, err := caller.NewPeer(c)
 	if err != nil {
@@ -118,7 +123,7 @@ func (s *server) named(c *net.UnixConn, _ uint32) bool {
 	return ok
 }
 
-// follow reads the state of the host until ctx ends.
+// follow reads the state of the host when it changes, until ctx ends.
 func (s *server) follow(ctx context.Context) {
 	watch.Follow(ctx, s.Log, s.Poll, func() []string {
 		s.read()
@@ -132,7 +137,8 @@ func (s *server) follow(ctx context.Context) {
 	})
 }
 
-// read makes a new state. Anything that cannot be read is kept as it was.
+// read reads the state of the host for the API to serve. A part that cannot be read stays as it
+// was.
 func (s *server) read() {
 	old := s.state.Load()
 	next := *old

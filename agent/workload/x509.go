@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// FetchX509SVID sends the caller's SVIDs, that of its first identity first.
+// FetchX509SVID sends the X.509-SVIDs of the caller, with their keys. They are in the order in
+// which the manifest names the identities.
 func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingServer[api.X509SVIDResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509SVIDResponse, error) {
 		svids, err := st.svids(ids)
@@ -26,8 +27,8 @@ func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingS
 	})
 }
 
-// FetchX509Bundles sends callers with an identity the roots of the trust domain, and of the domains
-// whose identities may call them.
+// FetchX509Bundles sends the roots that verify X.509-SVIDs to a caller with an identity. They are
+// the roots of this trust domain, and of the trust domains whose identities may call the caller.
 func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509BundlesResponse, error) {
 		if st.identities.Trust == nil {
@@ -39,8 +40,8 @@ func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStre
 	})
 }
 
-// push sends an answer, and again whenever it changes. The caller and its permissions are
-// determined anew each time.
+// push sends a response to a caller, and sends a new one whenever the content changes. Each time it
+// checks again who the caller is and what the caller may have.
 func push[M any, P interface {
 	*M
 	proto.Message
@@ -73,7 +74,7 @@ func push[M any, P interface {
 	}
 }
 
-// entitled returns the identities that the caller may have.
+// entitled returns the identities that the manifest grants to a client.
 func (s *server) entitled(c client, st *state) ([]spiffe.ID, error) {
 	p, err := c.Process()
 	if err != nil {
@@ -94,7 +95,8 @@ func (s *server) refuse(c client, reason string, known bool, err error) {
 	s.refused.Warn(journal.Source{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
 }
 
-// svids returns the valid SVIDs of ids. The error is the reason if there is none.
+// svids returns the valid X.509-SVIDs of the given identities. If there is none, the error is the
+// reason.
 func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	var missing []string
 	for _, id := range ids {
@@ -122,8 +124,8 @@ func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	return all, nil
 }
 
-// hint returns the hint by which a caller with several SVIDs selects one: "wiki", or "wiki.forge"
-// for a service of one node.
+// hint returns the hint of an SVID, by which a caller with several SVIDs selects one. For example,
+// the hint is "wiki", or "wiki.forge" for a service of the node forge.
 func hint(id spiffe.ID) string {
 	if id.Node() == "" {
 		return id.Name()

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// dirEnv makes this binary the confined process.
+// dirEnv is the environment variable that makes this test binary act as the confined process.
 const dirEnv = "FLORETE_TEST_CONFINE"
 
 func TestMain(m *testing.M) {
@@ -35,8 +35,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestAgent checks, in a process confined like the agent and from each of its threads, that
-// operations of the agent succeed and those of an attacker fail.
+// TestAgent checks the restriction of a process that is confined like the agent, from each of its
+// threads. Operations that the agent needs must succeed. Operations that only an attacker would try
+// must fail.
 func TestAgent(t *testing.T) {
 	if abi, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 || abi == 0 {
 		t.Skip("NOT RUN: this kernel has no Landlock")

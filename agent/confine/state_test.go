@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// written is closed at the first line.
+// written is a log that closes its channel when the first line is written.
 type written struct {
 	bytes.Buffer
 	once  sync.Once
@@ -27,8 +27,8 @@ func (w *written) Write(b []byte) (int, error) {
 	return w.Buffer.Write(b)
 }
 
-// TestAwait checks that the agent waits for a state directory that it cannot create, reports that
-// once, and uses the directory once it can.
+// TestAwait checks that the agent waits for a state directory that it cannot create itself. It must
+// report the wait once, and use the directory as soon as it exists.
 func TestAwait(t *testing.T) {
 	parent := filepath.Join(t.TempDir(), "lib")
 	if err := os.WriteFile(parent, nil, 0o600); err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// lines is a log that a test reads while it grows.
+// lines is a log that a test can read while it grows.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer
@@ -40,7 +40,7 @@ func (l *lines) String() string {
 	return l.Buffer.String()
 }
 
-// served is ursula with credentials served on socket.
+// served is the host ursula, with a credential service that listens on socket.
 type served struct {
 	*agenttest.Host
 	socket string
@@ -49,7 +49,7 @@ type served struct {
 	ended  chan error
 }
 
-// serve requires root, since systemd connects as root.
+// serve starts a credential service. It requires root, because the service accepts only root.
 func serve(t *testing.T, limit time.Duration) *served {
 	agenttest.Root(t, "gets credentials")
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
@@ -74,7 +74,7 @@ func serve(t *testing.T, limit time.Duration) *served {
 	return s
 }
 
-// load connects as systemd does.
+// load requests a credential of a unit in the way that systemd does.
 func (s *served) load(t *testing.T, unit, credential string) *net.UnixConn {
 	t.Helper()
 	name := fmt.Sprintf("@%x/unit/%s/%s", time.Now().UnixNano(), unit, credential)
@@ -88,8 +88,8 @@ func (s *served) load(t *testing.T, unit, credential string) *net.UnixConn {
 	return conn
 }
 
-// take reads to the end, as systemd does. ok reports whether the length is allowed for a
-// credential.
+// take reads the response to the end, as systemd does. It reports in ok whether the response is
+// short enough for a credential.
 func take(t *testing.T, conn *net.UnixConn) (text string, ok bool) {
 	t.Helper()
 	b, err := io.ReadAll(conn)
@@ -183,7 +183,7 @@ func TestGivesUp(t *testing.T) {
 	})
 }
 
-// asked returns a connection whose other end systemd has.
+// asked returns the service's end of a connection over which a credential is requested.
 func asked(t *testing.T) *net.UnixConn {
 	t.Helper()
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
@@ -215,8 +215,8 @@ func TestStoppedRefuses(t *testing.T) {
 	}
 }
 
-// TestIdle checks that the process ends by itself when idle, but not while a caller waits, and
-// serves others meanwhile.
+// TestIdle checks that the credential service ends after an idle time. It must not end while a
+// caller waits, and it serves other callers meanwhile.
 func TestIdle(t *testing.T) {
 	s := serve(t, 0)
 	s.stop()
@@ -239,7 +239,7 @@ func TestIdle(t *testing.T) {
 		})
 	}()
 	s.logged(t, "INFO msg=waits")
-	time.Sleep(150 * time.Millisecond) // so that nobody has asked for long; less only makes the test easier
+	time.Sleep(150 * time.Millisecond) // long enough that no request was recent; a shorter time only makes the test easier
 	if _, ok := take(t, s.load(t, "wiki.service", "cert_key.pem")); ok {
 		t.Error("wiki got a credential that it does not have")
 	}
@@ -259,8 +259,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// TestWithoutBus checks that without a bus the process waits as long as systemd does, and returns
-// the credentials that exist.
+// TestWithoutBus checks that the credential service works without a D-Bus connection to systemd. It
+// must return delivered credentials, and wait for others as long as systemd does by default.
 func TestWithoutBus(t *testing.T) {
 	var log lines
 	c := Config{Log: slog.New(slog.NewTextHandler(&log, nil)), StartTimeout: func(context.Context, string) (time.Duration, error) { return 0, os.ErrNotExist }}
@@ -274,7 +274,8 @@ func TestWithoutBus(t *testing.T) {
 	}
 }
 
-// TestBegun uses a process that has run for a while.
+// TestBegun checks that the start time of a process that connects is found. The process has already
+// run for a while.
 func TestBegun(t *testing.T) {
 	cmd := exec.Command("sleep", "60")
 	before := time.Now()
@@ -285,11 +286,11 @@ func TestBegun(t *testing.T) {
 	defer cmd.Process.Kill()
 	after := time.Now()
 	const tick = 10 * time.Millisecond
-	time.Sleep(5 * tick) // now is not when it began
+	time.Sleep(5 * tick) // so that the start time differs from the current time
 	if at := begun(cmd.Process.Pid); at.Before(before.Add(-2*tick)) || at.After(after.Add(tick)) {
 		t.Errorf("began %s after it was started, want 0 to %s", at.Sub(before), after.Sub(before))
 	}
-	r, _ := parsePeer(asked(t)) // by this process, at no address of systemd's
+	r, _ := parsePeer(asked(t)) // this process connects from an address that systemd does not use
 	if off := r.begun.Sub(begun(os.Getpid())).Abs(); off > tick {
 		t.Errorf("a peer began %s off", off)
 	}

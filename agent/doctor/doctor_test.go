@@ -25,8 +25,8 @@ import (
 func TestDoctor(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt       func(p *patient)
-		begin, fix string // empty begin: nothing is found
-		run        bool   // the fix works here
+		begin, fix string // beginning of the finding, empty for no finding
+		run        bool   // whether the fix can be run in the test
 	}{
 		"well": {hurt: func(p *patient) {}},
 		"no documents": {
@@ -176,7 +176,7 @@ func TestDoctor(t *testing.T) {
 		},
 		"issuing certificate of which half is over": {
 			hurt: func(p *patient) {
-				p.CA.Renew(20 * 24 * time.Hour) // of 50 days
+				p.CA.Renew(20 * 24 * time.Hour) // of a lifetime of 50 days
 				p.Laptop.Deliver(p.CA, agenttest.Alice, time.Minute)
 				p.Laptop.Deliver(p.CA, agenttest.Bob, time.Minute)
 			},
@@ -208,7 +208,7 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "units: florete-agent.service is failed", fix: "systemctl reset-failed florete-agent.service; systemctl restart florete-agent.service",
 		},
-		"nobody waits for a need": { // as when there are too many inotify instances
+		"nobody waits for a need": { // for example when there are too many inotify instances
 			hurt: func(p *patient) {
 				p.units["florete-need-cert-user-bob.path"] = units.Unit{Load: "loaded", Active: "failed"}
 				p.units["florete-need-cert-user-alice.path"] = units.Unit{Load: "not-found", Active: "inactive"}
@@ -349,7 +349,7 @@ func TestDoctor(t *testing.T) {
 				p.AcceptLaptop()
 				p.units["local.service"] = units.Unit{Load: "not-found"}
 			},
-			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the address is not known here
+			begin: "upstreams: behind service/local: dial tcp ", fix: "", // the test does not know the address
 		},
 		"a Workload API that does not answer": {
 			hurt: func(p *patient) {
@@ -482,7 +482,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestSilence checks a forwarder that never answers, and a name that does not exist.
+// TestSilence checks the findings for a forwarder that never answers and for a name that does not
+// exist.
 func TestSilence(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -529,8 +530,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestUDPDoesNotPass checks that a forwarder that answers over TCP alone is a finding, unless the
-// manifest wants TCP alone.
+// TestUDPDoesNotPass checks that a forwarder that answers only over TCP is a finding. It is not a
+// finding if the manifest requires TCP.
 func TestUDPDoesNotPass(t *testing.T) {
 	p := newPatient(t)
 	p.Publish.Transport = document.OverTCP
@@ -545,7 +546,7 @@ func TestUDPDoesNotPass(t *testing.T) {
 	}
 }
 
-// member makes the host of a policy a member of the store.
+// member makes the provider host in a policy a member of etcd.
 func member(p *document.Policy) {
 	p.Store = &document.SharedStore{
 		Kind: "etcd", Endpoints: []string{"https://127.0.0.1:2379"}, Replicas: map[string][]document.Device{},

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// TestGuard checks that listeners to which every account of the host can connect are reported,
-// unless they are guarded or need no guard.
+// TestGuard checks that the doctor reports an upstream on loopback that every account of the host
+// can connect to. An upstream that is guarded or needs no guard is not reported.
 func TestGuard(t *testing.T) {
 	p := newPatient(t)
 	c := p.Config

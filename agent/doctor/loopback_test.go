@@ -10,7 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLoopback checks that the loss of an address is found, with the command that restores it.
+// TestLoopback checks that the doctor finds a listener whose loopback address was removed. The
+// finding includes the command that restores the address.
 func TestLoopback(t *testing.T) {
 	t.Parallel()
 	for at, want := range map[string]string{
@@ -24,7 +25,8 @@ func TestLoopback(t *testing.T) {
 	}
 }
 
-// TestNoLoopback checks a host that lost the network of its loopback addresses.
+// TestNoLoopback checks the findings for a host on which the whole network of loopback addresses is
+// missing.
 func TestNoLoopback(t *testing.T) {
 	if _, err := exec.LookPath("ip"); err != nil || os.Getuid() != 0 {
 		t.Skip("NOT RUN: a network namespace needs root, and ip")
@@ -32,7 +34,7 @@ func TestNoLoopback(t *testing.T) {
 	ended := make(chan []Finding)
 	go func() {
 		defer close(ended)
-		runtime.LockOSThread() // and the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			t.Error(err)
 			return

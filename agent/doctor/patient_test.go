@@ -27,18 +27,19 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ursula is the address of ursula.
+// ursula is the loopback address of the host ursula.
 var ursula = agenttest.LoopbackIP.String()
 
-// patient is the host laptop of a cluster whose agents run and whose provider answers.
+// patient is the host laptop, which the tests examine. Its cluster is healthy at first: all agents
+// run, and the provider answers.
 type patient struct {
 	*testing.T
 	*agenttest.Cluster
 	doctor.Config
 	provider *httptest.Server
-	date     time.Duration // what the provider's clock is ahead
+	date     time.Duration // difference of the provider's clock
 	units    map[string]units.Unit
-	stop     map[string]func() // agents
+	stop     map[string]func() // stops the agent of a host
 }
 
 func newPatient(t *testing.T) *patient {
@@ -75,7 +76,7 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// serve starts a provider that presents an SVID.
+// serve starts a provider that presents the SVID of an identity.
 func (p *patient) serve(as string) {
 	p.Helper()
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -132,12 +133,13 @@ func (p *patient) write(path, text string, mode os.FileMode) {
 
 func (p *patient) state(need, text string) { p.write(p.Laptop.Layout.NeedStateFile(need), text, 0o644) }
 
-// file returns the path of a file delivered for the node.
+// file returns the path of a file that was delivered for the node.
 func (p *patient) file(name string) string {
 	return filepath.Join(hostdir.Current(p.Laptop.Layout.Need("cert-node")), name)
 }
 
-// joins puts a manifest without SSH host key in force, with some files of a join.
+// joins turns the patient into a host that joins: its manifest has no SSH host key. The named files
+// of a join request are created.
 func (p *patient) joins(files ...string) {
 	p.Helper()
 	p.Laptop.Joins = true
@@ -151,7 +153,7 @@ func (p *patient) joins(files ...string) {
 	}
 }
 
-// sh runs the command of a fix.
+// sh runs the command of a finding's remedy.
 func (p *patient) sh(command string) {
 	p.Helper()
 	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {
@@ -159,7 +161,8 @@ func (p *patient) sh(command string) {
 	}
 }
 
-// findings returns the findings of all checks but kernel, which depends on this machine.
+// findings returns the findings of all checks except kernel, which depends on the machine that runs
+// the test.
 func (p *patient) findings() (found []string) {
 	for _, c := range doctor.Run(p.Context(), p.Config).Checks {
 		for _, f := range c.Findings {
@@ -171,8 +174,8 @@ func (p *patient) findings() (found []string) {
 	return found
 }
 
-// finds checks that there is exactly one finding, with this beginning and fix. A finding of the
-// agent about the same need is ignored.
+// finds checks that there is exactly one finding. The finding must have the given beginning and
+// fix. A finding of the check agent about the same need is ignored.
 func (p *patient) finds(begin, fix string) {
 	p.Helper()
 	found := slices.DeleteFunc(p.findings(), func(f string) bool { return strings.HasPrefix(f, "agent: agent: need ") })
@@ -181,7 +184,7 @@ func (p *patient) finds(begin, fix string) {
 	}
 }
 
-// fixed runs the command of the only finding and checks that no finding is left.
+// fixed runs the command of the only finding, and checks that the problem is gone.
 func (p *patient) fixed() {
 	p.Helper()
 	for _, f := range p.findings() {

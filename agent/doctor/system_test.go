@@ -30,7 +30,7 @@ func TestBuffers(t *testing.T) {
 	}
 }
 
-// TestFixes checks that commands outside of systemd name the instance too.
+// TestFixes checks that a remedy that is not a systemctl command also names the instance.
 func TestFixes(t *testing.T) {
 	conn, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -80,7 +80,8 @@ func TestExhausted(t *testing.T) {
 	}
 }
 
-// TestUplinks checks that a relay without a connection is found, with the failure.
+// TestUplinks checks that the doctor finds a relay without a connection, and that it shows the last
+// error.
 func TestUplinks(t *testing.T) {
 	h := &host{now: time.Now()}
 	since := h.now.Add(-time.Minute)

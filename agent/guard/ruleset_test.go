@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRuleset checks that only the forwarder, root and the account of a service may connect to its
-// upstream on loopback, and that an account that the host does not have is an error and gets no
-// access.
+// TestRuleset checks who may connect to the upstream of a service on loopback: only the forwarder,
+// root and the account of the service. If the host does not have an account, that is an error, and
+// the account gets no access.
 func TestRuleset(t *testing.T) {
 	const forwarder = 901
 	me, err := user.Current()
@@ -29,8 +29,8 @@ func TestRuleset(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		published document.Published
-		rules     []string // each is in the table
-		none      bool     // nothing is guarded
+		rules     []string // rules that the table must contain
+		none      bool     // whether the table must be empty
 		fails     string
 	}{
 		"an account of the service": {published: publish("127.0.0.1:8080", me.Username, document.TCP),

@@ -23,7 +23,7 @@ const ends = "# florete: end"
 
 const others = "127.0.0.1\tlocalhost\n\n# florete is not mentioned here\n10.0.0.1 printer.rete"
 
-// file is a hosts(5) with text.
+// file creates a hosts(5) file with a text.
 func file(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "hosts")
@@ -74,7 +74,7 @@ func TestBlock(t *testing.T) {
 func TestRewrite(t *testing.T) {
 	one, two := block("", reach("service/wiki", "service/auth")), block("", reach("service/notes"))
 	path := file(t, others)
-	// What a killed writer left.
+	// A writer that was killed has left this file.
 	if err := os.WriteFile(filepath.Join(filepath.Dir(path), ".hosts.florete"), []byte("half of it"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// TestRewriteMangled checks that lines of people are kept, however they changed the block.
+// TestRewriteMangled checks that lines that people wrote are kept, even if people have also changed
+// the block.
 func TestRewriteMangled(t *testing.T) {
 	one := block("", reach("service/wiki", "service/auth"))
 	for name, text := range map[string]string{
@@ -150,7 +151,8 @@ func TestRewriteRefuses(t *testing.T) {
 	}
 }
 
-// TestRun follows documents and repairs the file.
+// TestRun checks that the names follow the documents, and that the block is restored after another
+// program has changed the file.
 func TestRun(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	path := file(t, others)
@@ -209,7 +211,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunFails checks that an error is reported once, and not retried all the time.
+// TestRunFails checks that an error is reported only once, and that Run waits before it tries
+// again.
 func TestRunFails(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	path := filepath.Join(t.TempDir(), "hosts")

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestMembers checks that each instance has a block that stays in place, and that none changes
-// another's.
+// TestMembers checks that several instances can share hosts(5). Each instance has its own block,
+// which keeps its place. No instance changes the block of another.
 func TestMembers(t *testing.T) {
 	path := file(t, others)
 	one, blue := Config{Hosts: path}, Config{Hosts: path, Instance: "blue"}
@@ -43,7 +43,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// TestMembersMangled checks that a block without an end does not swallow lines of the next.
+// TestMembersMangled checks that a block without its last line does not include lines of the next
+// block.
 func TestMembersMangled(t *testing.T) {
 	wiki, blue := block("", reach("service/wiki")), block("blue", reach("service/db"))
 	for _, text := range []string{
@@ -60,7 +61,8 @@ func TestMembersMangled(t *testing.T) {
 	}
 }
 
-// TestMembersRun checks that two instances that maintain the same file become stable.
+// TestMembersRun checks that two instances that write the same file do not overwrite each other for
+// ever.
 func TestMembersRun(t *testing.T) {
 	c := agenttest.NewCluster(t, "127.0.0.1:1")
 	path := file(t, others)
@@ -94,7 +96,8 @@ func TestMembersRun(t *testing.T) {
 	}
 }
 
-// TestMembersAtOnce checks that readers see whole blocks, even if one of them is older.
+// TestMembersAtOnce checks that readers always see whole blocks while several instances write. A
+// block may be an older version.
 func TestMembersAtOnce(t *testing.T) {
 	path := file(t, others+"\n")
 	ended := make(chan error, 2)

@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/agent/agenttest"
 )
 
-// withMounts calls f on a thread with mounts of its own, which end with it.
+// withMounts calls f on a thread in a new mount namespace. The mounts that f makes end with the
+// thread.
 func withMounts(t *testing.T, f func()) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -26,7 +27,7 @@ func withMounts(t *testing.T, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocks: the thread ends with this goroutine
+		runtime.LockOSThread() // never unlocked, so that the thread ends with this goroutine
 		err = unix.Unshare(unix.CLONE_NEWNS | unix.CLONE_FS)
 		if err == nil {
 			err = unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "")
@@ -48,9 +49,9 @@ func mount(t *testing.T, source, target, kind string, flags uintptr, data string
 	}
 }
 
-// TestMounted checks that a file that is a mount of its own, as in containers, is written in place,
-// and that a file that cannot be written, or has no space, stays unchanged and is not reported as
-// up to date.
+// TestMounted checks a hosts(5) file that is itself a mount, as in containers. The file is
+// overwritten in place. If it cannot be written or its file system is full, it stays unchanged, and
+// no update is reported.
 func TestMounted(t *testing.T) {
 	one, none := block("", reach("service/wiki")), ""
 	withMounts(t, func() {
@@ -76,7 +77,7 @@ func TestMounted(t *testing.T) {
 		if err := os.WriteFile(c.Hosts, []byte(others+"\n"), 0o644); err != nil {
 			t.Error(err)
 		}
-		_ = os.WriteFile(filepath.Join(dir, "more"), make([]byte, 64<<10), 0o600) // until it is full
+		_ = os.WriteFile(filepath.Join(dir, "more"), make([]byte, 64<<10), 0o600) // until the file system is full
 		if changed, err := c.rewrite(one); changed || err == nil || read(t, c.Hosts) != others+"\n" {
 			t.Errorf("a full disk: changed %v, %v, file\n%s", changed, err, read(t, c.Hosts))
 		}

@@ -2,6 +2,6 @@
 
 package ingress
 
-// bodySize is the size of a stranger's request body in bytes: the race detector is too slow for
-// more.
+// bodySize is the size in bytes of the request body that a client from the internet sends. It is
+// small, because the race detector is slow.
 const bodySize = 24 << 20

@@ -2,5 +2,5 @@
 
 package ingress
 
-// bodySize is the size of a stranger's request body in bytes.
+// bodySize is the size in bytes of the request body that a client from the internet sends.
 const bodySize = 1 << 30

@@ -15,8 +15,9 @@ import (
 	"github.com/florete/florete/providers/tls/acmetest"
 )
 
-// TestCaddyKeys checks that only Caddy's account can read private keys: none is in its
-// configuration, none is on disk once Caddy has it, and no other account may use its admin API.
+// TestCaddyKeys checks that only Caddy's account can read private keys. Caddy's configuration
+// contains no key. No key is on disk once Caddy has loaded it. No other account may use the admin
+// API.
 func TestCaddyKeys(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)
@@ -54,8 +55,8 @@ func TestCaddyKeys(t *testing.T) {
 	}
 }
 
-// TestCaddyHandsOver checks that key files belong to Caddy's account, and are readable by nobody
-// else.
+// TestCaddyHandsOver checks that the key files for Caddy belong to Caddy's account, and that no
+// other account can read them.
 func TestCaddyHandsOver(t *testing.T) {
 	t.Parallel()
 	agenttest.Root(t, "can give files to another account")
@@ -78,8 +79,8 @@ func TestCaddyHandsOver(t *testing.T) {
 	}
 }
 
-// TestCaddyOnTCP checks that an admin API on TCP, which has no authentication, is refused with the
-// remedy.
+// TestCaddyOnTCP checks that an admin API on TCP is refused, because it has no authentication. The
+// error includes the remedy.
 func TestCaddyOnTCP(t *testing.T) {
 	for _, admin := range []string{"localhost:2019", "127.0.0.1:2019", ":2019", "", "admin.sock"} {
 		c := &Caddy{Admin: admin}

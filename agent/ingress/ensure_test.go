@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEnsure checks that a proxy outside the cluster serves the configuration it is sent, once per
-// need.
+// TestEnsure checks that a proxy outside the cluster serves the names that needs request, and that
+// each name belongs to a single need.
 func TestEnsure(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)

@@ -17,7 +17,7 @@ import (
 
 const claimed = "198.51.100.66"
 
-// claims returns headers by which a stranger pretends to be another client.
+// claims returns request headers with which a client pretends to be another client.
 func claims() map[string]string {
 	all := map[string]string{}
 	for _, name := range append([]string{"X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X_Real_IP", "X-Real_IP", "X.Real.IP", "True_Client_IP"}, strangersClaims...) {
@@ -26,7 +26,8 @@ func claims() map[string]string {
 	return all
 }
 
-// claimed checks that a service does not receive a stranger's claims about itself.
+// claimed checks that a service does not receive the headers with which a client pretends to be
+// another.
 func (c *cluster) claimed(t *testing.T) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "https://outline.example/headers", nil)
@@ -52,7 +53,8 @@ func (c *cluster) claimed(t *testing.T) {
 	unclaimed(t, got)
 }
 
-// unclaimed checks that headers contain no claim of a stranger, but its true address.
+// unclaimed checks that the headers a service received contain no false claim, and that they
+// contain the true address of the client.
 func unclaimed(t *testing.T, got map[string][]string) {
 	t.Helper()
 	for _, name := range slices.Sorted(maps.Keys(got)) {
@@ -67,7 +69,8 @@ func unclaimed(t *testing.T, got map[string][]string) {
 	}
 }
 
-// learned returns the metadata of a call, under names that a proxy passes back.
+// learned returns the metadata that a gRPC service received with a call, under names that a proxy
+// passes back.
 func learned(ctx context.Context) metadata.MD {
 	md, _ := metadata.FromIncomingContext(ctx)
 	all := metadata.MD{}

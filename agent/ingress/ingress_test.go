@@ -38,8 +38,8 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// cluster is a host that is an ingress for two services: its activation gets certificates from a
-// provider, and from a real CA that validates names at the ingress.
+// cluster is a host that is the ingress for two services. It gets certificates from a provider and
+// from a real ACME CA, which validates the names at the ingress.
 type cluster struct {
 	t        *testing.T
 	ca       *acmetest.CA
@@ -48,7 +48,7 @@ type cluster struct {
 	layout   hostdir.Layout
 	closure  string
 	manifest document.Manifest
-	begun    chan struct{} // closed when the service has the first byte of a body
+	begun    chan struct{} // closed when the service has received the first byte of a body
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -126,7 +126,7 @@ func (c *cluster) reach(name string, at net.Addr, grpc bool) {
 	})
 }
 
-// backend starts a service that returns the headers of each request.
+// backend starts a service that answers each request with the request's headers.
 func (c *cluster) backend() net.Addr {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Upgrade") == "websocket" {
@@ -176,8 +176,8 @@ func (c *cluster) grpcBackend() net.Addr {
 	return l.Addr()
 }
 
-// browser returns the client of a stranger who trusts the CA, and for whom all names resolve to the
-// ingress.
+// browser returns an HTTP client that acts as a browser on the internet. It trusts the CA, and
+// every name resolves to the ingress.
 func (c *cluster) browser(serverName string) *http.Client {
 	return &http.Client{
 		Timeout:       kit.Patience,
@@ -205,9 +205,9 @@ func (c *cluster) get(serverName, url string) (status int, body string, header h
 	return resp.StatusCode, string(b), resp.Header
 }
 
-// TestPublicName checks https://outline.example from end to end, through each proxy: an order at a
-// real CA, which validates at the ingress, a stranger who reaches published names and nothing else,
-// and a restart of the proxy meanwhile.
+// TestPublicName checks the public name https://outline.example from end to end with each proxy. A
+// real CA issues the certificate and validates the name at the ingress. A client on the internet
+// reaches published names and nothing else. The proxy is restarted meanwhile.
 func TestPublicName(t *testing.T) {
 	t.Parallel()
 	for name, start := range map[string]func(*testing.T, *cluster) started{
@@ -246,8 +246,8 @@ func TestPublicName(t *testing.T) {
 	}
 }
 
-// settles waits until something holds for a while: old workers of nginx accept connections, too,
-// until they learn of newer ones.
+// settles waits until a condition holds for a while. A single success is not enough: old workers of
+// nginx accept connections until they learn that newer workers exist.
 func settles(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	times := 0
@@ -266,7 +266,8 @@ func (c *cluster) published(t *testing.T) {
 	if status, _, header := c.get("", "http://outline.example/a?b"); status != 308 || header.Get("Location") != "https://outline.example/a?b" {
 		t.Errorf("http: %d to %q", status, header.Get("Location"))
 	}
-	// A body goes on while it comes, however long it is, and who claims to be somebody else is not.
+	// A body is passed on while it arrives, whatever its length. False claims about the client are
+	// removed.
 	out, in := io.Pipe()
 	req, err := http.NewRequest(http.MethodPost, "https://outline.example/", out)
 	if err != nil {
@@ -314,8 +315,8 @@ type zeros struct{}
 
 func (zeros) Read(b []byte) (int, error) { clear(b); return len(b), nil }
 
-// refused checks that names that are not published are refused, in the handshake and in the
-// request.
+// refused checks that the ingress refuses names that are not published, both in the TLS handshake
+// and in the request.
 func (c *cluster) refused(t *testing.T) {
 	if status, body, _ := c.get("", "https://secret.example/"); status != 0 {
 		t.Errorf("a name that is not published: %d %s", status, body)
@@ -334,7 +335,8 @@ func (c *cluster) grpc(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// Its certificate may have come last: nginx is about to know the name.
+	// The certificate of this name may have been delivered last, so nginx may not know the name
+	// yet.
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	for name, value := range claims() {
@@ -354,8 +356,8 @@ func (c *cluster) grpc(t *testing.T) {
 	unclaimed(t, got)
 }
 
-// TestTakenBack checks that if nginx does not accept our configuration, or one beside it, the file
-// stays as it was.
+// TestTakenBack checks that the configuration file stays as it was if nginx does not accept the new
+// one. The cause may also be a file beside it.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	ports := acmetest.Ports(t, 2)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestListens checks that a port that local listeners use too is listened on at the host's own
-// addresses.
+// TestListens checks where a proxy listens if local listeners use the same port: on the host's
+// addresses except loopback.
 func TestListens(t *testing.T) {
 	s := Sites{Local: []uint16{80, 4443}, Addresses: []netip.Addr{netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")}}
 	for _, c := range []struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// proxies under test, each with how to start it.
+// started is a proxy under test, with the function that starts it.
 type started struct {
 	Proxy
 	start func(t *testing.T) (stop func())

@@ -26,8 +26,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// certificate returns the files of a self-signed certificate for names, and the pool that trusts
-// it.
+// certificate creates a self-signed certificate for some names. It returns the paths of the
+// certificate and its key, and a pool that trusts the certificate.
 func certificate(t *testing.T, names ...string) (crt, key string, roots *x509.CertPool) {
 	t.Helper()
 	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -56,7 +56,7 @@ func certificate(t *testing.T, names ...string) (crt, key string, roots *x509.Ce
 	return crt, key, roots
 }
 
-// TestWildcard checks that a name itself has precedence over the wildcard that matches it, and that
+// TestWildcard checks that an exact name takes precedence over a wildcard that matches it, and that
 // a wildcard stands for one label.
 func TestWildcard(t *testing.T) {
 	t.Parallel()
@@ -119,7 +119,7 @@ func TestWildcard(t *testing.T) {
 	}
 }
 
-// TestSites checks that a service has a site for each of its names, and that shared parts come
+// TestSites checks that a service has a site for each of its public names, and that wildcards are
 // last.
 func TestSites(t *testing.T) {
 	var m document.Manifest

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestFollowsGiveWay checks that a reader that follows the maximum number of journals blocks others
-// for a minute, and not for an hour.
+// TestFollowsGiveWay checks that one caller cannot occupy all places for following journals. Other
+// callers wait for a minute at most.
 func TestFollowsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &follows{}

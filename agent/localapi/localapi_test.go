@@ -28,10 +28,10 @@ type host struct {
 	*testing.T
 	*agenttest.Cluster
 	localapi.Config
-	url, admin string // of both handlers
+	url, admin string // addresses of the two handlers
 }
 
-// newHost returns ursula with journals from a script.
+// newHost returns the host ursula, whose journals come from a script in place of journalctl.
 func newHost(t *testing.T, journal string) *host {
 	c := agenttest.NewCluster(t, "unix:/run/florete-host.sock")
 	dir := t.TempDir()
@@ -112,8 +112,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNames checks that a page whose own name resolves to this address is refused, whatever it
-// requests.
+// TestNames checks that the API refuses a web page whose own name resolves to the address of the
+// API (DNS rebinding).
 func TestNames(t *testing.T) {
 	h := newHost(t, "echo here")
 	for _, host := range []string{"evil.example", "evil.example:80", "127.0.0.1", "localhost", "outline.demo.flor.rete.evil.example", "demo.flor.rete", "[::1]:80"} {
@@ -133,14 +133,14 @@ func TestNames(t *testing.T) {
 		h.want(200, "here", "GET", "/journal/outline", "Host", host, "Origin", "http://outline.demo.flor.rete")
 		h.want(202, "", "POST", "/refetch?need=cert-node", "Host", host)
 	}
-	// A name of what is not behind a Unix socket leads elsewhere.
+	// A service that is not behind a Unix socket is not this API.
 	h.Publish.Publish[0].Upstream = "127.0.0.1:1"
 	h.AcceptUrsula()
 	h.want(421, "", "GET", "/manifest")
 }
 
-// TestRefetchFollowsNoLinkOut checks that links are not followed, since the caller may be root and
-// the directory does not belong to root.
+// TestRefetchFollowsNoLinkOut checks that Refetch does not follow symbolic links out of the
+// directory. The caller may be root, and another account owns the directory.
 func TestRefetchFollowsNoLinkOut(t *testing.T) {
 	outside, dir := filepath.Join(t.TempDir(), "shadow"), t.TempDir()
 	if err := os.WriteFile(outside, []byte("kept"), 0o600); err != nil {
@@ -185,7 +185,8 @@ func TestRefuses(t *testing.T) {
 	h.want(404, "", "POST", "/rotate?need=cert-node")
 }
 
-// TestRotate checks that a rotation uses another file than a refetch.
+// TestRotate checks that a request to rotate a secret and a request to refetch it use different
+// files.
 func TestRotate(t *testing.T) {
 	dir := t.TempDir()
 	m := document.Manifest{Needs: []document.Need{{ID: "oidc-outline", Kind: "oidc"}}}
@@ -201,8 +202,8 @@ func TestRotate(t *testing.T) {
 	}
 }
 
-// TestInstance checks that journals of the host's other cluster are not readable for members of
-// this one.
+// TestInstance checks that a caller cannot read the journals of the other cluster that the host
+// belongs to.
 func TestInstance(t *testing.T) {
 	h := newHost(t, `echo "$@"`)
 	h.Instance = "blue"
@@ -242,8 +243,8 @@ func TestJournalIsBounded(t *testing.T) {
 	cancel()
 }
 
-// TestFollow checks that each line arrives when it is written, and that the program ends with its
-// reader.
+// TestFollow checks that a caller who follows a journal receives each line when it is written. When
+// the caller stops reading, journalctl ends.
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	h := newHost(t, fmt.Sprintf("touch %[1]s/$$; echo first; while [ ! -e %[1]s/go ]; do sleep 0.01; done; echo second; exec sleep 60", dir))
@@ -274,8 +275,8 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestThroughTheForwarder uses the API as intended: published from a Unix socket, and called by
-// identities in the allow list.
+// TestThroughTheForwarder uses the API as an operator does. The API is published from a Unix
+// socket, and the callers are identities in the allow list.
 func TestThroughTheForwarder(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "host.sock")
 	h := newHost(t, "")

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestRun checks that the agent knows the caller, and that the name is resolved where the program
-// runs.
+// TestRun checks that a ping uses the identity of the account that runs it, and that the name is
+// resolved in the process of the caller.
 func TestRun(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "ping.sock")
 	ln, err := net.Listen("unix", socket)
@@ -39,7 +39,7 @@ func TestRun(t *testing.T) {
 		service string
 		found   []string
 		err     error
-		broken  string // the error of the first step
+		broken  string // error of the first step
 	}{
 		"a name that leads to the listener": {service: "wiki", found: []string{"127.9.8.7"}},
 		"a name that leads elsewhere":       {service: "wiki", found: []string{"192.0.2.1"}, broken: "leads to [192.0.2.1], want 127.9.8.7"},

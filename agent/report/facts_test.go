@@ -39,7 +39,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// TestFoundCapabilities checks that a host looks for exactly the capabilities that the flake can
+// TestFoundCapabilities checks that a host looks for exactly those capabilities that the flake can
 // require.
 func TestFoundCapabilities(t *testing.T) {
 	if got := slices.Sorted(maps.Keys(devices)); !slices.Equal(got, hostreport.FoundCapabilities) {

@@ -19,7 +19,8 @@ import (
 	"github.com/florete/florete/internal/release"
 )
 
-// TestCollect checks documents, needs and units of a host whose forwarder does not run.
+// TestCollect checks that a report contains the documents, needs and units of a host, even if its
+// forwarder does not run.
 func TestCollect(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
 	collector := report.Collector{Config: report.Config{
@@ -76,8 +77,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// TestForwarder checks that empty parts of a forwarder's status are empty in the report, and never
-// null, which a provider refuses.
+// TestForwarder checks that an empty part of the forwarder's status is an empty list in the report.
+// A provider would refuse null.
 func TestForwarder(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "status.sock")
 	ln, err := status.Listen(socket, 0o660)
@@ -102,7 +103,7 @@ func TestForwarder(t *testing.T) {
 	}
 }
 
-// TestNothing checks that a host without documents reports too.
+// TestNothing checks that a host without documents can also report.
 func TestNothing(t *testing.T) {
 	r := (&report.Collector{Config: report.Config{Layout: hostdir.Layout(t.TempDir())}}).Collect(t.Context())
 	if len(r.Documents) != 0 || r.Needs == nil || r.Units == nil {

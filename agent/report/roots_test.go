@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRoots follows a rotation on a host: a root counts as trusted once everything that verifies
-// has it, and SVIDs are attributed to roots.
+// TestRoots follows a CA rotation on a host. A root counts as trusted only when every part of the
+// host that verifies certificates has it. The report says which root each SVID leads to.
 func TestRoots(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.RefusingTCP(t))
 	h := c.Laptop
@@ -34,7 +34,7 @@ func TestRoots(t *testing.T) {
 			t.Errorf("%s: %+v, want %v, %v, %v", when, r, trusted, partly, anchors)
 		}
 	}
-	// deliver delivers the SVIDs of a CA, with a bundle.
+	// deliver delivers SVIDs that a CA has issued, together with a bundle.
 	deliver := func(by *kit.CA, bundle string) {
 		t.Helper()
 		for _, id := range []spiffe.ID{agenttest.Laptop, agenttest.Alice, agenttest.Bob} {

@@ -27,7 +27,7 @@ import (
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// full returns a report with a value everywhere.
+// full returns a report in which every field has a value.
 func full() status.Report {
 	expires := now.Add(3 * time.Hour)
 	r := status.Report{
@@ -136,7 +136,8 @@ func TestPrintOfAnAgentThatWaits(t *testing.T) {
 	}
 }
 
-// TestPrintAge checks that the age of documents follows from a serial that is a commit's time.
+// TestPrintAge checks that the age of the documents is printed if their serial is the time of a
+// commit.
 func TestPrintAge(t *testing.T) {
 	for want, v := range map[string]status.Version{
 		"cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n": {Serial: now.Add(-72 * time.Hour).Unix(), Rev: "8eeec93"},
@@ -151,7 +152,7 @@ func TestPrintAge(t *testing.T) {
 	}
 }
 
-// serve answers with r until the test ends.
+// serve answers status requests with the report r until the test ends.
 func serve(t *testing.T, socket string, r status.Report) {
 	t.Helper()
 	ln, err := status.Listen(socket, 0o660)
@@ -183,7 +184,7 @@ func TestFetchGivesWhatWasServed(t *testing.T) {
 	}
 }
 
-// TestListenReplacesADeadSocket checks that a socket that a killed agent left is replaced.
+// TestListenReplacesADeadSocket checks that Listen replaces the socket of an agent that was killed.
 func TestListenReplacesADeadSocket(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "socket")
 	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket})

@@ -43,14 +43,14 @@ func TestBetween(t *testing.T) {
 	if v := status.Between(before, after, 2*time.Second, topAt); !reflect.DeepEqual(v.Rows, want) {
 		t.Errorf("got %+v", v.Rows)
 	}
-	// An agent that was started again.
+	// The agent was started again.
 	if v := status.Between(after, before, 2*time.Second, topAt); v.Rows[0].Opens != 5 {
 		t.Errorf("got %+v", v.Rows)
 	}
 }
 
-// TestPortsApart checks that ports of a service have a row each, and that the connections between
-// forwarders are counted over all of them.
+// TestPortsApart checks that each port of a service has its own row. Connections between forwarders
+// are counted over all ports.
 func TestPortsApart(t *testing.T) {
 	before, after := topReports()
 	port := after.Paths[0]

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// issue makes certificates of a host, as an operator's machine does.
+// issue creates the certificates for etcd of a host, as florctl does on an operator's machine.
 func issue(t *testing.T) map[string][]byte {
 	t.Helper()
 	now := time.Now()
@@ -46,7 +46,7 @@ func put(t *testing.T, dir string, files map[string][]byte) {
 	}
 }
 
-// host stands for systemd: it knows when units started, and restarts them.
+// host stands in for systemd. It records when each unit was started, and restarts units.
 type host struct {
 	started   map[string]time.Time
 	restarted []string
@@ -65,8 +65,8 @@ func (h *host) config(dir string, restart func()) units.StoreCertificates {
 	}
 }
 
-// TestApply checks that units that started before the files changed restart once, the member first,
-// and that stopped ones stay stopped.
+// TestApply checks that a unit that was started before its files changed is restarted once. The
+// member of etcd is first. A stopped unit stays stopped.
 func TestApply(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -83,7 +83,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-// TestMeanwhile checks that units restart again if files change during the restart.
+// TestMeanwhile checks that units are restarted again if files change during the restart.
 func TestMeanwhile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -100,8 +100,8 @@ func TestMeanwhile(t *testing.T) {
 	}
 }
 
-// TestHalf checks that a certificate without its key, as from a copy that was interrupted, restarts
-// nothing.
+// TestHalf checks that nothing is restarted while a certificate does not belong to its key, for
+// example because copying was interrupted.
 func TestHalf(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ func TestHalf(t *testing.T) {
 	}
 }
 
-// TestWithoutStore checks that a host without certificates has nothing to restart.
+// TestWithoutStore checks that nothing is restarted on a host without certificates for etcd.
 func TestWithoutStore(t *testing.T) {
 	t.Parallel()
 	h := &host{started: map[string]time.Time{"oidc": time.Now().Add(-time.Hour)}}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestDescriptors checks that the limit is read from the process, whatever the unit says.
+// TestDescriptors checks that the limit of open files is that of the running process, even if the
+// unit file has another.
 func TestDescriptors(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "ulimit -n 20; echo; exec cat")
 	in, err := cmd.StdinPipe()

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// long is a poll interval that does not elapse in a test.
+// long is a poll interval that is longer than a test.
 const long = time.Hour
 
-// TestFollow checks that a change in a directory causes a new read, also if the directory did not
-// exist before.
+// TestFollow checks that files are read again after a change in a directory. This must work even if
+// the directory did not exist before.
 func TestFollow(t *testing.T) {
 	dir := t.TempDir()
 	sub := filepath.Join(dir, "a", "b")
@@ -68,7 +68,7 @@ func TestFollow(t *testing.T) {
 	<-done
 }
 
-// TestPoll checks that without inotify reads follow from the poll alone.
+// TestPoll checks that files are read at each poll interval if inotify is not available.
 func TestPoll(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
@@ -83,7 +83,7 @@ func TestPoll(t *testing.T) {
 	}
 }
 
-// TestWatch checks that a removed path is no longer watched.
+// TestWatch checks that a directory that is no longer wanted is no longer watched.
 func TestWatch(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
 	w := New(slog.New(slog.DiscardHandler))

@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// TestBeside checks that agents whose sockets share a directory share nothing else.
+// TestBeside checks that agents with sockets in the same directory have different whois sockets.
 func TestBeside(t *testing.T) {
 	for status, want := range map[string]string{
 		hostdir.Instance("").Agent():     "/run/florete/agent/whois.sock",

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// connection is a connection with addresses and nothing else.
+// connection is a net.Conn that has only addresses.
 type connection struct {
 	net.Conn
 	from, to netip.AddrPort
@@ -34,8 +34,8 @@ func upstreamOf(caller spiffe.ID, uid uint32) whois.Upstream {
 	return whois.Upstream{Caller: caller, Service: agenttest.Outline, MayQuery: func(u uint32) bool { return u == uid }}
 }
 
-// TestSharedPort checks that an account learns only of its own connections although the kernel
-// gives connections to different services the same port.
+// TestSharedPort checks that an account learns only about its own connections. The kernel may use
+// the same port for connections to different services.
 func TestSharedPort(t *testing.T) {
 	var table whois.Table
 	add := func(caller spiffe.ID, uid uint32, to netip.AddrPort) (forget func()) {
@@ -74,8 +74,8 @@ func TestSharedPort(t *testing.T) {
 	}
 }
 
-// TestAskedBeforeConnected checks that an answer waits for connections that are being made, but
-// only those of the account's own services.
+// TestAskedBeforeConnected checks that a query waits for a connection that is still being made. A
+// query waits only for connections to services of its own account.
 func TestAskedBeforeConnected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var table whois.Table

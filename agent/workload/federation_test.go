@@ -17,14 +17,15 @@ const blue = "blue.example"
 
 var blueDomain = spiffeid.RequireTrustDomainFromString(blue)
 
-// federate makes the host's next manifests federate with a trust domain.
+// federate makes the host federate with a foreign trust domain, whose first bundle is given.
 func (h *host) federate(first []byte) {
 	h.Federation = []document.Foreign{{TrustDomain: blue, Bundle: string(first), Need: "federation-blue"}}
 	h.Needs = append(h.Needs, kit.FederationNeed("blue", blue, "forge"))
 }
 
-// TestFederated checks that callees of identities of a foreign trust domain get its newest bundle
-// and can verify its tokens, and that others cannot.
+// TestFederated checks that a process gets the newest bundle of a foreign trust domain whose
+// identities may call it, and can verify tokens of that domain. Other processes must not get the
+// bundle.
 func TestFederated(t *testing.T) {
 	for name, federates := range map[string][]string{"federates": {blue}, "does not": nil} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// signer is a key that signs JWT-SVIDs.
+// signer is a key that signs JWT-SVIDs for tests.
 type signer struct {
 	id  string
 	key *ecdsa.PrivateKey
@@ -60,7 +60,7 @@ func (s signer) sign(t *testing.T, sub, audience string, issued time.Time) strin
 	return token
 }
 
-// keys delivers the public keys of signers.
+// keys delivers the public keys of the given signers to the host.
 func (h *host) keys(signers ...signer) {
 	set := jose.JSONWebKeySet{}
 	for _, s := range signers {
@@ -69,7 +69,7 @@ func (h *host) keys(signers ...signer) {
 	h.put("jwt-keys", document.FileJWTKeys, set)
 }
 
-// tokens delivers the tokens of a service.
+// tokens delivers the JWT-SVIDs of a service to the host.
 func (h *host) tokens(id spiffe.ID, byAudience map[string]string) {
 	h.put("jwt-service-"+id.Name(), document.FileTokens, byAudience)
 }
@@ -78,7 +78,7 @@ func (h *host) put(need, file string, v any) {
 	kit.Swap(hostdir.Current(h.Layout.Need(need)), map[string][]byte{file: kit.JSON(v)})
 }
 
-// jwtHost returns a host with tokens for vault, of wiki and of blog.
+// jwtHost returns a host with JWT-SVIDs of the services wiki and blog for the audience vault.
 func jwtHost(t *testing.T) (*host, signer) {
 	t.Helper()
 	may := []document.Caller{{ID: wiki, UIDs: me(), Workload: true}, {ID: blog, UIDs: me(), Workload: true}, {ID: db, UIDs: me()}}
@@ -102,8 +102,8 @@ func (h *host) source(t *testing.T) *workloadapi.JWTSource {
 	return source
 }
 
-// TestJWTSVIDs checks that a process gets tokens of all callers whose identity it has and that may
-// have them, or of the one that it names.
+// TestJWTSVIDs checks that a process gets the JWT-SVIDs of all its identities, or of the identity
+// that its request names.
 func TestJWTSVIDs(t *testing.T) {
 	h, _ := jwtHost(t)
 	h.serve(t)
@@ -157,7 +157,7 @@ func TestJWTRefused(t *testing.T) {
 	}
 }
 
-// TestJWTStranger checks that a process that is no caller gets neither tokens nor keys, and cannot
+// TestJWTStranger checks that a process without an identity gets no tokens and no keys, and cannot
 // have a token verified.
 func TestJWTStranger(t *testing.T) {
 	h, s := jwtHost(t)
@@ -200,7 +200,8 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-// TestJWTUpdates checks that new keys reach watchers at once, and that a revocation takes effect.
+// TestJWTUpdates checks that new keys reach clients that watch for updates at once, and that
+// revoked identities are refused.
 func TestJWTUpdates(t *testing.T) {
 	h, s := jwtHost(t)
 	h.serve(t)
@@ -214,7 +215,7 @@ func TestJWTUpdates(t *testing.T) {
 		}
 		return bundle.HasJWTAuthority("2")
 	})
-	h.put("jwt-keys", document.FileJWTKeys, "no keys") // which leaves the former ones
+	h.put("jwt-keys", document.FileJWTKeys, "no keys") // the previous keys remain
 	for _, c := range []struct {
 		target  spiffe.ID
 		revoked map[spiffe.ID]bool
@@ -243,21 +244,21 @@ func (h *host) validate(t *testing.T, token string) error {
 	return err
 }
 
-// TestTokensUnreadable checks that unreadable tokens do not affect others.
+// TestTokensUnreadable checks that a file with unreadable tokens does not affect other tokens.
 func TestTokensUnreadable(t *testing.T) {
 	h, _ := jwtHost(t)
 	h.serve(t)
-	source := h.source(t) // all is read by then
+	source := h.source(t) // everything has been read by now
 	h.put("jwt-service-wiki", document.FileTokens, json.RawMessage(`["no object"]`))
-	time.Sleep(200 * time.Millisecond) // and this
+	time.Sleep(200 * time.Millisecond) // the change has been read by now
 	all, err := source.FetchJWTSVIDs(within(t), jwtsvid.Params{Audience: "vault"})
 	if err != nil || len(all) != 2 {
 		t.Errorf("%v, %v", all, err)
 	}
 }
 
-// TestSpiffeHelperTokens checks that programs that know nothing of SPIFFE have a token and keys in
-// files, and a new token before the first has expired.
+// TestSpiffeHelperTokens checks that spiffe-helper provides tokens and keys as files to a program
+// without SPIFFE support. A new token must be in place before the first expires.
 func TestSpiffeHelperTokens(t *testing.T) {
 	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
 	h, s := jwtHost(t)

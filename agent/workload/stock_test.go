@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// tool builds a program that is a tool of its own module.
+// tool builds a program from a module, for a test with software that others have written.
 func tool(t *testing.T, module, name string) string {
 	t.Helper()
 	path, err := program.Tool(module, name)
@@ -28,7 +28,7 @@ func tool(t *testing.T, module, name string) string {
 	return path
 }
 
-// run runs a program until the test ends.
+// run starts a program that runs until the test ends.
 func run(t *testing.T, args ...string) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -42,8 +42,8 @@ func run(t *testing.T, args ...string) {
 	})
 }
 
-// TestSpiffeHelper checks that spiffe-helper, which writes files for programs that know nothing of
-// SPIFFE, keeps them up to date.
+// TestSpiffeHelper checks that spiffe-helper works with the Workload API. It writes certificates to
+// files for programs without SPIFFE support, and keeps the files up to date.
 func TestSpiffeHelper(t *testing.T) {
 	helper := tool(t, "tools/spiffe-helper", "spiffe-helper")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
@@ -87,8 +87,8 @@ svid_bundle_file_name = "bundle.pem"
 	kit.Eventually(t, "the renewed ones are written", func() bool { s := written(); return s != nil && !s.Chain[0].Equal(first.Chain[0]) })
 }
 
-// TestGhostunnel checks that two ends without certificates of their own accept each other by SPIFFE
-// ID, and no other.
+// TestGhostunnel checks that two ghostunnel processes get their certificates from the Workload API.
+// They must accept each other's SPIFFE IDs and no others.
 func TestGhostunnel(t *testing.T) {
 	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
@@ -121,7 +121,7 @@ func TestGhostunnel(t *testing.T) {
 			return false
 		}
 		defer c.Close()
-		_ = c.SetDeadline(time.Now().Add(20 * time.Second)) // then it is tried again
+		_ = c.SetDeadline(time.Now().Add(20 * time.Second)) // after this time, the test tries again
 		if _, err := c.Write([]byte("x")); err != nil {
 			return false
 		}

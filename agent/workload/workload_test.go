@@ -36,7 +36,8 @@ var (
 	db   = kit.ID("service/db")
 )
 
-// fetchEnv makes this test binary fetch an SVID from a socket and print its ID or the error.
+// fetchEnv is the environment variable that makes this test binary a client. The client fetches an
+// SVID from a socket and prints its ID or the error.
 const fetchEnv = "FLORETE_TEST_FETCH"
 
 func TestMain(m *testing.M) {
@@ -54,11 +55,11 @@ func TestMain(m *testing.M) {
 	agenttest.Main(m)
 }
 
-// host is a host with a Workload API for these callers.
+// host is a host that serves the Workload API to the given callers.
 type host struct {
 	*agenttest.Host
 	ca     *kit.CA
-	list   int64 // number of the last revocation list
+	list   int64 // number of the newest revocation list
 	socket string
 	addr   string
 	stop   func()
@@ -121,7 +122,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// stub returns a client of the Workload API that sends no header of its own.
+// stub returns a client of the Workload API that does not add the header of the specification.
 func (h *host) stub(t *testing.T) api.SpiffeWorkloadAPIClient {
 	t.Helper()
 	conn, err := grpc.NewClient(h.addr, grpc.WithTransportCredentials(insecure.NewCredentials()))
@@ -139,8 +140,8 @@ func withHeader(ctx context.Context, value ...string) context.Context {
 	return ctx
 }
 
-// TestSVIDs checks that a process gets the SVIDs of all callers whose identity it has and that may
-// have them, in order.
+// TestSVIDs checks that a process gets the SVIDs of all identities that the manifest grants it, in
+// order.
 func TestSVIDs(t *testing.T) {
 	h := newHost(t, document.Caller{ID: db, UIDs: me()}, document.Caller{ID: wiki, UIDs: me(), Workload: true}, document.Caller{ID: blog, UIDs: me(), Workload: true})
 	h.deliver(wiki, blog, db)
@@ -171,7 +172,7 @@ func TestSVIDs(t *testing.T) {
 	}
 }
 
-// updates records the updates of a watcher of go-spiffe.
+// updates records the updates that a go-spiffe client receives while it watches for changes.
 type updates struct {
 	contexts chan *workloadapi.X509Context
 	errs     chan error
@@ -207,7 +208,8 @@ func (u updates) refused(t *testing.T, code codes.Code) {
 	}
 }
 
-// TestUpdates checks that renewals and changes of trust or access reach watchers at once.
+// TestUpdates checks that a client learns at once of renewed SVIDs, and of changes of trust or of
+// access.
 func TestUpdates(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
@@ -237,9 +239,9 @@ func TestUpdates(t *testing.T) {
 	h.accept()
 	u.refused(t, codes.PermissionDenied)
 	h.accept(may)
-	u.next(t) // tried again
+	u.next(t) // the client has tried again
 
-	h.stop() // and its client does not give up
+	h.stop() // the client must not give up
 	u.refused(t, codes.Unavailable)
 	h.serve(t)
 	for {
@@ -254,7 +256,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNothingNew checks that documents that change nothing for a caller send nothing.
+// TestNothingNew checks that nothing is sent to a caller if new documents change nothing for it.
 func TestNothingNew(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	h := newHost(t, may)
@@ -268,7 +270,7 @@ func TestNothingNew(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.accept(may, document.Caller{ID: db, UIDs: me()})
-	time.Sleep(200 * time.Millisecond) // it is read by then
+	time.Sleep(200 * time.Millisecond) // the documents have been read by now
 	h.deliver(wiki)
 	begun := time.Now()
 	r, err := stream.Recv()
@@ -285,7 +287,8 @@ func TestNothingNew(t *testing.T) {
 	}
 }
 
-// TestRefusals checks that refusals have the codes of the specification, and a remedy.
+// TestRefusals checks that a refusal has the status code that the specification requires, and that
+// its message includes a remedy.
 func TestRefusals(t *testing.T) {
 	may := document.Caller{ID: wiki, UIDs: me(), Workload: true}
 	for name, c := range map[string]struct {
@@ -321,7 +324,7 @@ func TestRefusals(t *testing.T) {
 			}
 			want := c.code
 			if want == codes.Unavailable {
-				want = codes.OK // the roots are there
+				want = codes.OK // the roots are available
 			}
 			if _, err := bundles.Recv(); status.Code(err) != want {
 				t.Errorf("bundles: %v, want %s", err, want)
@@ -330,7 +333,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestProbe checks that a refusal counts as an answer, and that an absent server does not.
+// TestProbe checks that Probe accepts a refusal as an answer and fails if there is no server.
 func TestProbe(t *testing.T) {
 	h := newHost(t)
 	if err := workload.Probe(within(t), h.socket); err == nil || !strings.Contains(err.Error(), "no such file") {
@@ -342,7 +345,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-// TestExpired checks that an expired SVID is not sent.
+// TestExpired checks that the API does not send an expired SVID.
 func TestExpired(t *testing.T) {
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
 	h.Deliver(h.ca, wiki, -time.Minute)
@@ -352,8 +355,8 @@ func TestExpired(t *testing.T) {
 	}
 }
 
-// TestAttestation checks attestation by account and by unit, with the whole control group and not
-// its name alone.
+// TestAttestation checks that processes are identified by account and by systemd unit. The whole
+// path of the control group must match, not only its name.
 func TestAttestation(t *testing.T) {
 	const unit = "florete-test-workload.service"
 	system := agenttest.Cgroup(t, "/system.slice/"+unit)

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// machine is a host whose provider listens on loopback.
+// machine is a host for tests of flor activate. Its provider listens on loopback.
 type machine struct {
 	t        *testing.T
 	provider *activationtest.Provider
@@ -51,7 +51,8 @@ func newMachine(t *testing.T) *machine {
 	return &machine{t, p, []string{"--closure", closure, "--state", t.TempDir(), "--ssh-host-key", c.HostKey, "--hook", hook}, told}
 }
 
-// TestReportInJournal uses a file in place of the stream that systemd connects.
+// TestReportInJournal checks the lines that flor activate writes to the journal. A file takes the
+// place of the stream that systemd connects.
 func TestReportInJournal(t *testing.T) {
 	log, err := os.Create(filepath.Join(t.TempDir(), "stream"))
 	if err != nil {
@@ -80,7 +81,7 @@ func TestReportInJournal(t *testing.T) {
 	}
 }
 
-// activate runs flor activate and returns its exit code and output.
+// activate runs flor activate on the host. It returns the exit code and the output.
 func (m *machine) activate(ctx context.Context, more ...string) (code int, stdout, stderr string) {
 	var out, log bytes.Buffer
 	cmd := newActivateCmd(&instance{})
@@ -126,7 +127,7 @@ func TestActivateExits(t *testing.T) {
 		}
 		return nil
 	})
-	kit.NextSecond() // what is kept across restarts is in seconds
+	kit.NextSecond() // times that are kept across restarts are in seconds
 	m.want(event.ExitRefused, "denied (not-granted): no grant; next in 1h", "--once")
 	if err := os.RemoveAll(m.args[3]); err != nil {
 		t.Fatal(err)
@@ -138,8 +139,8 @@ func TestActivateExits(t *testing.T) {
 	}
 }
 
-// TestActivateOwner checks that the forwarder's account owns the certificates, so that it can read
-// its keys without privileges, and nothing else.
+// TestActivateOwner checks that flor activate makes the forwarder's account the owner of the
+// certificates, and of no other files. The forwarder can then read its keys without privileges.
 func TestActivateOwner(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("NOT RUN: only root can give files away")
@@ -161,8 +162,8 @@ func TestActivateOwner(t *testing.T) {
 	}
 }
 
-// TestActivateUmask checks that a strict umask of the person who runs activation does not apply to
-// files that other accounts must read.
+// TestActivateUmask checks that other accounts can read the files that flor activate writes for
+// them, even if the person who runs it has a strict umask.
 func TestActivateUmask(t *testing.T) {
 	m := newMachine(t)
 	defer syscall.Umask(syscall.Umask(0o077))
@@ -193,9 +194,9 @@ func TestActivateJSON(t *testing.T) {
 	}
 }
 
-// TestActivateTellsSystemd checks that as a unit of Type=notify activation is ready once the
-// documents are verified, independent of the providers, and that its status names the needs that it
-// waits for.
+// TestActivateTellsSystemd checks what flor activate tells systemd as a unit of Type=notify. It is
+// ready once the documents are verified, even if no provider answers. Its status names the needs
+// that it waits for.
 func TestActivateTellsSystemd(t *testing.T) {
 	m := newMachine(t)
 	m.provider.Stop()

@@ -10,7 +10,8 @@ import (
 	agentstatus "github.com/florete/florete/agent/status"
 )
 
-// TestAgentIsConfined checks that flor agent run confines itself, and reports if it cannot.
+// TestAgentIsConfined checks that flor agent run restricts itself with Landlock, and that it
+// reports if it cannot.
 func TestAgentIsConfined(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	s := newService(t, c.Ursula)
@@ -26,7 +27,7 @@ func TestAgentIsConfined(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(status), "NoNewPrivs:\t1") { // Landlock's condition
+	if !strings.Contains(string(status), "NoNewPrivs:\t1") { // Landlock requires it
 		t.Error("the agent is not confined, and does not report it")
 	}
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// upgraded returns a cluster with a connection whose processes were replaced at both ends.
+// upgraded returns a cluster with an open connection. Since the connection was opened, the
+// forwarder processes at both ends were replaced by newer ones, and the older processes drain.
 func upgraded(t *testing.T, prepare func(*agenttest.Cluster)) (c *agenttest.Cluster, ursula, laptop *service, open net.Conn) {
 	t.Helper()
 	c = agenttest.NewCluster(t, agenttest.Echo(t))
@@ -48,7 +49,7 @@ func draining(t *testing.T, h *agenttest.Host) []agentstatus.Draining {
 	return r.Draining
 }
 
-// wantCut checks that an idle connection is reset.
+// wantCut checks that an idle connection is reset by its forwarder.
 func wantCut(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -57,8 +58,8 @@ func wantCut(t *testing.T, c net.Conn) {
 	}
 }
 
-// TestDenied checks that a new allow list ends the connections that it denies in older processes
-// too.
+// TestDenied checks that a new allow list also applies in older processes: they end the connections
+// that it denies.
 func TestDenied(t *testing.T) {
 	c, ursula, laptop, open := upgraded(t, func(*agenttest.Cluster) {})
 	for _, s := range []*service{ursula, laptop} {
@@ -72,8 +73,8 @@ func TestDenied(t *testing.T) {
 	wantCut(t, open)
 }
 
-// TestDrainTime checks that connections that have not ended by then are cut, and that the caller's
-// next connection is served.
+// TestDrainTime checks that an older process cuts the connections that are still open at the end of
+// the drain time. The caller's next connection must be served.
 func TestDrainTime(t *testing.T) {
 	c, ursula, _, open := upgraded(t, func(c *agenttest.Cluster) {
 		c.Publish.Drain = 1
@@ -89,15 +90,15 @@ func TestDrainTime(t *testing.T) {
 	}
 }
 
-// TestOlderKilled checks that after an older process is killed, its callers learn that promptly
-// from the newest process.
+// TestOlderKilled checks that callers learn promptly when an older process is killed. The newest
+// process resets their connections.
 func TestOlderKilled(t *testing.T) {
 	c, ursula, _, open := upgraded(t, func(*agenttest.Cluster) {})
 	if err := ursula.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	open.SetDeadline(time.Now().Add(10 * time.Second)) // QUIC's idle timeout is 15
-	_, _ = open.Write(make([]byte, 100))               // nobody answers a packet that could be a reset itself
+	open.SetDeadline(time.Now().Add(10 * time.Second)) // QUIC's idle timeout is 15 seconds
+	_, _ = open.Write(make([]byte, 100))               // a short packet could be a reset itself and gets no answer
 	if _, err := open.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Errorf("got %v, want a reset", err)
 	}
@@ -106,8 +107,8 @@ func TestOlderKilled(t *testing.T) {
 	}
 }
 
-// TestBadRelease checks that a process that cannot serve, or is killed before it does, changes
-// nothing.
+// TestBadRelease checks that an upgrade changes nothing if the new process cannot serve, or is
+// killed before it serves.
 func TestBadRelease(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)

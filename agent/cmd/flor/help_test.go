@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestCommands checks that every command has help, from which docs/reference/flor.md is made, and
-// that pages call flor with commands and flags that exist.
+// TestCommands checks that every command has help, and that docs/reference/flor.md is made from it.
+// It also checks that pages use only commands and flags of flor that exist.
 func TestCommands(t *testing.T) {
 	commands.Test(t, func() *cobra.Command { return newRoot("flor", &instance{}) }, `For whoever looks after a host: every command of flor, which runs on each host of a cluster. Most of
 the last group are units of systemd, which you do not run yourself. On a host of several clusters,

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestHostIsPassedSockets checks that the socket from systemd is recognised by the name in the
-// instance's unit, and serves that instance.
+// TestHostIsPassedSockets checks that flor host finds the sockets that systemd passes. They have
+// the names in the instance's unit, and serve that instance.
 func TestHostIsPassedSockets(t *testing.T) {
 	layout := agenttest.NewCluster(t, "unix:/run/florete-host.sock").Ursula.Layout
 	program, err := os.Executable()

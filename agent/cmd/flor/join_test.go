@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestJoinInterrupted checks that flor join says in words that it was interrupted, whether it was
-// making a request or waiting for the next one.
+// TestJoinInterrupted checks that flor join prints a clear message when it is interrupted. This
+// must hold both during a request and while it waits for the next one.
 func TestJoinInterrupted(t *testing.T) {
 	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {
@@ -41,7 +41,7 @@ func TestJoinInterrupted(t *testing.T) {
 	out, in := io.Pipe()
 	ended := make(chan error)
 	go func() { ended <- awaitJoin(ctx, h, in) }()
-	if _, err := out.Read(make([]byte, 1<<10)); err != nil { // the message of the first request
+	if _, err := out.Read(make([]byte, 1<<10)); err != nil { // wait for the message of the first request
 		t.Fatal(err)
 	}
 	cancel()

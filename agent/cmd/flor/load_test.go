@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// load is four programs that open one connection after the other.
+// load puts a forwarder under load with four programs. Each program opens one connection after the
+// other.
 type load struct {
 	done, failed atomic.Int64
 	stop         chan struct{}
@@ -39,14 +40,14 @@ func newLoad(t *testing.T, addr string) *load {
 	return l
 }
 
-// more waits until n more connections have ended.
+// more waits until the given number of further connections have ended.
 func (l *load) more(t *testing.T, n int64) {
 	t.Helper()
 	n += l.done.Load()
 	kit.Eventually(t, "connections", func() bool { return l.done.Load() >= n })
 }
 
-// end checks that no connection failed.
+// end stops the load and checks that no connection has failed.
 func (l *load) end(t *testing.T) {
 	t.Helper()
 	close(l.stop)
@@ -56,7 +57,7 @@ func (l *load) end(t *testing.T) {
 	}
 }
 
-// exchange opens a connection and expects an answer.
+// exchange opens a connection, sends a request and expects the answer.
 func exchange(addr string) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {

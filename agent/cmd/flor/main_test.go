@@ -19,14 +19,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// The scripts run the real program, each process of its own. get and unixget are curl, running
-// waits until the agents behind some sockets run, and until waits for a text in a file.
+// TestMain runs the tests, or acts as a program that the test scripts call. The scripts run the
+// real flor in its own processes. Besides, they call get and unixget in place of curl. The program
+// running waits until the agents behind some sockets run, and until waits for a text in a file.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"flor": main, "flor_blue": main, "get": get, "unixget": unixget, "running": running, "until": until})
 }
 
-// TestScripts gives each script the state of two hosts, in $URSULA and $LAPTOP,
-// with outline behind $LOCAL.
+// TestScripts runs the test scripts of flor. Each script gets the state directories of two hosts,
+// in $URSULA and $LAPTOP. It reaches the service Outline at $LOCAL.
 func TestScripts(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -39,7 +40,8 @@ func TestScripts(t *testing.T) {
 			}))
 			e.Defer(upstream.Close)
 			c := agenttest.NewCluster(t, strings.TrimPrefix(upstream.URL, "http://"))
-			// A host of its own, so that ursula is as she is everywhere.
+			// The API is served by a second host, so that the state of ursula is the same in all
+			// scripts.
 			api := agenttest.NewHost(t, "ursula", c.CA)
 			api.Accept(document.Forwarder{Publish: []document.Published{{ID: kit.ID("service/ursula/host"), Upstream: "unix:/run/florete-host.sock", Allow: []document.Allow{}}}})
 			e.Setenv("API", string(api.Layout))
@@ -67,7 +69,7 @@ func get() {
 	io.Copy(os.Stdout, res.Body)
 }
 
-// unixget waits for its socket.
+// unixget requests a page from a Unix socket. It waits until the socket exists.
 func unixget() {
 	client := http.Client{Timeout: kit.Patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (c net.Conn, err error) {
 		err = kit.Poll(ctx, func() (err error) {
@@ -97,7 +99,7 @@ func running() {
 	}
 }
 
-// until waits until a file contains a text.
+// until waits until a file contains a text. Test scripts call it as a program.
 func until() {
 	poll(func() error {
 		b, _ := os.ReadFile(os.Args[1])
@@ -108,7 +110,7 @@ func until() {
 	})
 }
 
-// poll exits with an error if try does not succeed in time.
+// poll calls try until it succeeds. If that takes too long, poll exits with an error.
 func poll(try func() error) {
 	if err := kit.Poll(context.Background(), try); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// reload does the work of systemctl reload, after which the unit has another main process.
+// reload does the work of systemctl reload. Afterwards the unit has another main process.
 func (s *service) reload() {
 	s.Helper()
 	s.mu.Lock()
@@ -46,7 +46,8 @@ func (s *service) reloadCommand() *exec.Cmd {
 	return cmd
 }
 
-// transfer sends bytes slowly to an echo server, and expects all of them back.
+// transfer is a slow transfer to an echo server. It shows whether a connection survives an upgrade
+// without a lost byte.
 type transfer struct {
 	conn net.Conn
 	stop chan struct{}
@@ -102,7 +103,7 @@ func (x *transfer) run() error {
 	}
 }
 
-// end checks that all bytes sent have come back.
+// end ends the transfer and checks that all bytes came back.
 func (x *transfer) end(t *testing.T) {
 	t.Helper()
 	close(x.stop)
@@ -116,8 +117,8 @@ func (x *transfer) end(t *testing.T) {
 	}
 }
 
-// TestReload checks that a transfer, and requests one after another, survive three upgrades in a
-// row at each side.
+// TestReload checks that upgrades of the forwarder do not disturb its users. A long transfer and a
+// series of short requests must survive three upgrades at each side.
 func TestReload(t *testing.T) {
 	for _, over := range []document.Transport{document.OverQUIC, document.OverTCP} {
 		t.Run(string(over), func(t *testing.T) {
@@ -156,7 +157,7 @@ func testReload(t *testing.T) {
 			later = append(later, newTransfer(t, c.Local))
 		}
 	}
-	// What is new is carried by the newest process.
+	// The newest process carries new connections.
 	for _, h := range []*agenttest.Host{c.Ursula, c.Laptop} {
 		kit.Eventually(t, h.Name+" to carry", func() bool {
 			r, _, err := agentstatus.Fetch(t.Context(), h.Socket())
@@ -169,13 +170,14 @@ func testReload(t *testing.T) {
 	load.end(t)
 	long.end(t)
 	t.Logf("%d connections, %d bytes", load.done.Load(), long.sent.Load())
-	// Those that have nothing to carry any more are gone.
+	// Older processes without connections have ended.
 	for _, s := range []*service{ursula, laptop} {
 		kit.Eventually(t, "older processes to end", func() bool { return s.older() == 0 })
 	}
 }
 
-// mainPID returns the main process that a notification names, or zero.
+// mainPID returns the main process that a message to systemd names. It returns zero if the message
+// names none.
 func mainPID(message string) int {
 	text, ok := strings.CutPrefix(message, "MAINPID=")
 	pid, err := strconv.Atoi(text)
@@ -185,7 +187,8 @@ func mainPID(message string) int {
 	return pid
 }
 
-// older returns the number of processes that drain. Systemd reaps them.
+// older returns the number of older processes that still drain. Processes that have ended are
+// reaped, as systemd would.
 func (s *service) older() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -202,7 +205,7 @@ func (s *service) older() (n int) {
 	return n
 }
 
-// endAll ends the processes that reload has started, as systemd does.
+// endAll ends all processes that reload has started, as systemd does when it stops a unit.
 func (s *service) endAll() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -213,8 +216,8 @@ func (s *service) endAll() {
 	s.pids = map[int]bool{}
 }
 
-// TestWhoisWhileDraining checks that a service learns the callers of connections in older
-// processes.
+// TestWhoisWhileDraining checks that a service can still look up its callers after an upgrade, when
+// an older process carries their connections.
 func TestWhoisWhileDraining(t *testing.T) {
 	seen := make(chan netip.AddrPort, 1)
 	c := agenttest.NewCluster(t, agenttest.Upstream(t, func(conn *net.TCPConn) {

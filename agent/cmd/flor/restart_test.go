@@ -19,7 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// service runs flor agent run as systemd does, and keeps its files from one process to the next.
+// service runs flor agent run in the place of systemd. It stores the files that one process hands
+// to the next.
 type service struct {
 	*testing.T
 	host   *agenttest.Host
@@ -28,8 +29,8 @@ type service struct {
 
 	mu   sync.Mutex
 	held map[string]*os.File
-	main int          // process
-	pids map[int]bool // of all that were
+	main int          // the main process
+	pids map[int]bool // all processes that were started
 }
 
 func newService(t *testing.T, h *agenttest.Host) *service {
@@ -47,7 +48,7 @@ func newService(t *testing.T, h *agenttest.Host) *service {
 	return s
 }
 
-// keep stores the files that the process hands over.
+// keep receives and stores the files that the process hands over for its successor.
 func (s *service) keep() {
 	b, oob := make([]byte, 4096), make([]byte, 4096)
 	for {
@@ -79,7 +80,7 @@ func (s *service) keep() {
 	}
 }
 
-// program returns the path of the test binary under the name flor.
+// program returns the path of a link to the test binary that is named flor.
 func (s *service) program() string {
 	s.Helper()
 	program, err := os.Executable()
@@ -130,8 +131,8 @@ func (s *service) end(how syscall.Signal) {
 	}
 }
 
-// TestRestartUnderLoad checks that no new connection fails when the agent of a busy service's host
-// is restarted, and that an open one survives.
+// TestRestartUnderLoad checks that restarting the agent of a busy host does not disturb callers. No
+// new connection may fail, and an open connection must survive.
 func TestRestartUnderLoad(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
@@ -161,9 +162,9 @@ func TestRestartUnderLoad(t *testing.T) {
 	load.end(t)
 }
 
-// TestKilled checks that a caller that waits for an answer when the agent is killed gets an error
-// from the next agent, although the node's certificate was renewed meanwhile, and does not wait for
-// QUIC to time out.
+// TestKilled checks that a caller learns promptly that the agent was killed. A caller that waits
+// for an answer must get an error from the next agent, without waiting for QUIC to time out. This
+// must hold even if the node's certificate was renewed meanwhile.
 func TestKilled(t *testing.T) {
 	c := agenttest.NewCluster(t, agenttest.Echo(t))
 	ursula, laptop := newService(t, c.Ursula), newService(t, c.Laptop)
@@ -182,7 +183,7 @@ func TestKilled(t *testing.T) {
 	ursula.end(syscall.SIGKILL)
 	c.Ursula.Deliver(c.CA, agenttest.Ursula, time.Hour)
 	ursula.start()
-	long.SetDeadline(killed.Add(14 * time.Second)) // QUIC's idle timeout is 15
+	long.SetDeadline(killed.Add(14 * time.Second)) // QUIC's idle timeout is 15 seconds
 	if _, err := long.Read(make([]byte, 1)); err == nil || os.IsTimeout(err) {
 		t.Errorf("got %v, want a reset", err)
 	}

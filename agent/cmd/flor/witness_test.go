@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// TestWitnessedLogs checks that an acceptance is shown with its log.
+// TestWitnessedLogs checks that flor witness shows an audit log together with the faults that an
+// operator has accepted.
 func TestWitnessedLogs(t *testing.T) {
 	log := func(provider, kind string) hostdir.Witnessed {
 		return hostdir.Witnessed{Provider: provider, Kind: kind}

@@ -1,4 +1,4 @@
-// Package ingresstest runs the reverse proxies of an ingress for tests, as installed by Debian.
+// Package ingresstest runs nginx for tests of an ingress, as Debian installs it.
 package ingresstest
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Run starts a program. It ends when stop is called, or with the test.
+// Run starts a program in a directory. The program ends when stop is called or when the test ends.
 func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -41,15 +41,15 @@ func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	return stop
 }
 
-// Nginx is an nginx with all its files in one directory.
+// Nginx is an nginx server that keeps all its files in one directory.
 type Nginx struct {
-	Command []string // program and arguments that select its configuration
-	File    string   // file written by flor ingress and included in its configuration
+	Command []string // program with the arguments that select its configuration
+	File    string   // file that flor ingress writes and nginx includes
 
 	dir string
 }
 
-// NewNginx prepares an nginx. Start starts it.
+// NewNginx prepares the files of an nginx server. The method Start starts the server.
 func NewNginx(t *testing.T) Nginx {
 	t.Helper()
 	command := program.Require(t, "nginx").Command
@@ -74,7 +74,7 @@ func NewNginx(t *testing.T) Nginx {
 	}
 }
 
-// Start starts nginx and returns when it accepts reloads.
+// Start starts nginx. It returns when nginx can be reloaded.
 func (n Nginx) Start(t *testing.T) (stop func()) {
 	t.Helper()
 	end := Run(t, n.dir, n.Command...)

@@ -20,10 +20,12 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// asOperator prepares the attacks of this file: florctl runs as dora.
+// asOperator is the reason for skipping the attacks of this file if the test does not run as root.
+// They run florctl as the account of the operator Dora.
 const asOperator = "can run processes of another user"
 
-// answering replaces the JSON answers to requests of a path.
+// answering returns a function that changes the provider's JSON responses to requests for a path,
+// so that the provider lies.
 func answering[V any](path string, lie func(v *V)) func(*http.Response) error {
 	return func(answer *http.Response) error {
 		if answer.Request.Method != http.MethodGet || answer.Request.URL.Path != path || answer.StatusCode != http.StatusOK {
@@ -48,12 +50,14 @@ func instead(answer *http.Response, body []byte) error {
 	return nil
 }
 
-// TestAnswers attacks operators with a config provider that answers with lies.
+// TestAnswers attacks operators with a config provider whose responses are lies. florctl must
+// notice each lie and refuse the response.
 func TestAnswers(t *testing.T) {
 	c := start(t)
 	key := c.Path("operator", "signing.key")
 	thief := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(kit.NewHostKey().PublicKey())))
-	// approving has a device request to be h, and dora approve it at a provider that swaps keys.
+	// approving makes a device ask to join as host h, and Dora approve it. The provider lies about
+	// the key of the device.
 	approving := func(lie func(map[string]any), args ...string) func(t *testing.T, c *cluster) error {
 		return func(t *testing.T, c *cluster) error {
 			device := kit.NewHostKey()
@@ -122,8 +126,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// anotherVersion makes dora roll back to a version while the provider claims that it has a newer
-// one.
+// anotherVersion makes Dora roll back to a version, while the provider claims that a newer version
+// exists.
 func (c *cluster) anotherVersion(t *testing.T) error {
 	out, err := c.florctl(t, "versions", "--json")
 	if err != nil {
@@ -163,8 +167,8 @@ func (c *cluster) anotherVersion(t *testing.T) error {
 	return err
 }
 
-// hiddenList makes dora revoke two keys. When she revokes the second, the provider shows the list
-// from before the first. Her signature must cover both.
+// hiddenList makes Dora revoke two keys, one after the other. At the second revocation the provider
+// hides the first from her. Her second signature must cover both keys.
 func (c *cluster) hiddenList(t *testing.T) error {
 	revoke := func(lie func(*http.Response) error, words ...string) {
 		t.Helper()

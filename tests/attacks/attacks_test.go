@@ -12,26 +12,27 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// attack is a row of the table. It passes if the action is refused as expected, and the audit log
-// shows it.
+// attack is a forbidden action and how it must fail. An attack passes if the action is refused with
+// the expected error and the audit log shows the refusal.
 type attack struct {
 	name string
 
-	// try is the attack. Its error is how it was refused; without one it succeeded.
+	// try performs the action. It returns the error with which the action was refused, or nil if
+	// the attack succeeded.
 	try func(t *testing.T, c *cluster) error
 
-	// refusal must be in the error.
+	// refusal is a text that the error must contain.
 	refusal string
 
-	// row, unless it is zero, must match a row that the provider's audit log has since then, in each
-	// field that is set.
+	// row describes a row that the provider must add to its audit log. Only the fields that are set
+	// are compared. If row is zero, no row is expected.
 	row local.Decision
 
-	// root says what of the attack only root can do, if anything.
+	// root says which part of the attack requires root. It is empty if no part does.
 	root string
 }
 
-// run tries each attack in turn on the cluster that all tables share.
+// run performs the attacks of a table one after the other, on the cluster that all tables share.
 func run(t *testing.T, table []attack) {
 	c := start(t)
 	for _, a := range table {
@@ -62,7 +63,7 @@ func run(t *testing.T, table []attack) {
 	}
 }
 
-// matches reports whether a row equals want in all fields that want sets.
+// matches reports whether a row of the audit log has the values of all fields that are set in want.
 func matches(row, want local.Decision) bool {
 	same := func(got, want string) bool { return want == "" || got == want }
 	return same(row.Caller, want.Caller) && same(row.Kind, want.Kind) && same(row.Need, want.Need) &&

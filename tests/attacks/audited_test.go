@@ -22,8 +22,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestAudited checks that each kind of action has a row, whoever takes it: hosts, providers by
-// themselves, operators, and people on hosts. Rows of joins are checked in TestJoin.
+// TestAudited checks that the audit log has a row for each type of action. It covers actions of
+// hosts, of providers, of operators and of people on hosts. Rows about joining are checked in
+// TestJoin.
 func TestAudited(t *testing.T) {
 	c := start(t)
 	const b = "spiffe://demo.flor/node/b"
@@ -46,7 +47,7 @@ func TestAudited(t *testing.T) {
 	listed := func(args ...string) func(*testing.T) error {
 		return func(t *testing.T) error {
 			out, err := c.florctl(t, append(args, "--wait", "0s", "--key", c.Path("operator", "signing.key"))...)
-			if strings.Contains(out, "is offered") { // hosts that do not run here have not reported it
+			if strings.Contains(out, "is offered") { // hosts that do not run here have not reported the list
 				return nil
 			}
 			return err
@@ -57,10 +58,10 @@ func TestAudited(t *testing.T) {
 	}
 	const grouping = `{"member":"spiffe://demo.flor/service/wiki","role":"role:x"}`
 	key := c.Path("operator", "signing.key")
-	var published string // serial of the version that there was first
+	var published string // serial of the version that was published first
 	for _, act := range []struct {
 		name string
-		do   func(t *testing.T) error // nil for what came about when the cluster began
+		do   func(t *testing.T) error // nil for an action that was taken when the cluster started
 		row  local.Decision
 		root string
 	}{
@@ -164,7 +165,8 @@ func TestAudited(t *testing.T) {
 	}
 }
 
-// wantRow wants a row of p's audit log, which had so many before.
+// wantRow checks that an action has added an expected row to the audit log of provider p. The log
+// had the given number of rows before the action.
 func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
 	t.Helper()
 	kit.Succeeds(t, "an audit row", func() error {
@@ -176,7 +178,7 @@ func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
 	})
 }
 
-// refused returns an error unless err is one.
+// refused returns an error if its argument is nil, that is, if an action was not refused.
 func refused(err error) error {
 	if err == nil {
 		return errors.New("it was not refused")
@@ -184,7 +186,7 @@ func refused(err error) error {
 	return nil
 }
 
-// post sends a request of dora's through the forwarders.
+// post sends a request of Dora to the control API through the forwarders.
 func (c *cluster) post(t *testing.T, path, body string) error {
 	text := fmt.Sprintf("POST %s HTTP/1.1\r\nConnection: close\r\nHost: florete-control.p.demo.flor.rete\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 	return kit.Poll(t.Context(), func() error {
@@ -196,7 +198,7 @@ func (c *cluster) post(t *testing.T, path, body string) error {
 	})
 }
 
-// bootstrap names the first administrator of acme, as root of p.
+// bootstrap makes a person the first administrator of the tenant acme, as root on p.
 func (c *cluster) bootstrap(t *testing.T) error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", c.bootstrapSocket())
@@ -212,7 +214,7 @@ func (c *cluster) bootstrap(t *testing.T) error {
 	return nil
 }
 
-// acceptLog accepts, on b, the state that b found in an audit log of p.
+// acceptLog makes host b accept the fault that it has found in an audit log of p.
 func (c *cluster) acceptLog(t *testing.T) error {
 	l := c.b.Layout()
 	before, _ := os.ReadFile(l.WitnessedFile())

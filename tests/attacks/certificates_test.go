@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestCertificates attacks p and the forwarder of b with certificates that the cluster's own root
-// signed for other purposes, and with chains that are expensive to verify.
+// TestCertificates attacks provider p and the forwarder of b with certificates. Some were signed by
+// the root of the cluster for another purpose. Others are chains that are expensive to verify.
 func TestCertificates(t *testing.T) {
 	unconstrained := func(c *x509.Certificate) { c.PermittedURIDomains = nil }
 	foreign := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }
@@ -119,7 +119,7 @@ func TestCertificates(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				return atProvider(t, c, lookAlikes(kit.ID("node/b"), 90))
 			},
-			refusal: "unavailable", // the connection ends in the handshake, and is nobody's
+			refusal: "unavailable", // the handshake fails, so the connection belongs to no caller
 		},
 		{
 			name: "11 look-alike issuers at the forwarder",
@@ -139,7 +139,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// root returns the operator's root.
+// root returns the operator's root CA, with which an attack issues certificates.
 func (c *cluster) root(t *testing.T) *ca.Authority {
 	t.Helper()
 	root, err := ca.Load(c.Path("operator", "ca.crt"), c.Path("operator", "ca.key"))
@@ -149,13 +149,15 @@ func (c *cluster) root(t *testing.T) *ca.Authority {
 	return root
 }
 
-// issue issues an SVID below a CA that the operator's root signed after change.
+// issue issues an SVID below an intermediate CA. The operator's root has signed the certificate of
+// that CA after the function change altered it.
 func (c *cluster) issue(t *testing.T, id spiffe.ID, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	return (&kit.CA{Issuing: kit.OddIssuing(c.root(t), kit.NewKey(), change)}).Issue(id, time.Hour)
 }
 
-// leafCA returns a certificate of id that could sign others, by the operator's root.
+// leafCA returns a certificate of an identity, issued by the operator's root, that is also a CA. It
+// could sign other certificates.
 func (c *cluster) leafCA(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	u, err := url.Parse(id.String())
@@ -169,8 +171,8 @@ func (c *cluster) leafCA(t *testing.T, id spiffe.ID) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Certificate.Raw}, PrivateKey: leaf.Key, Leaf: leaf.Certificate}
 }
 
-// equalNames returns an SVID of a CA whose root equals the operator's except for the key, with the
-// root in the chain.
+// equalNames returns an SVID from a false CA. The CA's root has the same names as the operator's
+// root but another key. The false root is part of the chain.
 func (c *cluster) equalNames(t *testing.T, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	key, template := kit.NewKey(), *c.root(t).Certificate
@@ -181,7 +183,8 @@ func (c *cluster) equalNames(t *testing.T, id spiffe.ID) *tls.Certificate {
 	return svid
 }
 
-// lookAlikes returns an SVID followed by n CAs, each of which could be its issuer.
+// lookAlikes returns an SVID with a chain of n CA certificates, each of which could be its issuer.
+// Verifying such a chain is expensive.
 func lookAlikes(id spiffe.ID, n int) *tls.Certificate {
 	by := kit.NewCA()
 	svid := by.Issue(id, time.Hour)

@@ -1,6 +1,6 @@
-// Package attacks runs a table of forbidden actions against a cluster of real processes, and checks
-// that each meets the expected refusal and audit row. The cluster is in the folder cluster; its
-// hosts are p, b and c.
+// Package attacks performs forbidden actions on a cluster of real processes. It checks that each
+// action is refused with the expected error, and that the audit log shows the refusal. The cluster
+// has the hosts p, b and c, and its flake is in the folder cluster.
 package attacks
 
 import (
@@ -29,7 +29,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// Unused account IDs for processes of alice, of bob, of carol, and of none of them.
+// These are unused account IDs. The tests run processes under them, as Alice, as Bob, as Carol and
+// as an account without an identity.
 const (
 	uidAlice    = 64001
 	uidBob      = 64002
@@ -39,30 +40,30 @@ const (
 	uidErin     = 64006
 )
 
-// Secrets in the cluster.
+// These are the secrets in the cluster, which no attack may obtain.
 const (
-	password = "correct horse" // of alice and of bob, at the issuer
-	secret   = "swordfish"     // the file that wiki is given
+	password = "correct horse" // of Alice and of Bob at the issuer
+	secret   = "swordfish"     // content of the file that wiki receives
 )
 
-// cluster is the target of the attacks.
+// cluster is the cluster that the attacks are aimed at.
 type cluster struct {
 	local.Operator
 	p, b, c  *local.Host
-	loopback string           // the first two numbers of all addresses
-	unread   []net.Conn       // or the garbage collector would close them
-	serving  []net.Listener   // of the services
-	blue     *foreign         // a trust domain that the cluster federates with
+	loopback string           // first two numbers of all addresses
+	unread   []net.Conn       // kept open: otherwise the garbage collector would close them
+	serving  []net.Listener   // listeners of the services
+	blue     *foreign         // foreign trust domain that the cluster federates with
 	sockets  string           // directory that every account may enter
-	instance hostdir.Instance // of p, whose directory in /run is its alone
+	instance hostdir.Instance // instance of p, which has its own directory in /run
 }
 
-// shared is the cluster of all tables, which each table may attack once: a repetition with -count
-// uses a new one.
+// shared is the cluster that all tables of attacks share. Each table may attack a cluster once.
+// When tests are repeated with -count, the next repetition starts a new cluster.
 var shared struct {
 	*cluster
 	err      error
-	attacked map[string]*testing.T // by names
+	attacked map[string]*testing.T // tests that have attacked it, by name
 }
 
 func TestMain(m *testing.M) {
@@ -74,7 +75,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// start returns the cluster that all tables share, and brings it up before the first.
+// start returns the cluster that all tables share. The first call starts it.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	if testing.Short() {
@@ -130,7 +131,8 @@ func (c *cluster) hosts() []*local.Host { return []*local.Host{c.p, c.b, c.c} }
 
 func (c *cluster) build(ctx context.Context) error { return kit.Programs(ctx, c.Repo, c.Bin) }
 
-// prepare does the operator's initial work: root, keys, the flake and its documents.
+// prepare does the work of an operator before the cluster starts. It creates the root, the keys and
+// the flake, and compiles the documents.
 func (c *cluster) prepare(ctx context.Context) error {
 	facts, err := c.Begin(ctx, "sec-1", c.hosts()...)
 	if err != nil {
@@ -147,16 +149,16 @@ func (c *cluster) prepare(ctx context.Context) error {
 	return c.Commit(ctx, time.Now(), "the cluster", "documents")
 }
 
-// kinds are the kinds of need that p answers.
+// kinds lists the kinds of need that provider p serves.
 var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc", "token"}
 
-// bootstrapSocket returns the socket at which p's process of kind token accepts administrators of
-// tenants.
+// bootstrapSocket returns the path of the socket on which p, for its kind token, accepts the first
+// administrator of a tenant.
 func (c *cluster) bootstrapSocket() string {
 	return filepath.Join(c.sockets, "bootstrap", "bootstrap.sock")
 }
 
-// provide starts every provider on p.
+// provide starts a provider process on p for each kind of need.
 func (c *cluster) provide(ctx context.Context) error {
 	if err := c.p.People(password, "alice", "bob"); err != nil {
 		return err
@@ -206,7 +208,7 @@ func (c *cluster) provide(ctx context.Context) error {
 	return c.Publish(ctx, c.p, "documents")
 }
 
-// serve runs the services of b: each echoes, except one that does not even read.
+// serve runs the services of host b. Each of them echoes its input, except one that never reads.
 func (c *cluster) serve(context.Context) error {
 	deaf, err := c.listen("tcp", c.loopback+".0.2:8906")
 	if err != nil {
@@ -232,7 +234,7 @@ func (c *cluster) serve(context.Context) error {
 	return nil
 }
 
-// listen listens until the cluster stops.
+// listen opens a listener that is closed when the cluster stops.
 func (c *cluster) listen(network, address string) (net.Listener, error) {
 	l, err := net.Listen(network, address)
 	if err == nil {
@@ -241,7 +243,8 @@ func (c *cluster) listen(network, address string) (net.Listener, error) {
 	return l, err
 }
 
-// activate waits until every host has its needs and its forwarder is up.
+// activate starts activation and the forwarder on every host. It waits until all needs are
+// fulfilled and all forwarders run.
 func (c *cluster) activate(ctx context.Context) error {
 	for _, h := range c.hosts() {
 		if err := h.Activate(); err != nil {
@@ -275,7 +278,7 @@ func (c *cluster) activate(ctx context.Context) error {
 	return kit.Poll(ctx, func() error { return c.knock(ctx, "echo", svid) })
 }
 
-// waitPages waits for the pages to sign in.
+// waitPages waits until the sign-in pages are available.
 func (c *cluster) waitPages() error {
 	return kit.Poll(context.Background(), func() error {
 		conn, err := net.Dial("tcp", c.loopback+".0.1:5556")
@@ -301,7 +304,7 @@ func (c *cluster) stop() {
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))
 }
 
-// audit returns the audit log of p.
+// audit returns the audit log of provider p.
 func (c *cluster) audit(t *testing.T) []local.Decision {
 	t.Helper()
 	all, err := c.Audit(t.Context(), c.p)
@@ -311,7 +314,8 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 	return all
 }
 
-// client speaks to the process of a kind on p as a host does, with the host's own certificate and SSH host key.
+// client returns a client for the process of a kind on p. It sends requests as host h does, with
+// the host's own certificate and SSH host key.
 func (c *cluster) client(t *testing.T, h *local.Host, kind string) *hostapi.Client {
 	t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
@@ -329,7 +333,7 @@ func (c *cluster) client(t *testing.T, h *local.Host, kind string) *hostapi.Clie
 	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: c.b.Manifest.Providers["p"][kind], Roots: roots, SVID: c.svid(t, h, "cert-node"), HostKey: key}
 }
 
-// svid returns an SVID as a thief would copy it from a host.
+// svid returns the SVID that was delivered for a need, as a thief would copy it from the host.
 func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificate {
 	t.Helper()
 	svid, err := h.SVID(need)
@@ -339,7 +343,8 @@ func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificat
 	return svid
 }
 
-// knock opens a stream to a service of b with an SVID, without the caller's forwarder.
+// knock opens a stream to a service of b with a given SVID. It connects directly, without the
+// caller's forwarder.
 func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
@@ -348,7 +353,7 @@ func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certifica
 	return local.Knock(ctx, c.b.Manifest.Forwarder.Listen[0], target, svid)
 }
 
-// listener returns the address at which c reaches a service.
+// listener returns the address of the local listener through which host c reaches a service.
 func (c *cluster) listener(t *testing.T, service string) string {
 	t.Helper()
 	for _, r := range c.c.Manifest.Forwarder.Reach {

@@ -16,23 +16,23 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// controlSocket returns the path of the socket to which p's forwarder connects operators, which
+// controlSocket returns the path of the socket to which p's forwarder connects operators. The path
 // depends on the instance.
 func (c *cluster) controlSocket() string {
 	return filepath.Join("/run", c.instance.Unit("provider-config"), "control.sock")
 }
 
-// controlDir does the work of a unit. The directory's group is not a group of this process, which
-// runs as root.
+// controlDir creates the directory of the control socket, as a systemd unit does. The group of the
+// directory is not a group of this process, which runs as root.
 func (c *cluster) controlDir() error {
 	if os.Getuid() != 0 {
-		return nil // the table is not run
+		return nil // the table does not run
 	}
 	dir := filepath.Dir(c.controlSocket())
 	return errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, -1, uidStranger), os.Chmod(dir, 0o755|os.ModeSetgid))
 }
 
-// operate sends a request to p's config provider, from an account of c.
+// operate sends a request to the config provider of p, from an account of host c.
 func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...string) (string, error) {
 	if !slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, "Host: ") }) {
 		headers = append([]string{"Host: florete-control.p.demo.flor.rete"}, headers...)
@@ -41,7 +41,7 @@ func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...s
 	return c.sayAs(t, uid, spiffe.ControlService, text)
 }
 
-// TestControl attacks the config provider as identities that are not operators.
+// TestControl attacks the config provider of p as identities that are not operators.
 func TestControl(t *testing.T) {
 	const as = "can run processes of another user"
 	t.Run("dora herself is let through", func(t *testing.T) {
@@ -55,7 +55,7 @@ func TestControl(t *testing.T) {
 			return nil
 		})
 	})
-	// refused is an error unless the request succeeds.
+	// refused returns an attack that sends a request, as an account of host c.
 	refused := func(uid uint32, request string, headers ...string) func(*testing.T, *cluster) error {
 		return func(t *testing.T, c *cluster) error {
 			answer, err := c.operate(t, uid, request, headers...)

@@ -20,10 +20,10 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestJoinTPM checks that a host whose device key is in its TPM joins, and reads its documents,
-// like any other, and that its files are useless on another machine, and on its own once the TPM is
-// cleared. It runs before TestJoin, which uses up the refusals of tokens that this network is
-// allowed.
+// TestJoinTPM checks a host whose device key is in its TPM. The host joins and reads its documents
+// like any other. Its files are useless on another machine, and on its own machine once the TPM is
+// cleared. The test must run before TestJoin, which uses up the number of refused tokens that this
+// network is allowed.
 func TestJoinTPM(t *testing.T) {
 	tpm, _ := activationtest.TPM(t)
 	c := start(t)

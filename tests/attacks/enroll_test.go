@@ -29,15 +29,15 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// identityFiles creates identity files of hosts, and modified ones.
+// identityFiles creates identity files of hosts, and also forged ones.
 type identityFiles struct {
 	*cluster
-	opens *age.X25519Identity // in identity.key
+	opens *age.X25519Identity // the age identity in identity.key
 }
 
 func (c identityFiles) keyFile() string { return c.Path("operator", "identity.key") }
 
-// issue runs florctl to create an identity file of a host.
+// issue creates an identity file of a host with florctl.
 func (c identityFiles) issue(t *testing.T, host string) []byte {
 	t.Helper()
 	out := c.Path("operator", host+".age")
@@ -49,7 +49,8 @@ func (c identityFiles) issue(t *testing.T, host string) []byte {
 	return kit.ReadFile(out)
 }
 
-// edit changes an identity file, and signs and seals it with other keys.
+// edit returns a forged identity file. It opens a file, changes its content, and signs and encrypts
+// it with other keys.
 func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey, change func(*hostapi.IdentityFile)) []byte {
 	t.Helper()
 	var signed hostapi.SignedIdentityFile
@@ -66,7 +67,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	}
 	change(&f)
 	signed.File = string(kit.JSON(f))
-	if by != nil { // otherwise it was changed after it was signed
+	if by != nil { // otherwise the content was changed after it was signed
 		signed.Signature = sign(t, *by, hostapi.IdentityFileText(signed.File))
 	}
 	if sealed, err = agefile.Seal(kit.JSON(signed), []age.Recipient{c.opens.Recipient()}); err != nil {
@@ -75,7 +76,8 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	return sealed
 }
 
-// enroll runs flor enroll on a host, and checks that a refused file leaves nothing there.
+// enroll runs flor enroll on a host. If the identity file is refused, it checks that nothing was
+// left on the host.
 func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "identity.age")
@@ -95,7 +97,7 @@ func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error 
 	return errors.New(problem.String())
 }
 
-// listing returns the files of a directory with their contents.
+// listing returns the names and contents of all files in a directory.
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	all, err := os.ReadDir(dir)
@@ -109,8 +111,8 @@ func listing(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// TestEnroll checks that a host enrols with an identity file without a provider, renews at one, and
-// accepts nothing else as such a file.
+// TestEnroll checks that a host can enrol with an identity file while no provider is available, and
+// later renew its certificate at a provider. All forged identity files must be refused.
 func TestEnroll(t *testing.T) {
 	c := identityFiles{cluster: start(t)}
 	var err error
@@ -131,7 +133,7 @@ func TestEnroll(t *testing.T) {
 		t.Fatal(err)
 	}
 	alice := kit.ID("user/alice")
-	// svid replaces alice's by one that an authority signed at another time.
+	// svid replaces Alice's SVID with one that a CA has signed for another time.
 	svid := func(by *ca.Authority, id spiffe.ID, now, until time.Time) func(*hostapi.IdentityFile) {
 		return func(file *hostapi.IdentityFile) {
 			private := kit.NewKey()

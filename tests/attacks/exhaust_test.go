@@ -1,6 +1,7 @@
 //go:build !race
 
-// With the race detector the attacker is too slow. tests/run runs these tests without.
+// The race detector would make the attacker too slow. tests/run therefore runs these tests without
+// it.
 
 package attacks
 
@@ -26,8 +27,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestExhaustion makes alice, who has access, use as much of b's forwarder as she can. Meanwhile
-// others must be served, and in the end the memory must be given back.
+// TestExhaustion makes Alice, who has access, use as much of the resources of b's forwarder as she
+// can. Other callers must still be served meanwhile. At the end the forwarder must have returned
+// the memory.
 func TestExhaustion(t *testing.T) {
 	run(t, []attack{
 		{
@@ -68,15 +70,15 @@ func TestExhaustion(t *testing.T) {
 	})
 }
 
-// stall sends as much as it can to a service that does not read.
+// stall is an attack that sends as much data as possible to a service that never reads.
 func stall(t *testing.T, c *cluster, over document.Transport) error {
 	const most = 4 << 30
 	var sent atomic.Int64
-	var refused atomic.Pointer[error] // the first
+	var refused atomic.Pointer[error] // the first refusal
 	var all sync.WaitGroup
 	b := make([]byte, 32<<10)
 	pools, each := 3, 1500
-	if over == document.OverTCP { // whose windows are the kernel's
+	if over == document.OverTCP { // over TCP the kernel has the windows
 		pools, each = 1, 100
 	}
 	for range pools {
@@ -103,7 +105,7 @@ func stall(t *testing.T, c *cluster, over document.Transport) error {
 		defer p.Close()
 	}
 	if over == document.OverTCP {
-		for last := int64(-1); last != sent.Load() && sent.Load() < most; { // it stalls
+		for last := int64(-1); last != sent.Load() && sent.Load() < most; { // until no more data is accepted
 			last = kit.Settled(sent.Load)
 		}
 	} else {
@@ -119,15 +121,15 @@ func stall(t *testing.T, c *cluster, over document.Transport) error {
 	return nil
 }
 
-// churn opens streams and resets them, for a while.
+// churn is an attack that opens streams and resets them at once, for a while.
 func churn(t *testing.T, c *cluster, over document.Transport) error {
 	const (
 		connections = 12
 		lasting     = 15 * time.Second
-		rate        = 2048 // of a caller's streams that are ended before the answer, in a second
+		rate        = 2048 // streams of a caller that are ended before the answer, per second
 	)
 	c.letIn(t, over)
-	var refused atomic.Pointer[error] // the first
+	var refused atomic.Pointer[error] // the first refusal
 	var opened atomic.Int64
 	var all sync.WaitGroup
 	began := time.Now()
@@ -155,7 +157,7 @@ func churn(t *testing.T, c *cluster, over document.Transport) error {
 	}
 	all.Wait()
 	t.Logf("%d streams in %s", opened.Load(), lasting)
-	if over == document.OverTCP { // each is served, and waits until the other side is done with it
+	if over == document.OverTCP { // each stream is served, and remains until the other side has finished
 		return errors.New("slowed down")
 	}
 	if most := int64(connections*transport.MaxStreams + rate*(lasting/time.Second+2)); opened.Load() > most {
@@ -167,7 +169,7 @@ func churn(t *testing.T, c *cluster, over document.Transport) error {
 	return nil
 }
 
-// letIn waits until alice is admitted: a caller that used much memory is refused for a while.
+// letIn waits until Alice is admitted again. A caller that used much memory is refused for a while.
 func (c *cluster) letIn(t *testing.T, over document.Transport) {
 	t.Helper()
 	p := c.pool(t)
@@ -183,7 +185,7 @@ func (c *cluster) letIn(t *testing.T, over document.Transport) {
 	})
 }
 
-// idle makes connections and does nothing with them.
+// idle is an attack that opens connections and does nothing with them.
 func idle(t *testing.T, c *cluster) (refused error) {
 	in := 0
 	for range 700 {
@@ -201,15 +203,15 @@ func idle(t *testing.T, c *cluster) (refused error) {
 		transport.Reset(st.Stream, wire.Reset)
 		st.Release()
 	}
-	if in < 512 { // some may end meanwhile, and make room for others
+	if in < 512 { // some may end meanwhile and make room for others
 		t.Errorf("%d connections, want 512", in)
 	}
 	return refused
 }
 
-// mute makes connections over TCP and sends nothing, for a while.
+// mute is an attack that opens TCP connections and sends nothing on them, for a while.
 func mute(t *testing.T, c *cluster) (closed error) {
-	var open []net.Conn // the oldest first
+	var open []net.Conn // the oldest is first
 	defer func() {
 		for _, conn := range open {
 			conn.Close()
@@ -232,7 +234,7 @@ func mute(t *testing.T, c *cluster) (closed error) {
 	return nil
 }
 
-// still opens streams over TCP, a connection each, and leaves them open.
+// still is an attack that opens streams over TCP, each on its own connection, and leaves them open.
 func still(t *testing.T, c *cluster) (refused error) {
 	p := c.pool(t)
 	defer p.Close()
@@ -253,7 +255,7 @@ func still(t *testing.T, c *cluster) (refused error) {
 	return nil
 }
 
-// pool makes connections as c's forwarder does.
+// pool returns a pool of connections to forwarders, like that of c's forwarder.
 func (c *cluster) pool(t *testing.T) *transport.Pool {
 	t.Helper()
 	known, problems := hostdir.LoadSVIDs(c.c.Layout(), c.c.Manifest, &hostdir.SVIDSet{})
@@ -290,8 +292,9 @@ func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service strin
 	return p.Open(ctx, transport.Route{Caller: kit.ID(caller), Target: target, Endpoints: []document.Addresses{c.b.Manifest.Forwarder.Listen}, Transport: over}, carries)
 }
 
-// bounded returns a test of an attack, during which b's forwarder may use peak MiB, and afterwards
-// after MiB.
+// bounded limits the memory that an attack may cost. It returns a test that performs the attack
+// try. During the attack, b's forwarder may use the memory peak, and afterwards the memory after,
+// both in MiB.
 func bounded(peak, after int64, over document.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error {
 		before, highest := c.logged(t), int64(0)
@@ -324,9 +327,9 @@ func bounded(peak, after int64, over document.Transport, try func(*testing.T, *c
 	}
 }
 
-// others connects until ctx ends, each time with a new connection, and expects no refusal. On a
-// busy machine a connection may have to be retried, as every process does, and c's forwarder after
-// a change to TCP.
+// others checks that other callers are served during an attack. Until ctx ends, it opens one
+// connection after the other and expects no refusal. On a busy machine it may try a connection
+// again, as every process does. The forwarder of c may try again after it has changed to TCP.
 func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transport) {
 	times, again := 0, 0
 	for ctx.Err() == nil {
@@ -352,7 +355,7 @@ func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transp
 		p.Close()
 		switch {
 		case t.Context().Err() != nil:
-			return // the test has failed already
+			return // the test has already failed
 		case err != nil || refused != nil:
 			t.Errorf("another caller, after %d that were let in: %v", times, errors.Join(err, refused))
 			return
@@ -366,7 +369,7 @@ func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transp
 	}
 }
 
-// logged returns the number of bytes that b's forwarder has logged.
+// logged returns the number of bytes that b's forwarder has written to its log.
 func (c *cluster) logged(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(c.b.Log("agent"))
@@ -376,7 +379,7 @@ func (c *cluster) logged(t *testing.T) int64 {
 	return info.Size()
 }
 
-// rss returns the memory of b's forwarder, in MiB.
+// rss returns the resident memory of b's forwarder in MiB.
 func (c *cluster) rss(t *testing.T) (kib int64) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.b.PID("agent")))
 	if err != nil {

@@ -29,7 +29,7 @@ import (
 
 const blueDomain = "blue.example"
 
-// blueID returns an identity of the trust domain blue.
+// blueID returns an identity of the foreign trust domain blue, by its short form.
 func blueID(short string) spiffe.ID {
 	id, err := spiffe.ParseID("spiffe://" + blueDomain + "/" + short)
 	if err != nil {
@@ -38,8 +38,8 @@ func blueID(short string) spiffe.ID {
 	return id
 }
 
-// foreign is a trust domain with a CA of its own, whose root and issuing certificate have no name
-// constraints, and with a bundle endpoint.
+// foreign is a foreign trust domain with its own CA and a bundle endpoint. Its root and its issuing
+// certificate have no name constraints.
 type foreign struct {
 	ca       *kit.CA
 	endpoint string
@@ -51,7 +51,7 @@ type foreign struct {
 	served int
 }
 
-// newBlue returns a CA of blue.
+// newBlue creates a CA of the trust domain blue.
 func newBlue() *kit.CA {
 	key := kit.NewKey()
 	root := kit.SelfSigned(&x509.Certificate{
@@ -63,7 +63,8 @@ func newBlue() *kit.CA {
 	return b
 }
 
-// issuing returns a CA below a root that issues identities of a trust domain.
+// issuing creates a CA that issues identities of a trust domain. Its certificate is signed by the
+// root of another CA.
 func issuing(of *kit.CA, domain string) *ca.Authority {
 	return kit.OddIssuing(of.Root, kit.NewKey(), func(c *x509.Certificate) {
 		c.URIs, c.PermittedURIDomains, c.PermittedDNSDomainsCritical = []*url.URL{{Scheme: "spiffe", Host: domain}}, nil, false
@@ -93,15 +94,15 @@ func newForeign(at string) (*foreign, error) {
 	return f, nil
 }
 
-// present makes the endpoint show another identity, and serve another bundle, from now on.
+// present makes the bundle endpoint show another identity and serve another bundle from now on.
 func (f *foreign) present(by *kit.CA, as string, bundle []byte) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.cert, f.bundle = by.Issue(blueID(as), time.Hour), bundle
 }
 
-// read waits until the endpoint was called twice: the bundle it served before has then been
-// processed.
+// read waits until the bundle endpoint has been called twice. By then, the bundle that it served
+// before has been processed.
 func (f *foreign) read(t *testing.T) {
 	t.Helper()
 	at := func() int { f.mu.Lock(); defer f.mu.Unlock(); return f.served }
@@ -114,7 +115,8 @@ func (f *foreign) read(t *testing.T) {
 	})
 }
 
-// TestForeign attacks p and b from a trust domain that they federate with.
+// TestForeign attacks provider p and the forwarder of b from a trust domain that they federate
+// with.
 func TestForeign(t *testing.T) {
 	t.Run("its guest is let through", func(t *testing.T) {
 		c := start(t)
@@ -123,14 +125,15 @@ func TestForeign(t *testing.T) {
 		}
 	})
 	ours := func(c *cluster) *kit.CA { return &kit.CA{Issuing: kit.OddIssuing(c.blue.ca.Root, kit.NewKey())} }
-	// served is a guest of a CA that comes in a bundle, which the endpoint serves until then.
+	// served is an attack by a guest. The guest's CA is in a bundle that the endpoint serves during
+	// the attack.
 	served := func(c *cluster, t *testing.T, as string, sequence uint64) error {
 		next := newBlue()
 		next.Issuing = issuing(next, blueDomain)
 		c.blue.present(c.blue.ca, as, c.blue.ca.Bundle(sequence, time.Second, next))
 		defer c.blue.present(c.blue.ca, "service/bundles", c.blue.ca.Bundle(5, time.Second))
 		c.blue.read(t)
-		time.Sleep(3 * time.Second) // hosts would have it by then
+		time.Sleep(3 * time.Second) // the hosts would have the bundle by then
 		return c.knock(t.Context(), "echo", next.Issue(blueID("user/guest"), time.Hour))
 	}
 	run(t, []attack{
@@ -215,8 +218,8 @@ func TestForeign(t *testing.T) {
 	})
 }
 
-// TestForeignRevoked checks that an operator can revoke an identity of a foreign trust domain
-// locally, whatever its own CA does, and reinstate it.
+// TestForeignRevoked checks that an operator can revoke an identity of a foreign trust domain, and
+// reinstate it. The revocation works locally, without the CA of that domain.
 func TestForeignRevoked(t *testing.T) {
 	agenttest.Root(t, "can run processes of another user")
 	c := start(t)
@@ -226,7 +229,7 @@ func TestForeignRevoked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Hosts that do not run here have not reported it.
+	// Hosts that do not run here have not reported the list.
 	change := func(verb string) {
 		t.Helper()
 		if out, err := c.florctl(t, verb, guest.String(), "--key", key, "--wait", "0s"); err != nil && !strings.Contains(out, "is offered") {
@@ -257,8 +260,9 @@ func TestForeignRevoked(t *testing.T) {
 	kit.Succeeds(t, "the guest by a later certificate", func() error { return c.knock(t.Context(), "echo", c.blue.ca.Issue(guest, time.Hour)) })
 }
 
-// TestForeignLife checks that the cluster's own bundle is served to others, that the replacement of
-// a foreign root is followed, and that a role taken from a foreign identity no longer works.
+// TestForeignLife checks a federation over time. The bundle of the cluster is served to other trust
+// domains. When a foreign root is replaced, the cluster follows. A role that was taken from a
+// foreign identity no longer works.
 func TestForeignLife(t *testing.T) {
 	c := start(t)
 	td := spiffeid.RequireTrustDomainFromString(kit.Domain)

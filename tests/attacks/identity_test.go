@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestIdentity attacks p with files of the host's identity that accounts of the host can copy.
+// TestIdentity attacks provider p with files of a host's identity that accounts of the host can
+// copy.
 func TestIdentity(t *testing.T) {
 	const b = "spiffe://demo.flor/node/b"
 	var table []attack
@@ -72,7 +73,8 @@ func TestIdentity(t *testing.T) {
 	run(t, table)
 }
 
-// need requests a need of h as in its manifest, with change applied before it is sent.
+// need sends the request for a need of host h. The function change alters the request before it is
+// sent.
 func (c *cluster) need(t *testing.T, h *local.Host, name string, change func(*hostapi.Client, *hostapi.Request)) error {
 	t.Helper()
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == name })

@@ -46,7 +46,8 @@ func (c *cluster) control(ctx context.Context, about, v any, method, path string
 	return json.Unmarshal(out, v)
 }
 
-// token creates a token for hosts, and records it at p.
+// token creates a join token and registers it at p. The token lets machines join as the given
+// hosts.
 func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) hostapi.JoinToken {
 	t.Helper()
 	token, err := hostapi.NewJoinToken("p")
@@ -84,20 +85,21 @@ func sign(t *testing.T, key signature.SecretKey, text string) string {
 	return sig.String()
 }
 
-// admission returns the admission of a device, signed by a key.
+// admission returns a signed admission of a device as a node.
 func admission(t *testing.T, key signature.SecretKey, node, device string) *trust.SignedAdmission {
 	text := string(kit.JSON(trust.NewAdmission("sec", kit.ID("node/"+node), device, time.Now())))
 	return &trust.SignedAdmission{Admission: text, Signature: sign(t, key, trust.AdmissionText(text))}
 }
 
-// device returns the client of a machine without an SVID.
+// device returns a client for a machine that has no SVID. The machine signs its requests with an
+// SSH key.
 func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *hostapi.Client {
 	client := c.client(t, c.b, kind)
 	client.Node, client.SVID, client.HostKey = kit.ID("node/"+node), nil, key
 	return client
 }
 
-// requested returns the last join request of a host that p has.
+// requested returns the newest join request of a host that p has received.
 func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	t.Helper()
 	var all control.Joins
@@ -112,7 +114,8 @@ func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	return r
 }
 
-// machine starts a host that joins with a token: activation runs, and waits.
+// machine starts activation on a host that joins with a token. The activation waits until the host
+// is admitted.
 func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 	t.Helper()
 	h := &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin, TPM: tpm}
@@ -125,19 +128,20 @@ func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 	return h
 }
 
-// florJoin starts flor join on a host.
+// florJoin runs flor join on a host.
 func florJoin(h *local.Host, args ...string) error {
 	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch(), "--tpm", cmp.Or(h.TPM, devicekey.None)}, args...)...)
 }
 
-// enrol requests the certificate of a node with a proof, as its activation does.
+// enrol requests the certificate of a node with a proof, as the node's activation does.
 func enrol(t *testing.T, client *hostapi.Client) error {
 	_, err := client.Enrol(t.Context(), hostapi.Request{Need: "cert-node", Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: client.Node, CSR: kit.CSR(client.Node, kit.NewKey())})})
 	return err
 }
 
-// TestJoin checks that a host without an SSH host key in the flake joins with a token and an
-// operator's approval, whichever process is killed, and that nobody else does.
+// TestJoin checks that a host whose SSH host key is not in the flake can join. It needs a token and
+// the approval of an operator. It joins even if a process is killed at any step. Without both, no
+// host can join.
 func TestJoin(t *testing.T) {
 	c := start(t)
 	d := c.machine(t, "d", "")
@@ -226,7 +230,7 @@ func TestJoin(t *testing.T) {
 	if err := c.control(t.Context(), nil, new(join.Token), "POST", "/v1/tokens/"+hostapi.TokenID(revoked.Public())+"/revoke"); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(2 * time.Second) // until the short one is over
+	time.Sleep(2 * time.Second) // wait until the short token has expired
 	run(t, []attack{
 		{
 			name: "a join token used twice", try: attempt("e", thief, token),
@@ -330,7 +334,7 @@ func TestJoin(t *testing.T) {
 	})
 }
 
-// replayedJoin sends a request that was signed for another connection.
+// replayedJoin sends a join request that was signed for another connection.
 func replayedJoin(t *testing.T, c *cluster, key ssh.Signer, token hostapi.JoinToken) error {
 	client := c.device(t, "e", "config", key)
 	conn, err := tls.Dial("tcp", client.Provider.Addresses[0], &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13})

@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// serveNamed runs the services that learn the caller. Each answers with the caller that it
-// believes.
+// serveNamed runs the services that are told who their caller is. Each service answers with the
+// name of the caller that it believes to have.
 func (c *cluster) serveNamed(context.Context) error {
 	requests, err := c.listen("tcp", c.loopback+".0.2:8907")
 	if err != nil {
@@ -52,15 +52,15 @@ func (c *cluster) serveNamed(context.Context) error {
 		cn, _ := tls.ClientCN()
 		fmt.Fprintf(conn, "caller %s\n", cn)
 		_ = conn.(*net.UnixConn).CloseWrite()
-		_, _ = io.Copy(io.Discard, r) // what is unread would reset the answer
+		_, _ = io.Copy(io.Discard, r) // unread data would reset the connection before the answer
 	})
 	return nil
 }
 
-// socket returns the path on which the service bytes listens.
+// socket returns the path of the Unix socket on which the service bytes listens.
 func (c *cluster) socket() string { return filepath.Join(c.sockets, "bytes.sock") }
 
-// say sends bytes to a service as alice, and returns the answer.
+// say sends bytes to a service as Alice, and returns the answer.
 func (c *cluster) say(t *testing.T, service, text string) string {
 	t.Helper()
 	answer, err := c.sayAs(t, uidAlice, service, text)
@@ -70,7 +70,7 @@ func (c *cluster) say(t *testing.T, service, text string) string {
 	return answer
 }
 
-// sayAs is like say under an account of c.
+// sayAs sends bytes to a service under an account of c, and returns the answer.
 func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string, error) {
 	t.Helper()
 	var conn net.Conn
@@ -88,8 +88,8 @@ func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string,
 	return string(b), err
 }
 
-// TestNamed attacks services that learn the caller, as alice and other accounts of b that pretend
-// to be bob.
+// TestNamed attacks services that are told who their caller is. The attackers are Alice and other
+// accounts of b, and they pretend to be Bob.
 func TestNamed(t *testing.T) {
 	const (
 		as   = "can run processes of another user"
@@ -98,7 +98,7 @@ func TestNamed(t *testing.T) {
 		end  = "Connection: close\r\n\r\n"
 	)
 	smuggled := "GET /admin HTTP/1.1\r\n" + host + bob + end
-	// believed is an error unless a service believes somebody to be bob.
+	// believed returns an error for a refused attack, and nil if a service takes a caller for Bob.
 	believed := func(answer string) error {
 		if strings.Contains(answer, "user/bob") {
 			return nil

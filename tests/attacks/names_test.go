@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestBothNames checks that a service is reached by the name that all hosts share and by that of
-// its host, by the callers of each, and that each name leads to a certificate of its own.
+// TestBothNames checks that a service has two names, the name that all hosts share and the name
+// with its host. Each name has its own callers and leads to its own certificate.
 func TestBothNames(t *testing.T) {
 	c := start(t)
 	for need, id := range map[string]spiffe.ID{"cert-shared-echo": kit.ID("service/echo"), "cert-service-echo": kit.ID("service/b/echo")} {

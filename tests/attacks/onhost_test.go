@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// uidLogin is an account of b of a person who logs in.
+// uidLogin is the account ID on b of a person who logs in.
 const uidLogin = 4711
 
-// TestOnHost attacks services of b from other accounts of b.
+// TestOnHost attacks services of b from other accounts on b.
 func TestOnHost(t *testing.T) {
 	const listens = "can listen as another account"
 	run(t, []attack{
@@ -49,8 +49,8 @@ func (c *cluster) squat(t *testing.T, network, service string, port int) error {
 	return c.squatAs(t, uidLogin, network, service, port)
 }
 
-// squatAs listens on a service's port under another account, and connects as alice. The error is
-// the refusal of b's forwarder; it is nil if the squatter gets anything.
+// squatAs listens on the port of a service under another account, and then connects to the service
+// as Alice. It returns the refusal of b's forwarder, or nil if the attacker receives data.
 func (c *cluster) squatAs(t *testing.T, uid uint32, network, service string, port int) error {
 	t.Helper()
 	addr := fmt.Sprintf("%s.0.2:%d", c.loopback, port)
@@ -79,7 +79,7 @@ func (c *cluster) squatAs(t *testing.T, uid uint32, network, service string, por
 	return errors.New("upstream-foreign")
 }
 
-// listen records everything that it receives.
+// listen listens on an address and sends everything that it receives to the channel heard.
 func listen(t *testing.T, network, addr string, heard chan<- string) error {
 	if network == "udp" {
 		conn, err := net.ListenPacket(network, addr)
@@ -118,7 +118,7 @@ func note(read func([]byte) (int, error), heard chan<- string) {
 	}
 }
 
-// refusals returns the number of refusals of b's forwarder for a reason.
+// refusals returns how often b's forwarder has refused a connection for a reason.
 func (c *cluster) refusals(t *testing.T, reason string) int64 {
 	t.Helper()
 	r, _, err := agentstatus.Fetch(t.Context(), c.b.Socket())

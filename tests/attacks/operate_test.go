@@ -23,14 +23,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// florctl runs florctl as dora: a proxy connects as she does, to the forwarder of c.
+// florctl runs florctl as Dora. It reaches the provider through a proxy that connects to the
+// forwarder of c as her account.
 func (c *cluster) florctl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return c.florctlLied(t, nil, args...)
 }
 
-// florctlLied is like florctl with some of the provider's answers replaced by lies, as the account
-// of its process could do.
+// florctlLied runs florctl as Dora, while the provider lies. The function lie changes the
+// provider's responses, as an attacker with the account of the provider's process could.
 func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) error, args ...string) (string, error) {
 	t.Helper()
 	at := c.listener(t, spiffe.ControlService)
@@ -58,7 +59,7 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 	return string(out), err
 }
 
-// newToken returns a token of dora's for h.
+// newToken creates a join token for host h as Dora.
 func (c *cluster) newToken(t *testing.T) (string, error) {
 	out, err := c.florctl(t, "token", "create", "--host", "h")
 	return strings.TrimSpace(out), err
@@ -76,7 +77,7 @@ func (c *cluster) endToken(t *testing.T) error {
 	return err
 }
 
-// rejectJoin requests to join as h from a device, and rejects the request as dora.
+// rejectJoin makes a device ask to join as host h, and rejects the request as Dora.
 func (c *cluster) rejectJoin(t *testing.T) error {
 	text, err := c.newToken(t)
 	if err != nil {
@@ -93,7 +94,7 @@ func (c *cluster) rejectJoin(t *testing.T) error {
 	return err
 }
 
-// publishWaves publishes the cluster with a rollout, and returns the serial of the version that was
+// publishWaves publishes the cluster with a rollout. It returns the serial of the version that was
 // served before.
 func (c *cluster) publishWaves(t *testing.T, key string) (before string, err error) {
 	out, err := c.florctl(t, "versions", "--json")

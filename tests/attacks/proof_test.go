@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// rawConn is one connection to p's process of kind cert, without a certificate.
+// rawConn is a connection to p's process of kind cert, without a client certificate.
 type rawConn struct {
 	t    *testing.T
 	c    *cluster
@@ -47,7 +47,8 @@ func (c *cluster) wire(t *testing.T) *rawConn {
 	return &rawConn{t, c, conn, bufio.NewReader(conn)}
 }
 
-// post returns the refusal, or nil for an answer.
+// post sends a request on the connection. It returns the refusal, or nil if the request was
+// granted.
 func (w *rawConn) post(path, key string, body, answer any) error {
 	w.t.Helper()
 	req, err := http.NewRequest(http.MethodPost, "https://p"+path, bytes.NewReader(kit.JSON(body)))
@@ -86,7 +87,8 @@ func (w *rawConn) nonce() string {
 	return n.Nonce
 }
 
-// prove returns the enrolment of b for this connection, with a nonce.
+// prove returns a request with which host b enrols over this connection. It contains the nonce that
+// p has sent.
 func (w *rawConn) prove(nonce string) hostapi.Request {
 	w.t.Helper()
 	key, err := ssh.ParsePrivateKey(kit.ReadFile(w.c.b.HostKey()))
@@ -118,15 +120,15 @@ func (w *rawConn) enrol(r hostapi.Request) error {
 	return w.post(hostapi.Path("cert"), key, r, &hostapi.Answer{})
 }
 
-// TestProofs attacks p with everything that passed over the network when b enrolled, and with
-// certificate requests that ask for more than is granted.
+// TestProofs attacks provider p with everything that an attacker could record when b enrolled. It
+// also sends certificate requests that ask for more than p may grant.
 func TestProofs(t *testing.T) {
 	const b = "spiffe://demo.flor/node/b"
 	denied := func(code string) local.Decision {
 		return local.Decision{Caller: b, Need: "cert-node", Decision: "denied", Code: code}
 	}
 	invalid := local.Decision{Caller: b, Need: "cert-node", Decision: "invalid", Code: hostapi.CodeMalformed.Name, Message: "certificate request"}
-	// enrolled enrols a host, and returns the connection and the request that it sent.
+	// enrolled enrols a host. It returns the connection and the request that was sent on it.
 	enrolled := func(t *testing.T, c *cluster) (*rawConn, hostapi.Request) {
 		w := c.wire(t)
 		r := w.prove(w.nonce())
@@ -247,7 +249,7 @@ func TestProofs(t *testing.T) {
 		},
 	})
 
-	// What a CSR requests beside names is not in the certificate.
+	// A CSR can request more than names. Everything else must not be in the certificate.
 	c := start(t)
 	ask := asn1.ObjectIdentifier{2, 5, 29, 19}
 	id := c.b.Manifest.Identity.ID
@@ -266,7 +268,8 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// request returns a CSR of id for a key, with change applied before it is signed.
+// request returns a CSR of an identity for a key. The function change alters the CSR before it is
+// signed.
 func request(t *testing.T, id spiffe.ID, key any, change func(*x509.CertificateRequest)) string {
 	t.Helper()
 	u, err := url.Parse(id.String())
@@ -282,7 +285,7 @@ func request(t *testing.T, id spiffe.ID, key any, change func(*x509.CertificateR
 	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: der}))
 }
 
-// TestRaced checks that a request that is sent 1,000 times at once is answered with one
+// TestRaced checks that a request that is sent 1,000 times at the same time produces a single
 // certificate.
 func TestRaced(t *testing.T) {
 	c := start(t)

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestProvider attacks p from the network, by its port.
+// TestProvider attacks provider p over the network through its port.
 func TestProvider(t *testing.T) {
 	run(t, []attack{
 		{
@@ -87,7 +87,8 @@ func TestProvider(t *testing.T) {
 	})
 }
 
-// TestSeparation checks that certificates are issued while no other kind is available.
+// TestSeparation checks that certificates are still issued while the processes of all other kinds
+// are stopped.
 func TestSeparation(t *testing.T) {
 	c := start(t)
 	others := kinds[1:]
@@ -109,7 +110,7 @@ func TestSeparation(t *testing.T) {
 	}
 }
 
-// request sends a request for a need of h, with h's own certificate.
+// request sends a request for a need of host h, with the host's own certificate.
 func (c *cluster) request(t *testing.T, h *local.Host, need, kind string, body any) error {
 	t.Helper()
 	b, err := json.Marshal(body)

@@ -28,10 +28,11 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// within is the time after which reachable hosts must refuse a revoked identity.
+// within is the time within which every reachable host must refuse an identity after its
+// revocation.
 const within = 5 * time.Second
 
-// TestRevocation checks that a revoked identity comes back only when an operator reinstates it.
+// TestRevocation checks that a revoked identity does not return until an operator reinstates it.
 func TestRevocation(t *testing.T) {
 	c := start(t)
 	const node, carol = "spiffe://demo.flor/node/c", "user/carol"
@@ -41,7 +42,7 @@ func TestRevocation(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := c.offered(t)
-	number := int64(0) // of the list that others left
+	number := int64(0) // number of the list that other tests left
 	if before.List != "" {
 		list, err := before.Open()
 		if err != nil {
@@ -148,7 +149,7 @@ func TestRevocation(t *testing.T) {
 		},
 	})
 
-	// With the database of before, the provider takes the list that its host has.
+	// A provider with an old database takes the newer list from its own host.
 	restore()
 	kit.Succeeds(t, "the restored provider to take the list", func() error {
 		if is := c.offered(t); is.List != second.List {
@@ -161,8 +162,8 @@ func TestRevocation(t *testing.T) {
 	}
 	run(t, refused)
 
-	// With all of its host as it was before, it offers the list of before; nobody takes it, and
-	// it issues nothing until the newest is supplied.
+	// A provider whose whole host is restored to an older state offers the older list. No host
+	// accepts that list, and the provider issues nothing until it has the newest list.
 	if err := c.p.Stop("activate", syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +245,8 @@ func TestRevocation(t *testing.T) {
 	})
 }
 
-// TestSuspendedHost checks that a host that was reinstated, and then suspended, can obtain and
-// reach nothing with certificates issued in between.
+// TestSuspendedHost checks a host that was reinstated and later suspended. Certificates that were
+// issued in between must be useless: the host can obtain and reach nothing with them.
 func TestSuspendedHost(t *testing.T) {
 	c := start(t)
 	const node = "spiffe://demo.flor/node/c"
@@ -301,7 +302,7 @@ func TestSuspendedHost(t *testing.T) {
 	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 
-// signed decodes the file of a list.
+// signed decodes the file of a signed revocation list.
 func signed(b []byte) trust.SignedRevocations {
 	s, _, err := revocation.Supply(b)
 	if err != nil {
@@ -310,7 +311,7 @@ func signed(b []byte) trust.SignedRevocations {
 	return s
 }
 
-// revoke signs the successor of a list, as florctl does.
+// revoke signs the successor of a revocation list, as florctl does.
 func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)) trust.SignedRevocations {
 	t.Helper()
 	key, err := signature.LoadSecretKey(strings.TrimSpace(string(kit.ReadFile(c.Path("operator", "signing.key")))))
@@ -332,12 +333,12 @@ func (c *cluster) revoke(t *testing.T, last any, change func(*trust.Revocations)
 	return s
 }
 
-// offer makes p offer a list.
+// offer makes provider p offer a revocation list to hosts.
 func (c *cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
 	return c.control(ctx, s, new(any), "POST", "/v1/revocations")
 }
 
-// offered returns the list that p offers.
+// offered returns the revocation list that provider p offers.
 func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	t.Helper()
 	var r struct{ Signed trust.SignedRevocations }
@@ -347,8 +348,8 @@ func (c *cluster) offered(t *testing.T) trust.SignedRevocations {
 	return r.Signed
 }
 
-// waitList waits until a host has a list, and its forwarder has read it. Providers read it for each
-// decision.
+// waitList waits until a host has a revocation list and its forwarder has read it. A provider needs
+// no wait, because it reads the list for each decision.
 func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	t.Helper()
 	kit.Succeeds(t, "the list", func() error {
@@ -363,7 +364,7 @@ func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	})
 }
 
-// backup copies the state of p's process of a kind, and returns a function that restores it.
+// backup copies the state of p's process of a kind. It returns a function that restores the copy.
 func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	t.Helper()
 	dir := filepath.Join(c.p.Dir, "provider", kind)
@@ -388,7 +389,7 @@ func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	}
 }
 
-// enrol enrols a host by its SSH host key.
+// enrol enrols a host with its SSH host key.
 func (c *cluster) enrol(t *testing.T, h *local.Host) error {
 	t.Helper()
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == "cert-node" })
@@ -411,8 +412,8 @@ func (c *cluster) refetch(t *testing.T, h *local.Host, need string) {
 	}
 }
 
-// crl checks that stock software on b, with the CRL that b keeps for it, refuses a revoked
-// certificate and accepts b's own.
+// crl checks that other software on host b refuses a revoked certificate and accepts b's own. The
+// software uses the CRL that b keeps for it.
 func (c *cluster) crl(t *testing.T, name string, revoked *tls.Certificate) {
 	t.Helper()
 	if _, err := exec.LookPath("openssl"); err != nil {

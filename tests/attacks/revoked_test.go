@@ -21,11 +21,12 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestRevokedReturns checks that a host that joined with a token and was revoked cannot come back
-// with anything that it, a peer or a provider had before.
+// TestRevokedReturns attacks a cluster as a host that joined with a token and was then revoked. The
+// host must not return with anything that it, another host or a provider had before.
 func TestRevokedReturns(t *testing.T) {
 	c := start(t)
-	// The documents of an hour ago: nobody is offered these, hosts go back to them.
+	// These are the documents of an hour ago. They are offered to no host, but a host may go back
+	// to them.
 	if err := os.WriteFile(c.Path("cluster", "before"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestSignIn attacks the issuer's pages on p as an identity that may reach the service auth.
+// TestSignIn attacks the sign-in pages of the issuer on p, as an identity that may reach the
+// service auth.
 func TestSignIn(t *testing.T) {
 	wiki := url.Values{"client_id": {"wiki.demo.flor.rete"}, "redirect_uri": {"http://wiki.demo.flor.rete/callback"},
 		"response_type": {"code"}, "scope": {"openid"}, "state": {"s"},
@@ -125,7 +126,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestHandshake attacks the port of p with anything but TLS 1.3.
+// TestHandshake attacks the port of p with handshakes of other protocols than TLS 1.3.
 func TestHandshake(t *testing.T) {
 	dial := func(t *testing.T, c *cluster) net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.client(t, c.c, "cert").Provider.Addresses[0])
@@ -162,7 +163,8 @@ func TestHandshake(t *testing.T) {
 	})
 }
 
-// browser is a browser at the issuer's pages that does not follow redirects to a service.
+// browser is an HTTP client that visits the issuer's pages as a browser does. It does not follow
+// redirects to a service.
 type browser struct {
 	*testing.T
 	*http.Client
@@ -189,7 +191,8 @@ func (c *cluster) browser(t *testing.T) *browser {
 	}}
 }
 
-// get and post return a page, or the refusal. A redirect with a code is no refusal.
+// get requests a page. It returns the page or the refusal. A redirect that contains a code is not a
+// refusal.
 func (b *browser) get(path string) (string, error) { return b.send(http.MethodGet, path, nil) }
 
 func (b *browser) post(path string, form url.Values) (string, error) {
@@ -229,7 +232,8 @@ func (b *browser) send(method, path string, form url.Values) (string, error) {
 
 var action = regexp.MustCompile(`<form method="post" action="([^"]+)"`)
 
-// begin returns the target of the form of a sign-in.
+// begin begins a sign-in with the given parameters. It returns the address to which the form is
+// sent.
 func (b *browser) begin(q url.Values) string {
 	b.Helper()
 	page, err := b.get("/auth/local?" + q.Encode())

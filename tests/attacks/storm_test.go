@@ -22,12 +22,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestStorms checks that neither requests at the highest rate nor unfinished ones use more of b's
-// forwarder than its limits, and that others are served.
+// TestStorms sends requests to b's forwarder at the highest rate, and requests that are never
+// finished. The forwarder must stay within its limits, and other callers must be served.
 func TestStorms(t *testing.T) {
 	run(t, []attack{
 		{
-			// They take some 300 MiB, which the garbage collector lets double before it looks: 420 to 610.
+			// The streams take about 300 MiB. The garbage collector lets memory double before it
+			// runs, so 420 to 610 MiB are used.
 			name:    "a million streams that are begun and send nothing more",
 			try:     bounded(700, 100, anyTransport, begin),
 			refusal: "refused: busy",
@@ -50,7 +51,7 @@ func TestStorms(t *testing.T) {
 	})
 }
 
-// over returns an attack over a transport.
+// over returns an attack that uses a given transport.
 func over(transport document.Transport, try func(*testing.T, *cluster, document.Transport) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error { return try(t, c, transport) }
 }
@@ -59,12 +60,12 @@ func overAny(try func(*testing.T, *cluster, document.Transport) error) func(*tes
 	return over(anyTransport, try)
 }
 
-// begin opens as many streams as QUIC allows, on as many connections, and sends half of the
-// beginning of each.
+// begin is an attack with unfinished streams. It opens as many connections, and as many streams on
+// each, as the forwarder allows, and sends half of the header of each stream.
 func begin(t *testing.T, c *cluster) error {
 	const connections = 256
 	var begun atomic.Int64
-	var closed atomic.Pointer[error] // the first
+	var closed atomic.Pointer[error] // the first error
 	var all sync.WaitGroup
 	turns := make(chan struct{}, 8)
 	for range connections {
@@ -80,7 +81,7 @@ func begin(t *testing.T, c *cluster) error {
 				}
 			}
 			var limit *quic.StreamLimitReachedError
-			if errors.As(err, &limit) { // all that one connection may have: they stay until the end
+			if errors.As(err, &limit) { // the connection has its maximum of streams, which stay to the end
 				t.Cleanup(func() { conn.CloseWithError(0, "") })
 				context.AfterFunc(conn.Context(), func() {
 					err := context.Cause(conn.Context())
@@ -105,8 +106,8 @@ func begin(t *testing.T, c *cluster) error {
 	return *err
 }
 
-// hello returns the TLS configuration with which a user connects to echo, without verification of
-// the server.
+// hello returns a TLS configuration with which a user connects to the service echo. The
+// configuration does not verify the server.
 func (c *cluster) hello(t *testing.T, user string) *tls.Config {
 	t.Helper()
 	svid, err := c.c.SVID("cert-user-" + user)
@@ -120,7 +121,8 @@ func (c *cluster) hello(t *testing.T, user string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, ServerName: spiffe.SNI(target), NextProtos: []string{wire.ALPN}, Certificates: []tls.Certificate{*svid}, InsecureSkipVerify: true}
 }
 
-// unheard drops everything received, like a sender with a forged source address.
+// unheard is a packet connection that drops everything it receives. A sender with a forged source
+// address is in the same position.
 type unheard struct{ net.PacketConn }
 
 func (u unheard) ReadFrom(b []byte) (int, net.Addr, error) {
@@ -131,7 +133,7 @@ func (u unheard) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// initials begins handshakes over UDP and does not continue them.
+// initials is an attack that begins handshakes over UDP and does not continue them.
 func initials(t *testing.T, c *cluster) error {
 	const sockets, each = 16, 250
 	to, err := net.ResolveUDPAddr("udp", c.b.Manifest.Forwarder.Listen[0])
@@ -160,7 +162,8 @@ func initials(t *testing.T, c *cluster) error {
 	return *last.Load()
 }
 
-// datagrams sends as many as it can to a service from several sockets, for a while.
+// datagrams is an attack that sends as many datagrams as possible to a service, from several
+// sockets, for a while.
 func datagrams(t *testing.T, c *cluster, over document.Transport) error {
 	const sessions, lasting = 8, 8 * time.Second
 	upstream, err := net.ListenPacket("udp", c.loopback+".0.2:8902")

@@ -15,9 +15,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestSVIDs checks that a leaf that breaks a rule of the specifications for SPIFFE IDs or
-// X.509-SVIDs, or one of ours, is refused at p and at the forwarder of b, although the operator's
-// root signed it.
+// TestSVIDs attacks with SVIDs that break a rule of the SPIFFE specifications or of Florete. The
+// operator's root has signed them, but provider p and the forwarder of b must refuse them.
 func TestSVIDs(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -32,7 +31,7 @@ func TestSVIDs(t *testing.T) {
 		name   string
 		change func(path string) func(*x509.Certificate) // path is /node/b or /user/alice
 		key    crypto.Signer
-		why    string // at the provider
+		why    string // reason in the provider's refusal
 		row    local.Decision
 	}{
 		{name: "two URI SANs", change: ids("spiffe://demo.flor", "https://demo.flor/"), why: "2 URI SANs, want exactly one"},
@@ -103,20 +102,21 @@ func TestSVIDs(t *testing.T) {
 	run(t, table)
 }
 
-// ids returns the URIs of a leaf: the first with the path, the others unchanged.
+// ids returns a change that sets the URIs of a leaf certificate. The path of the identity is
+// appended to the first URI. The other URIs are used as they are.
 func ids(first string, others ...string) func(path string) func(*x509.Certificate) {
 	return func(path string) func(*x509.Certificate) {
 		return kit.URIs(append([]string{first + path}, others...)...)
 	}
 }
 
-// all returns a change that does not depend on the path.
+// all returns a change of a leaf certificate that does not depend on the path.
 func all(change func(*x509.Certificate)) func(string) func(*x509.Certificate) {
 	return func(string) func(*x509.Certificate) { return change }
 }
 
-// oddLeaf returns an SVID below the operator's root as p would issue it, with change applied before
-// it is signed.
+// oddLeaf returns an SVID like one that p would issue, except for a change. It is issued below the
+// operator's root. The function change alters the certificate before it is signed.
 func (c *cluster) oddLeaf(t *testing.T, id spiffe.ID, key crypto.Signer, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	by := kit.OddIssuing(c.root(t), kit.NewKey())

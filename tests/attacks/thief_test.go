@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// signedBy returns an SVID of id signed with the key of a stolen SVID, which is not a CA.
+// signedBy returns an SVID that is signed with the key of a stolen SVID. The stolen SVID is not a
+// CA, so the result must be refused.
 func signedBy(t *testing.T, stolen *tls.Certificate, id spiffe.ID) *tls.Certificate {
 	t.Helper()
 	leaf, err := x509.ParseCertificate(stolen.Certificate[0])

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestThreshold steals one of two signing keys of a cluster whose threshold is two.
+// TestThreshold attacks a cluster that requires two signatures, with one stolen signing key.
 func TestThreshold(t *testing.T) {
 	c := start(t)
 	agenttest.Root(t, "to act as dora")
@@ -62,13 +62,13 @@ func TestThreshold(t *testing.T) {
 	}
 	commit := func(more map[string]any) {
 		t.Helper()
-		time.Sleep(1100 * time.Millisecond) // another serial
+		time.Sleep(1100 * time.Millisecond) // so that the serial is another
 		write(more)
 		if err := c.Record(t.Context(), time.Now(), "threshold"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// The list of other tests is on no record; both operators sign the next one.
+	// The list of other tests has no record. Both operators sign the next list.
 	if last := c.offered(t); last.List != "" {
 		next := c.revoke(t, last, func(*trust.Revocations) {})
 		next.Signature += " " + sign(t, second, trust.RevocationsText(next.List))
@@ -81,7 +81,7 @@ func TestThreshold(t *testing.T) {
 	if err := together("publish", "--at-once"); err != nil {
 		t.Fatal(err)
 	}
-	defer func() { // while both keys are pinned, both can sign a lower threshold
+	defer func() { // while both keys are pinned, they can sign a lower threshold
 		commit(map[string]any{"keys": keys, "note": "lower"})
 		if err := together("publish", "--at-once"); err != nil {
 			t.Error(err)
@@ -104,7 +104,8 @@ func TestThreshold(t *testing.T) {
 	older := c.stream(t)
 	commit(map[string]any{"keys": keys, "threshold": 2, "note": "next"})
 	next := c.stream(t)
-	// signed returns the next documents with other signatures.
+	// signed returns the next documents with forged signatures. The function change returns the
+	// signature of each document.
 	signed := func(change func(host int, d int, of hostapi.SignedDocument) string) []byte {
 		var out bytes.Buffer
 		lines := json.NewEncoder(&out)
@@ -178,13 +179,13 @@ func TestThreshold(t *testing.T) {
 	}
 }
 
-// stream contains signed documents as florctl publish --out writes them.
+// stream contains signed documents, in the form that florctl publish --out writes.
 type stream struct {
 	head  publish.Head
 	hosts []publish.Host
 }
 
-// stream returns the documents of the last commit, signed by both operators.
+// stream returns the documents of the last commit with the signatures of both operators.
 func (c *cluster) stream(t *testing.T) (s stream) {
 	t.Helper()
 	dir := t.TempDir()
@@ -213,7 +214,7 @@ func (c *cluster) stream(t *testing.T) (s stream) {
 	return s
 }
 
-// send sends a body to the control API of p.
+// send sends data to the control API of p.
 func (c *cluster) send(ctx context.Context, path string, body []byte) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), "control", "POST", path, "--settings", filepath.Join(c.p.Dir, "provider.hujson"))
 	var problem bytes.Buffer

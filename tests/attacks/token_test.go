@@ -26,13 +26,13 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// tokenRequest returns a request for the tokens of wiki, with audiences.
+// tokenRequest returns a request for the JWT-SVIDs of the service wiki for some audiences.
 func tokenRequest(audiences ...string) hostapi.Request {
 	return hostapi.Request{Need: "jwt-service-wiki", Serial: 1, Generation: 1,
 		Body: kit.JSON(document.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
 }
 
-// TestTokens attacks the issuer of JWT-SVIDs.
+// TestTokens attacks the issuer of JWT-SVIDs on p.
 func TestTokens(t *testing.T) {
 	do := func(t *testing.T, client *hostapi.Client, r hostapi.Request) error {
 		_, err := client.Do(t.Context(), hostapi.Path("jwt"), r)
@@ -71,7 +71,8 @@ func TestTokens(t *testing.T) {
 	})
 }
 
-// workload serves the Workload API of a host, as its units do, and returns its address.
+// workload serves the Workload API of a host as the host's units do. It returns the address of the
+// API.
 func (c *cluster) workload(t *testing.T, h *local.Host) string {
 	t.Helper()
 	socket := filepath.Join(c.sockets, h.Name+"-workload.sock")
@@ -100,8 +101,8 @@ func (c *cluster) workload(t *testing.T, h *local.Host) string {
 	return "unix://" + socket
 }
 
-// TestTokenVerified checks that stock clients can fetch a token, and that stock verifiers accept it
-// for its audience.
+// TestTokenVerified checks that a client of another project can fetch a JWT-SVID, and that a
+// verifier of another project accepts it for its audience.
 func TestTokenVerified(t *testing.T) {
 	c := start(t)
 	ctx, cancel := context.WithTimeout(t.Context(), local.Limit)

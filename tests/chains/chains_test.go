@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestChains checks that all verifiers accept and refuse the same chains, for the same reasons.
+// TestChains checks that all four verifiers of certificate chains agree. They must accept and
+// refuse the same chains for the same reasons.
 func TestChains(t *testing.T) {
 	m := maker{t}
 	trusted := m.unconstrained()
@@ -40,7 +41,7 @@ func TestChains(t *testing.T) {
 
 	for name, c := range map[string]struct {
 		chain func(id spiffe.ID, client bool) tls.Certificate
-		want  string // part of the reason; empty for none
+		want  string // part of the expected reason; empty if the chain is accepted
 	}{
 		"as issued":    {leaf(m.key()), ""},
 		"key P-384":    {leaf(m.ecdsa(elliptic.P384())), ""},
@@ -123,7 +124,7 @@ func TestChains(t *testing.T) {
 		t.Run(name, func(t *testing.T) { attack(t, trusted, c.chain, c.want) })
 	}
 
-	// QUIC takes no more than 16 KiB of a handshake.
+	// QUIC accepts at most 16 KiB of handshake data.
 	long := func(id spiffe.ID, _ bool) tls.Certificate {
 		return m.leaf(good, id, m.key(), func(c *x509.Certificate) {
 			c.ExtraExtensions = append(c.ExtraExtensions, pkix.Extension{Id: asn1.ObjectIdentifier{1, 2, 3}, Value: make([]byte, 17<<10)})

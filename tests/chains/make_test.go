@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// maker makes chains.
+// maker makes the certificate chains that the tests present.
 type maker struct{ testing.TB }
 
 func (m maker) must(err error) {
@@ -41,7 +41,7 @@ func (m maker) rsa(bits int) crypto.Signer {
 	return k
 }
 
-// unconstrained returns a CA whose root has no name constraint, as other programs create roots.
+// unconstrained returns a CA whose root has no name constraint, as other programs create it.
 func (m maker) unconstrained() *kit.CA {
 	key := m.key()
 	root := kit.SelfSigned(&x509.Certificate{
@@ -51,7 +51,8 @@ func (m maker) unconstrained() *kit.CA {
 	return (&kit.CA{Root: &ca.Authority{Certificate: root, Key: key}}).Beside()
 }
 
-// leaf returns an SVID of id as the cert provider issues it, changed, with its chain.
+// leaf returns an SVID with its chain, like one that the cert provider issues. The functions in
+// change alter the certificate first.
 func (m maker) leaf(by *ca.Authority, id spiffe.ID, key crypto.Signer, change ...func(*x509.Certificate)) tls.Certificate {
 	m.Helper()
 	uri, err := url.Parse(id.String())

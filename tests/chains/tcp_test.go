@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// inboundOverTCP starts a forwarder that publishes outline.
+// inboundOverTCP starts a forwarder that publishes Outline over TCP. It returns a function that
+// presents a chain to the forwarder.
 func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	s, rejected := publishing(t, ca)
 	l, err := s.ListenTCP()
@@ -54,7 +55,8 @@ func inboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-// outboundOverTCP starts a forwarder that connects to outline for alice.
+// outboundOverTCP starts a forwarder that connects to Outline over TCP for Alice. It returns a
+// function that presents a chain to the forwarder.
 func outboundOverTCP(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
 	target, err := spiffe.Dial(outline)

@@ -36,16 +36,16 @@ var (
 	provider = kit.ProviderID("drhorrible", "cert")
 )
 
-// badCertificate is the TLS alert as a QUIC error code (RFC 9001, section 4.8).
+// badCertificate is the TLS alert bad_certificate as a QUIC error code (RFC 9001, section 4.8).
 const badCertificate = quic.TransportErrorCode(0x12a)
 
-// verifier is one of the four ends of a connection that verify a chain.
+// verifier is one of the ends of a connection that verify the certificate chain of their peer.
 type verifier struct {
 	name   string
-	client bool      // the peer is a TLS client
-	peer   spiffe.ID // whom it would let in
-	// present shows the chain in a real handshake and returns why it was refused, as
-	// either side knows it; empty when it was not.
+	client bool      // whether the peer is a TLS client
+	peer   spiffe.ID // the peer that the verifier accepts
+	// present presents the chain in a real handshake. It returns the reason why the chain was
+	// refused, as either side reports it. It returns "" if the chain was accepted.
 	present func(t *testing.T, c tls.Certificate) string
 }
 
@@ -60,7 +60,8 @@ func verifiers(t *testing.T, ca *kit.CA) []verifier {
 	}
 }
 
-// providerServer starts a provider that has published nothing, which admitted hosts are told.
+// providerServer starts a provider that has published nothing. It returns a function that presents
+// a chain to the provider as a host. A host that is admitted is told that nothing is published.
 func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	e := providertest.NewEnv(t, "ursula")
 	var log logs
@@ -91,7 +92,8 @@ func providerServer(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) 
 	}
 }
 
-// providerClient starts a host that calls its provider.
+// providerClient starts a host that calls its provider. It returns a function that presents a chain
+// to the host as the provider.
 func providerClient(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	svid := host(t, ca, alice).SVID(alice).Cert
 	return func(t *testing.T, c tls.Certificate) string {
@@ -117,7 +119,8 @@ func host(t *testing.T, ca *kit.CA, id spiffe.ID) *hostdir.SVIDSet {
 	return h.Identities(t)
 }
 
-// publishing starts a forwarder that publishes outline.
+// publishing starts a forwarder that publishes Outline. Chains that it rejects are sent to the
+// channel.
 func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan transport.Rejection) {
 	set := host(t, ca, outline)
 	registry, err := transport.NewRegistry(document.Forwarder{Publish: []document.Published{{ID: outline}}})
@@ -128,7 +131,7 @@ func publishing(t *testing.T, ca *kit.CA) (s transport.Server, rejected chan tra
 	return transport.Server{Addr: "127.0.0.1:0", Lookup: registry.Lookup, Identities: func() *hostdir.SVIDSet { return set }, Rejected: func(r transport.Rejection) {
 		select {
 		case rejected <- r:
-		default: // of an attempt before
+		default: // left from an earlier attempt
 		}
 	}}, rejected
 }
@@ -140,7 +143,7 @@ type listener interface {
 	Close()
 }
 
-// accepting returns the connections that l admits.
+// accepting returns a channel of the connections that a listener admits.
 func accepting(t *testing.T, l listener) <-chan *transport.Incoming {
 	accepted := make(chan *transport.Incoming)
 	go func() {
@@ -157,7 +160,8 @@ func accepting(t *testing.T, l listener) <-chan *transport.Incoming {
 	return accepted
 }
 
-// inbound starts a publishing forwarder over QUIC.
+// inbound starts a forwarder that publishes Outline over QUIC. It returns a function that presents
+// a chain to the forwarder.
 func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	s, rejected := publishing(t, ca)
 	l, err := s.Listen()
@@ -181,7 +185,7 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 		case <-conn.Context().Done():
 			cause := context.Cause(conn.Context())
 			if e := new(quic.TransportError); errors.As(cause, &e) && e.ErrorCode == badCertificate {
-				return (<-rejected).Err.Error() // the connection ends before it is reported
+				return (<-rejected).Err.Error() // the connection ends before the rejection is reported
 			}
 			return cause.Error()
 		case <-accepted:
@@ -190,7 +194,8 @@ func inbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string 
 	}
 }
 
-// outbound starts a forwarder that connects to outline for alice.
+// outbound starts a forwarder that connects to Outline for Alice. It returns a function that
+// presents a chain to the forwarder.
 func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string {
 	set := host(t, ca, alice)
 	target, err := spiffe.Dial(outline)
@@ -218,7 +223,7 @@ func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string
 	}
 }
 
-// logs are lines that a part of the test takes.
+// logs collects the lines that a tested part logs.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer

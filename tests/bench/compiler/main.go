@@ -1,4 +1,4 @@
-// Command compiler measures the cost of compiling a cluster; see measure.nix.
+// Command compiler measures the time and memory for compiling a cluster with Nix. See measure.nix.
 package main
 
 import (
@@ -84,7 +84,8 @@ func run() error {
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
 }
 
-// compare measures our types beside those of the module system of nixpkgs.
+// compare measures the cost of Florete's own types, compared with the types of the module system of
+// nixpkgs.
 func compare() error {
 	lib := os.Getenv("NIXPKGS_LIB")
 	if lib == "" {
@@ -100,13 +101,13 @@ func compare() error {
 	return m.err
 }
 
-// cost is the resource use of one process. seconds is processor time, which does not depend on the
-// load of the machine: Nix waits for nothing else.
+// cost is the processor time and the memory that a process used. Processor time does not depend on
+// the load of the machine, because Nix waits for nothing else.
 type cost struct{ seconds, megabytes float64 }
 
 type measurer struct{ err error }
 
-// best returns the least cost of several evaluations of a function of measure.nix.
+// best evaluates a function of measure.nix several times and returns the lowest cost.
 func (m *measurer) best(call string) cost {
 	var least cost
 	for i := range *runs {

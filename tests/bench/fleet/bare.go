@@ -19,19 +19,22 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// call is the least that a host must send on one connection: its proof and its certificate
-// requests.
+// call contains the minimum that a host must send on one connection, namely its proof and its
+// certificate requests.
 type call struct {
 	Node   string
-	Key    []byte // SSH public key, in its wire form
+	Key    []byte // SSH public key in wire format
 	Proof  *hostapi.Proof
 	Device string
-	CSRs   []string // PEM
+	CSRs   []string // in PEM
 }
 
-// minimum measures the handshakes and signatures of all hosts alone: per host, one connection for
-// enrolment, one for the certificates of its services, and one for its documents, with their
-// proofs.
+// minimum measures the time for the handshakes and signatures of all hosts, without any other work.
+// Each host makes three connections with their proofs:
+//
+//   - one to enrol,
+//   - one to get the certificates of its services, and
+//   - one to get its documents.
 func (c cluster) minimum() (time.Duration, error) {
 	began := time.Now()
 	work := make(chan node)
@@ -72,7 +75,8 @@ func (c cluster) bareHost(n node) error {
 	return err
 }
 
-// bareCall makes one connection of a host and returns the certificate chains it got.
+// bareCall makes one connection of a host. It returns the certificate chains that the host
+// received.
 func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains [][][]byte, err error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS13, InsecureSkipVerify: true, VerifyConnection: func(cs tls.ConnectionState) error {
 		_, err := hostapi.Peer(cs.PeerCertificates, c.roots, x509.ExtKeyUsageServerAuth)
@@ -108,7 +112,7 @@ func (c cluster) bareCall(n node, svid *tls.Certificate, csrs ...string) (chains
 	return chains, err
 }
 
-// listenBare starts the listener that answers bareCall.
+// listenBare starts a listener that answers the calls of bareCall.
 func (c cluster) listenBare() (net.Listener, error) {
 	svid := c.ca.Issue(kit.ProviderID(provider, "cert"), time.Hour)
 	l, err := tls.Listen("tcp", c.address(portBare), &tls.Config{

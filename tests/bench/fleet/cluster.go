@@ -24,32 +24,33 @@ import (
 
 const provider = "forge"
 
-// shape describes the size and kind of a cluster.
+// shape describes a cluster to measure: its size and what its hosts fetch.
 type shape struct {
 	hosts     int
-	services  int  // per host
+	services  int  // number of services of each host
 	documents bool // whether hosts fetch documents from the provider
 	engine    string
 }
 
-// cluster is the operator's material of one cluster, in a directory.
+// cluster contains everything that an operator has for a cluster, such as keys. It is stored in a
+// directory.
 type cluster struct {
 	shape
 	dir     string
 	began   int64
-	ip      string // of the provider
+	ip      string // address of the provider
 	ca      *kit.CA
 	roots   *trust.Roots
 	signing signature.SecretKey
 	nodes   []node
 }
 
-// node is a host, with its SSH host key in its directory.
+// node is a host of the cluster. Its SSH host key is in its directory.
 type node struct {
 	name     string
 	id       spiffe.ID
 	services []spiffe.ID
-	needs    []document.Need // its own SVID, those of its services, and its documents if shape.documents
+	needs    []document.Need // its own SVID, the SVIDs of its services, and its documents if shape.documents
 	dir      string
 	key      ssh.Signer
 }
@@ -95,20 +96,20 @@ func (c cluster) path(name string) string { return filepath.Join(c.dir, name) }
 func (n node) hostKey() string            { return filepath.Join(n.dir, "host_key") }
 func (n node) closure() string            { return filepath.Join(n.dir, "closure") }
 
-// serial returns the serial of a version. Hosts are installed with version -1.
+// serial returns the serial of a version of the documents. Hosts start with version -1.
 func (c cluster) serial(version int) int64 { return c.began + int64(version) }
 
 func (c cluster) address(port int) string { return fmt.Sprintf("%s:%d", c.ip, port) }
 
-// Ports of the provider.
+// These constants are the ports of the provider.
 const (
 	portCert = 4600 + iota
 	portConfig
 	portBare
 )
 
-// manifest returns the manifest of a host with one service, whose name for callers depends on the
-// version.
+// manifest returns the manifest of a host with one service. The host name of the service depends on
+// the version, so that each version differs.
 func (c cluster) manifest(n node, version int) document.Manifest {
 	return document.Manifest{
 		Cluster: "demo", Host: n.name, TrustDomain: kit.Domain,
@@ -120,7 +121,7 @@ func (c cluster) manifest(n node, version int) document.Manifest {
 	}
 }
 
-// providers returns the addresses of the provider, by kind.
+// providers returns the addresses of the provider, by kind of need.
 func (c cluster) providers() map[string]document.Provider {
 	return map[string]document.Provider{
 		cert.Name:         {ID: kit.ProviderID(provider, cert.Name), Addresses: document.Addresses{c.address(portCert)}},
@@ -157,7 +158,7 @@ func (c cluster) policy() document.Policy {
 	return p
 }
 
-// write writes a version in the layout of florctl publish, for the provider to import.
+// write writes a version of the documents for the provider to import, as florctl publish does.
 func (c cluster) write(version int) error {
 	all := map[string][]document.Document{}
 	for _, n := range c.nodes {

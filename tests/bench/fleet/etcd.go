@@ -14,17 +14,17 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// The stores in which a provider keeps its state.
+// These constants are the stores in which a provider can keep its state.
 const (
 	engineSQLite = "sqlite"
 	engineEtcd   = "etcd"
 )
 
-// members is the number of etcd members, which all run on this machine.
+// members is the number of members of etcd, all of which run on this machine.
 const members = 3
 
-// open starts the engine with its files in dir. It returns a function that opens the store of a
-// provider kind, and one that stops the engine.
+// open starts a store with its files in a directory. The returned function kind opens the store for
+// a kind of need. The returned function end stops the store.
 func open(engine, dir string) (kind func(string) (store.Store, error), end func(), err error) {
 	if engine == engineSQLite {
 		return func(kind string) (store.Store, error) {

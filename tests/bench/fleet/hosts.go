@@ -19,23 +19,23 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// fleet is a set of hosts that run activation.
+// fleet is a set of hosts that run activation in this process.
 type fleet struct {
 	configs []activation.Config
 	stop    func()
 	began   time.Time
 
-	dialed atomic.Int64 // connections
+	dialed atomic.Int64 // number of connections
 
 	mu       sync.Mutex
 	changed  chan struct{}
-	ready    []time.Duration       // until all needs of a host were fulfilled
-	inForce  map[int64][]time.Time // by serial
-	failures map[string]int        // by code and end of the message
+	ready    []time.Duration       // for each host, the time until all needs were fulfilled
+	inForce  map[int64][]time.Time // times by serial
+	failures map[string]int        // numbers by code and end of the message
 	hosts    int
 }
 
-// newFleet returns the hosts of a cluster.
+// newFleet returns the hosts of a cluster, which are not started yet.
 func newFleet(c cluster) *fleet {
 	f := &fleet{changed: make(chan struct{}, 1), inForce: map[int64][]time.Time{}, failures: map[string]int{}, hosts: len(c.nodes)}
 	for i, n := range c.nodes {
@@ -58,9 +58,9 @@ func (f *fleet) start() {
 	f.stop = func() { cancel(); all.Wait() }
 }
 
-// dial returns a dial function that connects from an address of its own for host i, and counts
-// connections. It ignores the caller's timeout of two seconds, since all hosts share the processors
-// of this machine.
+// dial returns a function with which a host connects to the provider. The function uses a different
+// source address for each host, and counts the connections. It ignores the caller's timeout of two
+// seconds, because all hosts share the processors of this machine.
 func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address string) (net.Conn, error) {
 	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 100, byte(i>>8), byte(i))}}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -69,7 +69,7 @@ func dial(i int, count *atomic.Int64) func(ctx context.Context, network, address
 	}
 }
 
-// config returns the configuration of a host whose disk is in memory.
+// config returns the configuration of a host, whose disk is in memory.
 func (f *fleet) config(c cluster, i int, n node) activation.Config {
 	done, last := false, int64(0)
 	var needs []hostreport.Need
@@ -118,7 +118,7 @@ func (f *fleet) note(change func()) {
 	}
 }
 
-// until waits until done has counted all hosts.
+// until waits until the function done returns the number of all hosts.
 func (f *fleet) until(what string, done func() int) error {
 	progress := time.NewTicker(5 * time.Second)
 	defer progress.Stop()
@@ -143,7 +143,7 @@ func (f *fleet) until(what string, done func() int) error {
 	}
 }
 
-// arrival is the cost of the time until all hosts had all needs fulfilled.
+// arrival is the cost of starting all hosts, until all their needs are fulfilled.
 type arrival struct {
 	took        time.Duration
 	used        time.Duration // processor time of the hosts
@@ -151,7 +151,7 @@ type arrival struct {
 	connections int64
 }
 
-// arrive starts the hosts, and waits until all of them have all needs fulfilled.
+// arrive starts all hosts and waits until all their needs are fulfilled.
 func (f *fleet) arrive() (a arrival, err error) {
 	own, allocated := ownUse(), allocations()
 	f.start()
@@ -164,7 +164,8 @@ func (f *fleet) arrive() (a arrival, err error) {
 	return a, nil
 }
 
-// fulfilled waits for all hosts, and returns the time of the slowest.
+// fulfilled waits until all needs of all hosts are fulfilled. It returns the time that the slowest
+// host took.
 func (f *fleet) fulfilled() (time.Duration, error) {
 	if err := f.until("fulfilled", func() int { return len(f.ready) }); err != nil {
 		return 0, err
@@ -174,7 +175,8 @@ func (f *fleet) fulfilled() (time.Duration, error) {
 	return slices.Max(f.ready), nil
 }
 
-// applied returns the time that each host took to put a version in force.
+// applied waits until all hosts have put a version of the documents in force. It returns the time
+// that each host took.
 func (f *fleet) applied(serial int64, since time.Time) (took []time.Duration, err error) {
 	err = f.until("applied", func() int { return len(f.inForce[serial]) })
 	f.mu.Lock()

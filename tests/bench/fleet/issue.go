@@ -22,8 +22,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// issue measures certificates issued over kept connections, with state and audit row on disk before
-// each answer, beside the bare cryptography; then hosts that come all at once.
+// issue measures how fast the provider issues certificates. First, callers request certificates
+// over connections that they keep. The state and the audit row are on disk before each answer. The
+// time of the cryptography alone is measured for comparison. Then all hosts contact the provider at
+// the same time.
 func issue(f figures) error {
 	err := with(shape{hosts: max(1, *workers), services: 1, engine: engineSQLite}, func(c cluster, p *process) error { return issued(f, c, p) })
 	if err != nil || *hosts == 0 {
@@ -71,8 +73,8 @@ func issued(f figures, c cluster, p *process) error {
 	return nil
 }
 
-// caller is an enrolled node with prepared requests. It sends them in turn, so that successive
-// requests differ and each gets a certificate of its own.
+// caller is an enrolled node with several prepared requests. It sends the requests in turn. Two
+// successive requests differ, so that each gets its own certificate.
 type caller struct {
 	client   *hostapi.Client
 	requests []hostapi.Request
@@ -100,8 +102,8 @@ func (c cluster) request(id spiffe.ID, need document.Need, key crypto.Signer) ho
 	return hostapi.Request{Need: need.ID, Serial: c.serial(-1), Generation: 1, Body: kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, key)})}
 }
 
-// raw returns how many certificates per second one core makes with crypto/x509 alone: it parses the
-// request, checks its signature and signs the certificate.
+// raw measures how many certificates one processor core makes per second with crypto/x509 alone.
+// For each certificate it parses a request, checks its signature and signs the certificate.
 func (c cluster) raw(r hostapi.Request) (float64, error) {
 	var body hostapi.CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -130,8 +132,8 @@ func (c cluster) raw(r hostapi.Request) (float64, error) {
 	return float64(n) / time.Since(began).Seconds(), nil
 }
 
-// durable returns the time of each certificate that callers requested, each caller one after the
-// other.
+// durable makes the callers request certificates, each caller one after the other. It returns the
+// time of each request.
 func durable(callers []caller) ([]time.Duration, error) {
 	var all sync.WaitGroup
 	took, errs := make([][]time.Duration, len(callers)), make([]error, len(callers))

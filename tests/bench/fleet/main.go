@@ -1,7 +1,7 @@
-// Command fleet measures the load of a fleet of hosts on one provider: a process with the kinds
-// cert and config on SQLite, and hosts in another process, over TLS. The hosts of the scale
-// benchmark run activation; those of the issue benchmark only send the requests of an activating
-// host.
+// Command fleet measures the load that a fleet of hosts puts on one provider. The provider is a
+// process that serves the kinds cert and config and keeps its state in SQLite. The hosts are in
+// another process and connect over TLS. In the benchmark scale, the hosts run activation. In the
+// benchmark issue, they only send the requests that activation would send.
 package main
 
 import (
@@ -41,13 +41,13 @@ func run(what string, args []string) error {
 	return all.write(*file)
 }
 
-// figures are the measurements, by key.
+// figures records the results of a benchmark by key.
 type figures struct {
 	values map[string]float64
-	suffix string // of keys
+	suffix string // suffix of the keys
 }
 
-// note records a figure. %s in the key stands for the number of hosts.
+// note records a figure. In the key, %s is replaced by the number of hosts.
 func (f figures) note(key, unit string, v float64) {
 	size := fmt.Sprint(*hosts)
 	if *hosts%1000 == 0 {

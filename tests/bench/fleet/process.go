@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// process is the provider's process, as seen by the process of the fleet.
+// process is the provider's process. The process that runs the hosts uses it to control and measure
+// the provider.
 type process struct {
 	cmd   *exec.Cmd
 	lines io.WriteCloser
@@ -44,7 +45,8 @@ func (p *process) stop() {
 	p.cmd.Wait()
 }
 
-// publish makes the provider import a version, and returns the time when the import began.
+// publish makes the provider import a version of the documents. It returns the time at which the
+// import began.
 func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	if err := c.write(version); err != nil {
 		return at, err
@@ -63,7 +65,7 @@ func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	return time.Unix(0, nano), nil
 }
 
-// used returns the processor time of the provider so far.
+// used returns the processor time that the provider has used since it started.
 func (p *process) used() time.Duration { return usedBy(p.cmd.Process.Pid) }
 
 // ownUse returns the processor time of this process, which runs the hosts.

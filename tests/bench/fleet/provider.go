@@ -31,11 +31,11 @@ import (
 
 const roleProvider = "provider"
 
-// provide runs the provider's process. Each line that it reads is a version to import; it answers
-// with the time when the import began and its duration.
+// provide runs the provider in its own process. Each line of its input names a version to import.
+// The provider replies with the time at which the import began and with its duration.
 func provide(c cluster) error {
 	server.TuneRuntime()
-	state, err := os.MkdirTemp("", "fleet") // a disk that flushes
+	state, err := os.MkdirTemp("", "fleet") // a directory on a disk that flushes
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ func provide(c cluster) error {
 	return nil
 }
 
-// answers waits until a store answers: the members of etcd elect a leader first.
+// answers waits until a store answers, because the members of etcd must first elect a leader.
 func answers(ctx context.Context, s store.Store) error {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 		_, _, err := s.List(ctx, "")
@@ -121,7 +121,7 @@ func answers(ctx context.Context, s store.Store) error {
 	}
 }
 
-// server returns the server of one provider kind and its listener.
+// server returns the server for a kind of need and its listener.
 func (c cluster) server(kind, state string, db store.Store) (*server.Server, net.Listener, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	policies, err := server.OpenPolicies(c.path("policy"), c.path("revocations.json"), kind, log)
@@ -167,8 +167,8 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 	return err
 }
 
-// profile starts a processor profile and returns the function that stops it and writes a memory
-// profile. The file names begin with that of the process.
+// profile starts a profile of the processor. It returns a function that stops the profile and also
+// writes a memory profile. The names of the files begin with the name of the process.
 func profile(process string) (stop func(), err error) {
 	dir := os.Getenv(pair.ProfileEnv)
 	if dir == "" {

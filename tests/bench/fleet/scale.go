@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// scale measures hosts that come all at once, documents published to them, and idle hosts.
+// scale measures the load of hosts that start at the same time, of documents that are published to
+// them, and of idle hosts.
 func scale(f figures) error {
 	for _, engine := range strings.Split(*engines, ",") {
 		if engine == engineEtcd {
@@ -62,10 +63,10 @@ func scaled(f figures, c cluster, p *process) error {
 	return nil
 }
 
-// quiet is long enough for hosts to finish the work that follows when something comes in force.
+// quiet is the time after which hosts have finished the work that follows new documents.
 const quiet = 20 * time.Second
 
-// with sets up a cluster and its provider, runs f and stops them.
+// with starts a cluster with its provider, runs f on it, and stops the cluster.
 func with(s shape, f func(cluster, *process) error) error {
 	dir, err := os.MkdirTemp(memory(), "fleet")
 	if err != nil {
@@ -84,8 +85,8 @@ func with(s shape, f func(cluster, *process) error) error {
 	return f(c, p)
 }
 
-// memory returns a directory in memory if there is one, where flushing takes no time: real hosts
-// have a disk each.
+// memory returns a directory in memory, if the machine has one. Flushing a file takes no time
+// there. On real hosts each host has its own disk.
 func memory() string {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		return "/dev/shm"
@@ -93,12 +94,12 @@ func memory() string {
 	return ""
 }
 
-// quickGC is the GOGC of the process of hosts: a real host is a process of its own, too small to
-// collect garbage while it starts.
+// quickGC is the setting GOGC of the process that runs the hosts. It is high, because a real host
+// is a small process that does not collect garbage while it starts.
 const quickGC = 400
 
-// cold starts all hosts at once, and notes the cost beside that of the handshakes and signatures
-// alone.
+// cold starts all hosts at the same time and records the cost. For comparison it records the cost
+// of the handshakes and signatures alone.
 func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, error)) error {
 	debug.SetGCPercent(quickGC)
 	used, own := p.used(), ownUse()
@@ -133,8 +134,8 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 	return nil
 }
 
-// allocations returns the number of allocations of this process so far, which runs the hosts.
-// Unlike processor time it hardly varies between runs.
+// allocations returns the number of allocations of this process, which runs the hosts. Unlike
+// processor time, this number hardly varies between runs.
 func allocations() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -19,13 +19,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// atOnce is the number of hosts connected at a time. More would only wait for each other, since all
-// share the provider's processors.
+// atOnce is the number of hosts that are connected at the same time. More hosts would only wait for
+// each other, because all share the processors of the provider.
 const atOnce = 64
 
-// storm makes all hosts come at once, as far as their provider can see: each with keys, requests
-// and proofs of its own, one connection to enrol and another for the certificates of its services.
-// It leaves out the other work of a host, mostly with files; scale measures that.
+// storm makes all hosts contact the provider at the same time. Each host has its own keys, requests
+// and proofs. It makes one connection to enrol and another for the certificates of its services.
+// The hosts do none of their other work, which is mostly with files. The benchmark scale measures
+// that work.
 func (c cluster) storm() (a arrival, err error) {
 	own, allocated, began := ownUse(), allocations(), time.Now()
 	free := make(chan struct{}, atOnce)
@@ -44,7 +45,7 @@ func (c cluster) storm() (a arrival, err error) {
 	return a, errors.Join(errs...)
 }
 
-// come runs one host of a storm.
+// come performs the calls of one host in a storm.
 func (c cluster) come(n node, dial func(context.Context, string, string) (net.Conn, error)) error {
 	client, err := c.enrol(n, dial)
 	if err != nil {
@@ -65,7 +66,7 @@ func (c cluster) come(n node, dial func(context.Context, string, string) (net.Co
 	return nil
 }
 
-// enrol enrols a node and returns a client with its SVID.
+// enrol enrols a node. It returns a client that uses the node's new SVID.
 func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.Conn, error)) (*hostapi.Client, error) {
 	client := &hostapi.Client{Node: n.id, Roots: c.roots, HostKey: n.key, Provider: c.providers()[cert.Name], Dial: dial}
 	key := kit.NewKey()
@@ -79,7 +80,8 @@ func (c cluster) enrol(n node, dial func(context.Context, string, string) (net.C
 	return client, nil
 }
 
-// svid returns the SVID in an answer. It is an error if it is not for key.
+// svid returns the SVID in an answer of the provider. It returns an error if the SVID does not
+// belong to the key.
 func svid(answer hostapi.Answer, key crypto.Signer) (*tls.Certificate, error) {
 	c := &tls.Certificate{PrivateKey: key}
 	for block, rest := pem.Decode([]byte(answer.Values["svid"])); block != nil; block, rest = pem.Decode(rest) {

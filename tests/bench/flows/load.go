@@ -10,7 +10,7 @@ import (
 // length is the duration of one measurement.
 const length = 2 * time.Second
 
-// echo starts a UDP server that sends each datagram back.
+// echo starts a UDP server that sends each datagram back. It returns the address of the server.
 func echo() (addr string, err error) {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -30,7 +30,7 @@ func echo() (addr string, err error) {
 	return c.LocalAddr().String(), nil
 }
 
-// asker exchanges datagrams with an echo server over one socket.
+// asker exchanges datagrams with an echo server through one socket.
 type asker struct {
 	net.Conn
 	b []byte
@@ -41,7 +41,7 @@ func ask(addr string, size int) (*asker, error) {
 	return &asker{c, make([]byte, size)}, err
 }
 
-// once sends a datagram and waits for the answer. It tries again if none comes.
+// once sends a datagram and waits until it comes back. If the datagram is lost, it sends another.
 func (a *asker) once() error {
 	for tries := 0; ; tries++ {
 		if _, err := a.Write(a.b); err != nil {
@@ -54,7 +54,7 @@ func (a *asker) once() error {
 	}
 }
 
-// latency returns the median round trip in microseconds.
+// latency measures the round trip of a datagram. It returns the median in microseconds.
 func latency(addr string, size int) (float64, error) {
 	a, err := ask(addr, size)
 	if err != nil {
@@ -72,7 +72,8 @@ func latency(addr string, size int) (float64, error) {
 	return median(took), nil
 }
 
-// exchanges returns the number of exchanges per second of that many sockets together.
+// exchanges measures how many datagrams per second are exchanged through the given number of
+// sockets together.
 func exchanges(addr string, size, sockets int) (float64, error) {
 	return perSecond(sockets, func(another func() bool) error {
 		a, err := ask(addr, size)
@@ -87,8 +88,8 @@ func exchanges(addr string, size, sockets int) (float64, error) {
 	})
 }
 
-// newFlows returns the number per second of exchanges that each use a new socket, as name resolvers
-// do.
+// newFlows measures exchanges that use a new socket each, as name resolvers do. It returns their
+// number per second.
 func newFlows(addr string, sockets int) (float64, error) {
 	return perSecond(sockets, func(another func() bool) error {
 		for another() {
@@ -106,8 +107,8 @@ func newFlows(addr string, sockets int) (float64, error) {
 	})
 }
 
-// perSecond runs work in that many goroutines, and returns how many times per second they call
-// another.
+// perSecond runs work in the given number of goroutines for a while. It returns how often per
+// second they call the function another.
 func perSecond(workers int, work func(another func() bool) error) (float64, error) {
 	var count atomic.Int64
 	var failed atomic.Pointer[error]

@@ -1,5 +1,5 @@
-// Command flows measures the cost of datagrams through two forwarders in separate processes, and
-// compares it with loopback alone.
+// Command flows measures the cost of UDP datagrams through two forwarders, which are separate
+// processes. It compares them with datagrams over loopback alone.
 package main
 
 import (
@@ -27,7 +27,7 @@ func main() {
 	}
 }
 
-// measures are measured at the address of an echo server.
+// measures lists the figures that are measured. Each function gets the address of an echo server.
 var measures = []struct {
 	key, what, unit string
 	of              func(addr string) (float64, error)

@@ -20,14 +20,16 @@ import (
 )
 
 const (
-	// agentEnv names the state directory of the forwarder that this program then runs as.
+	// agentEnv is the environment variable that makes this program run as a forwarder. It names the
+	// forwarder's state directory.
 	agentEnv = "FLORETE_BENCH_AGENT"
-	// ProfileEnv names a directory for profiles of the forwarders, taken over their whole lifetime.
+	// ProfileEnv is the environment variable that makes forwarders write profiles of their whole
+	// lifetime. It names the directory for the profiles.
 	ProfileEnv = "FLORETE_BENCH_PROFILE"
 )
 
-// Child runs the forwarder and exits if the environment says that this process is one. Otherwise it
-// returns.
+// Child runs a forwarder and exits, if the environment says that this process is one. Otherwise it
+// returns. A benchmark calls Child first in its main function.
 func Child() {
 	dir := os.Getenv(agentEnv)
 	if dir == "" {
@@ -49,11 +51,12 @@ func Child() {
 	os.Exit(0)
 }
 
-// Forwarders starts two forwarders that carry a protocol over a transport to upstream.
+// Forwarders starts a pair of forwarders that carry connections to an upstream, with the given
+// protocol over the given transport.
 func Forwarders(upstream string, protocol document.Protocol, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
-		if r := recover(); r != nil { // from tb
+		if r := recover(); r != nil { // a panic of tb
 			err = fmt.Errorf("%v", r)
 		}
 		if err != nil {
@@ -69,11 +72,12 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 	return p, p.StartForwarders(c.Ursula, c.Laptop)
 }
 
-// Relayed starts two forwarders that reach each other through a relay alone, and the relay.
+// Relayed starts a pair of forwarders that can reach each other only through a relay, and the
+// relay.
 func Relayed(upstream string) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
-		if r := recover(); r != nil { // from tb
+		if r := recover(); r != nil { // a panic of tb
 			err = fmt.Errorf("%v", r)
 		}
 		if err != nil {
@@ -87,11 +91,11 @@ func Relayed(upstream string) (p *Pair, err error) {
 	return p, p.StartForwarders(c.Relays[0], c.Ursula, c.Laptop)
 }
 
-// TB returns a testing.TB with which agenttest can make hosts outside of a test. It panics where a
-// test would fail.
+// TB returns a testing.TB for use outside of a test, so that package agenttest can make hosts for a
+// benchmark. It panics where a test would fail.
 func (p *Pair) TB() testing.TB { return &tb{pair: p} }
 
-// StartForwarders starts the forwarders of hosts, and waits until they run.
+// StartForwarders starts the forwarders of some hosts and waits until all of them run.
 func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	for _, h := range hosts {
 		if err := p.StartSelf(agentEnv + "=" + string(h.Layout)); err != nil {
@@ -111,7 +115,7 @@ func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	return nil
 }
 
-// tb is a testing.TB outside of a test.
+// tb implements testing.TB outside of a test.
 type tb struct {
 	testing.TB
 	pair *Pair
@@ -127,7 +131,8 @@ func (t *tb) TempDir() string {
 	return dir
 }
 
-// profile starts profiles if ProfileEnv is set, and returns the function that ends them.
+// profile starts profiling if ProfileEnv is set. It returns a function that ends profiling and
+// writes the profiles.
 func profile(name string) (end func(), err error) {
 	dir := os.Getenv(ProfileEnv)
 	if dir == "" {

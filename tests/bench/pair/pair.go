@@ -1,4 +1,5 @@
-// Package pair starts the two ends of a tunnel as separate processes, for benchmarks.
+// Package pair runs the two ends of a tunnel as separate processes, so that a benchmark can measure
+// their memory and processor time.
 package pair
 
 import (
@@ -12,14 +13,15 @@ import (
 	"time"
 )
 
-// Pair is two processes between Addr and an upstream.
+// Pair is the two ends of a tunnel. The tunnel carries connections from the address Addr to an
+// upstream.
 type Pair struct {
 	Addr    string
 	started []*exec.Cmd
 	dirs    []string
 }
 
-// Start starts one of the processes, with env added to its environment.
+// Start starts a process of the pair. The variables in env are added to its environment.
 func (p *Pair) Start(env []string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -31,17 +33,17 @@ func (p *Pair) Start(env []string, command ...string) error {
 	return nil
 }
 
-// StartSelf starts this program as one of the processes.
+// StartSelf starts this program again as a process of the pair.
 func (p *Pair) StartSelf(env ...string) error { return p.Start(env, "/proc/self/exe") }
 
-// Dir creates a directory that Stop removes.
+// Dir creates a directory for the pair, which Stop removes.
 func (p *Pair) Dir() (string, error) {
 	dir, err := os.MkdirTemp("", "bench")
 	p.dirs = append(p.dirs, dir)
 	return dir, err
 }
 
-// Stop ends the processes and removes their directories.
+// Stop ends the processes of the pair and removes their directories.
 func (p *Pair) Stop() {
 	for _, cmd := range p.started {
 		cmd.Process.Signal(syscall.SIGTERM)
@@ -52,7 +54,7 @@ func (p *Pair) Stop() {
 	}
 }
 
-// Snapshot makes forwarders write memory profiles, if ProfileEnv is set.
+// Snapshot makes forwarders write memory profiles now. It has no effect unless ProfileEnv is set.
 func (p *Pair) Snapshot() {
 	if os.Getenv(ProfileEnv) == "" {
 		return
@@ -63,7 +65,7 @@ func (p *Pair) Snapshot() {
 	time.Sleep(time.Second)
 }
 
-// Resident returns the resident memory of both processes, in MiB.
+// Resident returns the resident memory of both processes together, in MiB.
 func (p *Pair) Resident() (float64, error) {
 	kib := 0
 	for _, cmd := range p.started {
@@ -82,7 +84,7 @@ func (p *Pair) Resident() (float64, error) {
 	return float64(kib) / 1024, nil
 }
 
-// CPU returns the processor time of both processes so far.
+// CPU returns the processor time that both processes have used since they started.
 func (p *Pair) CPU() (time.Duration, error) {
 	var all time.Duration
 	for _, cmd := range p.started {
@@ -102,10 +104,10 @@ func (p *Pair) CPU() (time.Duration, error) {
 	return all, nil
 }
 
-// within is the limit of Wait.
+// within is the time limit of Wait.
 const within = 10 * time.Second
 
-// Wait calls check until it returns nil, and returns its last error after 10 seconds.
+// Wait calls check until it returns nil. After ten seconds, Wait returns the last error of check.
 func Wait(check func() error) error {
 	for deadline := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {

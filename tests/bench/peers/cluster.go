@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// cluster consists of two forwarders that publish services, and those of a quiet and a noisy peer,
-// each in a process of its own.
+// cluster is the setting of the benchmark. Two forwarders publish services. A quiet and a noisy
+// peer reach the services through their own forwarders. Every forwarder is its own process.
 type cluster struct {
 	pair.Pair
-	quiet             string // where processes of the quiet peer reach the service of the first forwarder
-	beside, elsewhere target // where processes of the noisy peer reach the services of the first and second forwarder
+	quiet             string // address at which the quiet peer reaches the service of the first forwarder
+	beside, elsewhere target // addresses at which the noisy peer reaches the services of the first and the second forwarder
 }
 
-// target holds the addresses of a service's TCP and UDP listeners.
+// target contains the addresses of a service's local listeners.
 type target struct{ tcp, udp string }
 
 var calm, loud = kit.ID("user/calm"), kit.ID("user/loud")
@@ -30,7 +30,7 @@ var calm, loud = kit.ID("user/calm"), kit.ID("user/loud")
 func start(over document.Transport) (c *cluster, err error) {
 	c = &cluster{}
 	defer func() {
-		if r := recover(); r != nil { // of TB
+		if r := recover(); r != nil { // a panic of TB
 			err = fmt.Errorf("%v", r)
 		}
 	}()
@@ -85,7 +85,7 @@ func start(over document.Transport) (c *cluster, err error) {
 	return c, c.StartForwarders(hosts["still"], hosts["noise"])
 }
 
-// noisyUpstream starts a process that serves the noise, and returns its address.
+// noisyUpstream starts a process that serves the noisy peer, and returns its address.
 func (c *cluster) noisyUpstream() (string, error) {
 	at := kit.Address()
 	if err := c.StartSelf(roleEnv+"=upstream", atEnv+"="+at); err != nil {
@@ -100,7 +100,7 @@ func (c *cluster) noisyUpstream() (string, error) {
 	})
 }
 
-// noise starts a process that makes noise until stop is called.
+// noise starts a process that makes a type of noise. The process runs until stop is called.
 func (c *cluster) noise(kind string, to target) (stop func(), err error) {
 	at := to.tcp
 	if kind == datagrams {

@@ -1,7 +1,7 @@
-// Command peers measures the effect of one peer's load on another peer of the same forwarder. The
-// load takes processor time wherever it goes, so the throughput of the quiet peer is compared with
-// its throughput while the same load goes to another forwarder on this machine. The difference is
-// the effect inside one forwarder.
+// Command peers measures whether one peer's load slows down another peer of the same forwarder. The
+// load always uses processor time, even if it goes elsewhere. The program therefore measures the
+// quiet peer twice: while the load goes to its own forwarder, and while the same load goes to
+// another forwarder on this machine. The difference is the effect inside the forwarder.
 package main
 
 import (
@@ -78,8 +78,8 @@ func run() error {
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
 }
 
-// compare measures q alone, while the noise goes to the other forwarder, and while it goes to the
-// same one, in turns.
+// compare measures the quiet peer with the measure q in three situations: without noise, with noise
+// to the other forwarder, and with noise to the same forwarder. It takes the situations in turns.
 func (c *cluster) compare(q measure, noise string) (alone, elsewhere, beside float64, err error) {
 	var figures [3][]float64
 	for range *runs {
@@ -106,8 +106,8 @@ func (c *cluster) measure(q measure, noise string, to *target) (float64, error) 
 	return q.of(c.quiet, *lasting)
 }
 
-// settling is the time that noise runs before a measurement begins, so that the rest of earlier
-// noise is over.
+// settling is the time for which noise runs before a measurement begins. By then, the effects of
+// earlier noise are over.
 const settling = 300 * time.Millisecond
 
 func median(all []float64) float64 {

@@ -9,15 +9,16 @@ import (
 )
 
 const (
-	// roleEnv makes this program the source of noise or its upstream, at the address in atEnv.
+	// roleEnv is the environment variable that makes this program a source of noise or its
+	// upstream. The address is in atEnv.
 	roleEnv = "FLORETE_BENCH_ROLE"
 	atEnv   = "FLORETE_BENCH_AT"
 
 	datagrams = "datagrams"
 )
 
-// noises are functions that put the highest possible load of one kind on an address and do not
-// return.
+// noises contains a function for each type of noise. The function puts the highest possible load of
+// this type on an address, and does not return.
 var noises = map[string]func(at string){
 	"bulk": func(at string) {
 		forever(8, func() {
@@ -39,7 +40,8 @@ var noises = map[string]func(at string){
 			if err != nil {
 				return
 			}
-			// If the connection is reset before the answer, the request may never reach the peer.
+			// If the connection were reset before the answer, the request might never reach the
+			// peer.
 			conn.Write([]byte{0})
 			conn.Read(make([]byte, 1))
 			conn.(*net.TCPConn).SetLinger(0)
@@ -61,7 +63,7 @@ var noises = map[string]func(at string){
 	},
 }
 
-// forever calls f in n goroutines, again and again.
+// forever calls f in n goroutines without end.
 func forever(n int, f func()) {
 	var all sync.WaitGroup
 	for range n {
@@ -74,7 +76,7 @@ func forever(n int, f func()) {
 	all.Wait()
 }
 
-// child takes the role that the environment names, if any.
+// child acts in the role that the environment names. It returns if the environment names no role.
 func child() {
 	role, at := os.Getenv(roleEnv), os.Getenv(atEnv)
 	switch role {
@@ -90,10 +92,10 @@ func child() {
 	noises[role](at)
 }
 
-// sink is the first byte of a connection that the upstream only reads.
+// sink is the first byte of a connection on which the upstream only reads.
 const sink = 1
 
-// upstream starts the upstream of the quiet peer and returns its address.
+// upstream starts the upstream of the quiet peer. It returns the address of the upstream.
 func upstream() (string, error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

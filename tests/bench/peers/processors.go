@@ -8,9 +8,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors are the processors that this program may use. The two forwarders that publish get the
-// first, and their load and all else the others. Otherwise the scheduler, which delays threads that
-// have run more, would count the peers' noise against the forwarders.
+// processors lists the processors that this program may use. The two forwarders that publish
+// services run on the first processor. Their load and all other processes run on the others. On
+// shared processors the scheduler delays threads that have run more, and would count the noise of
+// the peers against the forwarders.
 var processors = func() (all []int) {
 	var set unix.CPUSet
 	if unix.SchedGetaffinity(0, &set) != nil {
@@ -24,7 +25,8 @@ var processors = func() (all []int) {
 	return all
 }()
 
-// onFirst calls start, whose processes run on the first processor alone, if there are several.
+// onFirst calls start, and makes the processes that it starts run only on the first processor. It
+// has no effect if there is only one processor.
 func onFirst(start func() error) error {
 	if len(processors) < 2 {
 		return start()
@@ -38,7 +40,8 @@ func onFirst(start func() error) error {
 	return start()
 }
 
-// onOthers makes this program run on all processors but the first, if there are several.
+// onOthers makes this program run on all processors except the first. It has no effect if there is
+// only one processor.
 func onOthers() error {
 	if len(processors) < 2 {
 		return nil

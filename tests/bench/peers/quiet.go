@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// measure is something that a quiet peer does as often as it can.
+// measure is an operation of a quiet peer that is repeated as often as possible, for example
+// opening a connection.
 type measure struct {
 	key, what string
 	of        func(at string, lasting time.Duration) (perSecond float64, err error)
@@ -79,7 +80,7 @@ func exchange(conn net.Conn, b []byte) error {
 	return err
 }
 
-// repeat runs f in several goroutines until a deadline, and returns the rate per second.
+// repeat runs f in several goroutines for a time. It returns how often per second f succeeded.
 func repeat(workers int, lasting time.Duration, f func(until time.Time) (int, error)) (float64, error) {
 	began := time.Now()
 	var total atomic.Int64

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// measure is one figure of a tunnel.
+// measure is a figure that is measured for each tunnel, for example the requests per second.
 type measure struct {
 	key   string
 	of    func(*running) (float64, error)
-	cpu   string  // for a rate, the name of the figure for processor time per unit; otherwise empty
-	scale float64 // from seconds to the unit of cpu
+	cpu   string  // if the figure is a rate, the name of the figure for processor time per unit
+	scale float64 // factor from seconds to the unit of cpu
 }
 
 var measures = []measure{
@@ -29,7 +29,7 @@ var measures = []measure{
 	{"idle1000_mb", idle, "", 0},
 }
 
-// dial connects and selects a behaviour of the upstream by its first byte.
+// dial connects to an address. The first byte that it sends selects the behaviour of the upstream.
 func dial(addr string, what byte) (*net.TCPConn, error) {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -39,8 +39,8 @@ func dial(addr string, what byte) (*net.TCPConn, error) {
 	return c.(*net.TCPConn), err
 }
 
-// bulk sends over conns connections for half of the time and receives for the other half. It
-// returns the Gbit/s that arrive.
+// bulk measures the throughput of a tunnel. It sends on several connections for half of the time,
+// and receives for the other half. It returns the throughput in Gbit/s.
 func bulk(addr string, conns int) (float64, error) {
 	var received atomic.Int64
 	up, err := rate(&sunk, conns, func(until time.Time) error { return upload(addr, until) })
@@ -51,7 +51,8 @@ func bulk(addr string, conns int) (float64, error) {
 	return (up + down) / 2 * 8 / 1e9, err
 }
 
-// rate returns the increase of counted per second while work runs in conns goroutines.
+// rate runs work in several goroutines for a while. It returns how fast the counter counted
+// increases, per second.
 func rate(counted *atomic.Int64, conns int, work func(until time.Time) error) (float64, error) {
 	began, before := time.Now(), counted.Load()
 	err := parallel(conns, func() error { return work(began.Add(*length / 2)) })
@@ -79,8 +80,8 @@ func download(addr string, until time.Time, received *atomic.Int64) error {
 	return cut(c, discard(c, received))
 }
 
-// cut resets a connection when its time is over, so that no data in flight disturbs the next
-// measurement.
+// cut resets a connection at the end of a measurement, so that data in flight does not disturb the
+// next one.
 func cut(c *net.TCPConn, err error) error {
 	c.SetLinger(0)
 	c.Close()
@@ -90,7 +91,7 @@ func cut(c *net.TCPConn, err error) error {
 	return err
 }
 
-// once opens a connection, exchanges one byte and closes it.
+// once opens a connection, exchanges one byte and closes the connection.
 func once(addr string) error {
 	c, err := dial(addr, echo)
 	if err != nil {
@@ -101,7 +102,7 @@ func once(addr string) error {
 	return err
 }
 
-// opens returns the number of connections opened per second by 64 workers.
+// opens measures how many connections 64 workers open per second.
 func opens(addr string) (float64, error) {
 	return perSecond(64, func(another func() bool) error {
 		for another() {
@@ -113,7 +114,8 @@ func opens(addr string) (float64, error) {
 	})
 }
 
-// openLatency returns the median time of once for one worker, in microseconds.
+// openLatency measures how long one worker takes for a connection with the function once. It
+// returns the median in microseconds.
 func openLatency(addr string) (float64, error) {
 	var took []float64
 	for end := time.Now().Add(*length); time.Now().Before(end); {
@@ -127,7 +129,7 @@ func openLatency(addr string) (float64, error) {
 	return took[len(took)/2], nil
 }
 
-// requests returns the number of HTTP requests answered per second over 32 connections.
+// requests measures how many HTTP requests are answered per second on 32 connections.
 func requests(addr string) (float64, error) {
 	return perSecond(32, func(another func() bool) error {
 		c, err := net.Dial("tcp", addr)
@@ -147,11 +149,11 @@ func requests(addr string) (float64, error) {
 	})
 }
 
-// settle is the time after which an idle tunnel holds only the memory that it keeps.
+// settle is the time after which an idle tunnel has released the memory that it does not keep.
 const settle = 3 * time.Second
 
-// idle returns the memory that a thousand connections, each of which has carried a byte, add to
-// both ends of a tunnel started for this.
+// idle measures the memory of idle connections. It opens a thousand connections through a new
+// tunnel and sends one byte on each. It returns the memory that they add to both ends.
 func idle(t *running) (float64, error) {
 	p, err := t.start(t.upstream)
 	if err != nil {
@@ -182,8 +184,8 @@ func idle(t *running) (float64, error) {
 	return with - without, err
 }
 
-// perSecond runs work in that many goroutines, and returns how many times per second they call
-// another.
+// perSecond runs work in the given number of goroutines for a while. It returns how often per
+// second they call the function another.
 func perSecond(workers int, work func(another func() bool) error) (float64, error) {
 	var count atomic.Int64
 	began := time.Now()
@@ -194,7 +196,8 @@ func perSecond(workers int, work func(another func() bool) error) (float64, erro
 	return float64(count.Load()) / time.Since(began).Seconds(), err
 }
 
-// parallel runs work in that many goroutines and returns one of their errors.
+// parallel runs work in the given number of goroutines. If some of them fail, it returns one of the
+// errors.
 func parallel(workers int, work func() error) error {
 	var failed atomic.Pointer[error]
 	var all sync.WaitGroup

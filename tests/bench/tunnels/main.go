@@ -1,5 +1,6 @@
-// Command tunnels measures the cost of TCP through two forwarders, and through other tunnels for
-// comparison. Each end is a process of its own, all on loopback.
+// Command tunnels measures the cost of TCP connections through two forwarders. For comparison it
+// also measures other tunnels, such as stunnel. Each end of a tunnel is its own process. All
+// processes run on loopback.
 package main
 
 import (
@@ -70,7 +71,7 @@ func run() error {
 	return figures.report()
 }
 
-// running is a tunnel whose two ends run.
+// running is a tunnel whose two ends are running.
 type running struct {
 	tunnel
 	*pair.Pair

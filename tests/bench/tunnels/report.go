@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// table holds figures by tunnel and measure, one per run.
+// table contains the measured figures, by tunnel and measure. There is one figure for each run.
 type table map[string]map[string][]float64
 
 func (t table) add(tunnel, measure string, f float64) {
@@ -19,7 +19,8 @@ func (t table) add(tunnel, measure string, f float64) {
 	t[tunnel][measure] = append(t[tunnel][measure], f)
 }
 
-// measure measures m and adds the figure and, for a rate, the processor time of both ends per unit.
+// measure measures one figure of a tunnel and adds it to the table. If the figure is a rate, it
+// also adds the processor time per unit, for both ends together.
 func (t table) measure(x *running, m measure) error {
 	before, err := x.CPU()
 	if err != nil {
@@ -38,7 +39,7 @@ func (t table) measure(x *running, m measure) error {
 	return err
 }
 
-// median returns the median of a measure, or zero if there is none.
+// median returns the median of a measure of a tunnel. It returns zero if the measure was not taken.
 func (t table) median(tunnel, measure string) float64 {
 	all := slices.Sorted(slices.Values(t[tunnel][measure]))
 	if len(all) == 0 {
@@ -47,21 +48,22 @@ func (t table) median(tunnel, measure string) float64 {
 	return all[len(all)/2]
 }
 
-// suffixes are the parts of the names of figures in JSON that stand for tunnels.
+// suffixes maps each tunnel to the part of a JSON name that stands for it.
 var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", relay: "_relay", ghostunnel: "_ghostunnel", direct: "_direct"}
 
-// inJSON names the figures that are written as JSON.
+// inJSON lists the names of the figures that are written as JSON.
 var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk_relay_gbps bulk4_gbps
 	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open64_relay_per_s open1_p50_us open1_raw_p50_us
 	http32_rps http32_raw_rps http32_stunnel_rps http32_tcp_rps http32_relay_rps idle1000_mb rss_mb`)
 
-// key returns a figure's name in JSON, with the tunnel in front of the unit.
+// key returns the JSON name of a figure. The name of the tunnel is before the unit.
 func key(tunnel, measure string) string {
 	what, unit, _ := strings.Cut(measure, "_")
 	return what + suffixes[tunnel] + "_" + unit
 }
 
-// goals are limits for the ratio of a tunnel's figure to that of another (by).
+// goals lists the figures that must not be worse than a limit. The limit is for the ratio of a
+// tunnel's figure to the figure of another tunnel.
 var goals = []struct {
 	tunnel, by, measure string
 	least, most         float64
@@ -136,7 +138,7 @@ func (t table) row(measure string) {
 	fmt.Println()
 }
 
-// number formats f with three significant digits.
+// number formats a figure with three significant digits.
 func number(f float64) string {
 	switch {
 	case f == 0:

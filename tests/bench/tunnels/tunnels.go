@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// tunnel is a kind of connection between a client and the upstream.
+// tunnel is a way to connect a client to the upstream, for example two forwarders or stunnel.
 type tunnel struct {
 	name  string
 	start func(upstream string) (*pair.Pair, error)
@@ -34,7 +34,7 @@ const (
 	direct     = "direct"
 )
 
-// tunnels are measured one after the other, in each run.
+// tunnels lists the tunnels in the order in which each run measures them.
 var tunnels = []tunnel{
 	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverQUIC) }},
 	{raw, startRaw},
@@ -45,14 +45,14 @@ var tunnels = []tunnel{
 	{direct, func(u string) (*pair.Pair, error) { return &pair.Pair{Addr: u}, nil }},
 }
 
-// keys are the files with which both ends authenticate: certificate chain, private key and root
-// certificate.
+// keys contains the paths of the files with which both ends of a tunnel authenticate: the
+// certificate chain, the private key and the root certificate.
 type keys struct{ chain, key, root string }
 
 func newKeys(dir string) (k keys, err error) {
 	ca := kit.NewCA()
 	svid := ca.Issue(agenttest.Outline, time.Hour)
-	svid.Leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // ghostunnel requires a host name or an address as well
+	svid.Leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)} // ghostunnel also requires a host name or an address
 	svid.Certificate[0], err = x509.CreateCertificate(rand.Reader, svid.Leaf, ca.Issuing.Certificate, svid.Leaf.PublicKey, ca.Issuing.Key)
 	if err != nil {
 		return k, err
@@ -62,7 +62,8 @@ func newKeys(dir string) (k keys, err error) {
 	return k, errors.Join(os.WriteFile(k.chain, chain, 0o600), os.WriteFile(k.key, key, 0o600), os.WriteFile(k.root, []byte(ca.RootPEM()), 0o600))
 }
 
-// config returns the TLS configuration of an end. It checks no host name, since SVIDs have none.
+// config returns the TLS configuration of an end of a tunnel. It does not check host names, because
+// SVIDs have none.
 func (k keys) config() (*tls.Config, error) {
 	cert, err := tls.LoadX509KeyPair(k.chain, k.key)
 	if err != nil {
@@ -88,7 +89,8 @@ func (k keys) config() (*tls.Config, error) {
 	}, nil
 }
 
-// ends prepares a pair that listens at Addr and whose two ends meet at between.
+// ends prepares the two ends of a tunnel. It returns the pair, the keys for both ends, and the
+// address at which the ends connect to each other.
 func ends() (p *pair.Pair, k keys, between string, err error) {
 	p = &pair.Pair{}
 	dir, err := p.Dir()
@@ -102,7 +104,7 @@ func ends() (p *pair.Pair, k keys, between string, err error) {
 	return p, k, kit.Address(), nil
 }
 
-// ready waits until a pair works, and stops it if it does not.
+// ready waits until a tunnel works. If the tunnel does not work in time, it is stopped.
 func ready(p *pair.Pair, err error) (*pair.Pair, error) {
 	if err == nil {
 		err = pair.Wait(func() error { return once(p.Addr) })
@@ -113,7 +115,7 @@ func ready(p *pair.Pair, err error) (*pair.Pair, error) {
 	return p, err
 }
 
-// program returns the path that a script has put in the environment variable env.
+// program returns the path of a program, which a script has put into an environment variable.
 func program(env string) (string, error) {
 	if path := os.Getenv(env); path != "" {
 		return path, nil

@@ -6,7 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// The first byte of a connection, which selects the behaviour of the upstream.
+// These constants are the values of the first byte of a connection. The byte selects how the
+// upstream behaves.
 const (
 	echo   = 'e' // sends each byte back
 	sink   = 'u' // reads everything
@@ -14,7 +15,7 @@ const (
 	http   = 'G' // answers HTTP requests
 )
 
-// block is the size of one write of bulk data.
+// block is the size in bytes of one write of bulk data.
 const block = 256 << 10
 
 var (
@@ -23,7 +24,7 @@ var (
 		"0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef")
 )
 
-// serve starts the upstream of all tunnels and returns its address.
+// serve starts the upstream that all tunnels connect to. It returns the address of the upstream.
 func serve() (addr string, err error) {
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -80,10 +81,10 @@ func answer(c net.Conn) {
 	}
 }
 
-// sunk counts the bytes read by sink.
+// sunk is the number of bytes that the behaviour sink has read.
 var sunk atomic.Int64
 
-// discard reads a connection to its end and counts the bytes.
+// discard reads a connection to its end and adds the number of bytes to a counter.
 func discard(c net.Conn, count *atomic.Int64) error {
 	b := make([]byte, block)
 	for {

@@ -1,6 +1,6 @@
-// Command uplinking measures the memory of idle uplinks: at a relay, and at the hosts that keep
-// them, which are one process here. The baseline is as many connections between a server and a
-// client of quic-go that do nothing else.
+// Command uplinking measures the memory that idle uplinks use at a relay and at the hosts. All
+// hosts are one process here. For comparison, the command measures the same number of idle
+// connections between a server and a client of quic-go.
 package main
 
 import (
@@ -37,13 +37,13 @@ var (
 )
 
 const (
-	// hostsEnv contains the directory of the hosts' state, the relay's address and the number of hosts, in a
-	// process that keeps their uplinks.
+	// hostsEnv is the environment variable that makes this program keep the uplinks of hosts. It
+	// contains the directory of the hosts' state, the address of the relay and the number of hosts.
 	hostsEnv = "FLORETE_BENCH_UPLINKS"
-	// bareEnv contains the address and the number of connections of a process with quic-go alone,
-	// which is the server if the number is zero.
+	// bareEnv is the environment variable that makes this program a server or a client of quic-go.
+	// It contains the address and the number of connections. The number is zero for the server.
 	bareEnv = "FLORETE_BENCH_BARE"
-	// settle is the time after which idle processes hold only the memory that they keep.
+	// settle is the time after which idle processes have released the memory that they do not keep.
 	settle = 5 * time.Second
 )
 
@@ -95,13 +95,13 @@ func run() error {
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
 }
 
-// relayed measures uplinks to a relay.
+// relayed measures the memory of an uplink at the relay and at the host.
 func relayed() (atRelay, atHost float64, err error) {
 	relay, kept := &pair.Pair{}, &pair.Pair{}
 	defer relay.Stop()
 	defer kept.Stop()
 	defer func() {
-		if r := recover(); r != nil { // from pair's testing.TB
+		if r := recover(); r != nil { // a panic of pair's testing.TB
 			err = fmt.Errorf("%v", r)
 		}
 	}()
@@ -135,8 +135,8 @@ func relayed() (atRelay, atHost float64, err error) {
 	}, connected)
 }
 
-// grow returns how much memory, in KiB, each connection adds to a server and to the client that
-// start starts.
+// grow measures the memory that each connection adds to a server and to a client, in KiB. The
+// function start starts a client with a number of connections.
 func grow(server, client *pair.Pair, start func(n int) error, connected func() (int, error)) (atServer, atClient float64, err error) {
 	var resident [2][2]float64
 	for i, n := range []int{1, *uplinks} {
@@ -166,7 +166,7 @@ func grow(server, client *pair.Pair, start func(n int) error, connected func() (
 	return per(0), per(1), nil
 }
 
-// hosts keeps the uplinks of hosts.
+// hosts keeps the uplinks of all hosts. It runs in its own process.
 func hosts(words []string) error {
 	n, err := strconv.Atoi(words[2])
 	if err != nil {
@@ -211,7 +211,8 @@ func untilStopped() error {
 	return nil
 }
 
-// unadorned measures connections of quic-go with client certificates.
+// unadorned measures the memory of a quic-go connection with client certificates, at the server and
+// at the client.
 func unadorned() (atServer, atClient float64, err error) {
 	server, client := &pair.Pair{}, &pair.Pair{}
 	defer server.Stop()
@@ -228,11 +229,11 @@ func unadorned() (atServer, atClient float64, err error) {
 		if time.Since(began) < 2*settle {
 			return 0, nil
 		}
-		return *uplinks, nil // a client that cannot connect has ended, and has no memory to measure
+		return *uplinks, nil // a client that cannot connect has ended, so its memory cannot be measured
 	})
 }
 
-// bare is a server or a client of quic-go.
+// bare runs a server or a client of quic-go. It runs in its own process.
 func bare(words []string) error {
 	n, err := strconv.Atoi(words[1])
 	if err != nil {

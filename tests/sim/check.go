@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// check checks the laws about the end of a story.
+// check checks the laws that must hold at the end of a story.
 func (f *Fleet) check() {
 	for _, h := range f.Hosts {
 		h.Stop()
@@ -34,8 +34,8 @@ func (f *Fleet) check() {
 	}
 }
 
-// whole checks the laws "whole" (the delivered files are exactly one answer) and "key" (an SVID's
-// key belongs to its certificate).
+// whole checks two laws on the files of a host. By "whole", the delivered files are exactly one
+// answer. By "key", the key of an SVID belongs to its certificate.
 func (h *Host) whole() {
 	state := h.State()
 	for _, n := range h.needs {
@@ -59,7 +59,7 @@ func (h *Host) whole() {
 	}
 }
 
-// delivered reads the files in force for a need, by value name.
+// delivered reads the files in force for a need. The key of the map is the name of a value.
 func delivered(l hostdir.Layout, n document.Need) (map[string]string, error) {
 	dir := hostdir.Current(l.Need(n.ID))
 	entries, err := os.ReadDir(dir)
@@ -99,8 +99,9 @@ func (h *Host) matches(n document.Need, files map[string]string) {
 	}
 }
 
-// source returns the answer that the files come from, or nil. It ignores the key, which the host
-// generated, and the roots, which are in its manifest.
+// source returns the answer from which the delivered files come, or nil if there is none. It does
+// not compare the key, which the host has generated, and the roots, which are in the host's
+// manifest.
 func (f *Fleet) source(h *Host, n document.Need, files map[string]string) *answer {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
@@ -139,8 +140,9 @@ func (h *Host) rotated() {
 	}
 }
 
-// attempts returns the most attempts that one effort makes in a time: a few while waits grow, then
-// one per half of the longest wait, and some more since waits are random.
+// attempts returns the maximum number of attempts of a request within a period. There are a few
+// attempts while the waits grow. Then there is one attempt in each half of the longest wait. Some
+// more are allowed, because waits are random.
 func (f *Fleet) attempts(d time.Duration) int {
 	longest := f.Backoff.Max
 	if longest == 0 {
@@ -149,8 +151,8 @@ func (f *Fleet) attempts(d time.Duration) int {
 	return 24 + int(1.5*float64(d)/float64(longest/2))
 }
 
-// bounded checks the law "bounded": hosts dial no more often than backoff allows. Each life and
-// each commit may begin anew.
+// bounded checks the law "bounded": a host does not connect more often than backoff allows. Backoff
+// starts again with each life and with each commit.
 func (h *Host) bounded() {
 	d := time.Since(h.f.began)
 	most := len(h.needs) * (h.f.attempts(d) + 2*h.lives)

@@ -12,11 +12,11 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ungranted is the prefix of the IDs of needs that no policy grants.
+// ungranted is the prefix of the IDs of needs that no policy grants. The provider denies them.
 const ungranted = "oidc-ungranted"
 
-// needs returns the needs of a host: its own SVID and that of a service, an OIDC client of the
-// service, and its documents.
+// needs returns the needs of a host: the SVIDs of the node and of a service, an OIDC client of the
+// service, and documents.
 func (f *Fleet) needs(host string) []document.Need {
 	node := kit.ID("node/" + host)
 	config := kit.ConfigNeed(node, f.providers()...)
@@ -29,7 +29,7 @@ func (f *Fleet) needs(host string) []document.Need {
 	}
 }
 
-// OIDC returns a need for the OIDC client of a host's service.
+// OIDC returns the need for an OIDC client of the host's service.
 func (f *Fleet) OIDC(name, host string) document.Need {
 	return kit.OIDCNeed(name, kit.ID("service/"+strings.TrimPrefix(name, "oidc-")+"-"+host), f.providers()...)
 }
@@ -86,8 +86,8 @@ func (f *Fleet) trust() document.Trust {
 	}
 }
 
-// Commit makes a new commit of the flake, in which change is applied to the needs of each host. It
-// has no effect until Deploy and Publish.
+// Commit makes a new commit of the flake. The function change returns the new needs of each host.
+// The commit has no effect until it is passed to Deploy or Publish.
 func (f *Fleet) Commit(change func(host string, needs []document.Need) []document.Need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ func (f *Fleet) Commit(change func(host string, needs []document.Need) []documen
 	f.log("commit %d", f.serial)
 }
 
-// Rotate makes a commit that raises the generation of every need that can have another.
-// Certificates are renewed instead, and documents have serials.
+// Rotate makes a commit that requests a new secret for each need, by raising the need's generation.
+// Certificates and documents have no generation.
 func (f *Fleet) Rotate() {
 	f.Commit(func(_ string, needs []document.Need) []document.Need {
 		for i := range needs {
@@ -130,7 +130,8 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	}
 }
 
-// Deploy switches hosts to the newest commit: it changes their closure and restarts activation.
+// Deploy switches hosts to the newest commit. It replaces a host's closure and restarts its
+// activation.
 func (f *Fleet) Deploy(hosts ...*Host) {
 	for _, h := range hosts {
 		f.mu.Lock()

@@ -1,8 +1,8 @@
-// Package sim is a simulator of fleets: activation and providers in one process, in one bubble of
-// virtual time (testing/synctest), on a network in memory. The code under test is real:
-// activation.Run, the provider's server with its kinds and its SQLite state, TLS, files. Only the
-// network, the crashes of machines, and time are simulated. A story takes days of virtual time and
-// runs in seconds:
+// Package sim tests fleets of hosts and providers by simulation. A fleet runs in one process, in a
+// bubble of virtual time (testing/synctest). Only the network, the crashes of machines and time are
+// simulated. The tested code is real: activation.Run, the provider's server with its kinds and its
+// SQLite state, TLS and files. A test is a story that takes days of virtual time and runs in
+// seconds:
 //
 //	sim.Run(t, sim.Config{Hosts: 5}, func(f *sim.Fleet) {
 //		f.Deaths(20, 5) // of hosts and providers, at random moments
@@ -13,7 +13,8 @@
 //		f.Sleep(time.Hour)
 //	})
 //
-// At the end of a story the faults stop, and these laws must hold, some of them at all times:
+// At the end of a story the faults stop. The following laws must then hold, and some of them must
+// hold at all times:
 //
 //	fulfilled  every granted need is fulfilled within Recovery
 //	once       an idempotency key has one answer for as long as the answer is valid
@@ -29,13 +30,13 @@
 //	forward    the documents in force never go back
 //	disk       activation can read the files that it wrote
 //
-// A seed determines the faults: the fate of a host's n-th connection, the moment in its n-th life
-// at which a process dies, and all random choices of a story. It does not determine keys, jitter,
-// or the order of simultaneous events. A replay therefore has the same faults, but not always the
-// same states:
+// A seed determines the faults. They are the faults of each connection of a host, the moment at
+// which a process dies in each of its lives, and all random choices of a story. The seed does not
+// determine keys, jitter, or the order of simultaneous events. A replay therefore has the same
+// faults, but not always the same states:
 //
 //	go test ./tests/sim -run TestKillStorm -sim.seed 7
 //	go test ./tests/sim -sim.runs 100
 //
-// A seed that fails prints the command to replay it, and the log.
+// If a story fails, the test prints the log and the command that replays the seed.
 package sim

@@ -21,15 +21,16 @@ import (
 
 // Config is the configuration of a Fleet.
 type Config struct {
-	Hosts     int // zero means 2
-	Providers int // each runs all kinds, and hosts prefer the first; zero means 1
+	Hosts     int // number of hosts; zero means 2
+	Providers int // number of providers; each serves all kinds, and hosts prefer the first; zero means 1
 	Link      Link
-	Lifetime  time.Duration // of SVIDs; zero means a day
-	Every     time.Duration // interval at which hosts fetch new documents; zero means 15 minutes
+	Lifetime  time.Duration // lifetime of SVIDs; zero means a day
+	Every     time.Duration // interval at which hosts fetch documents; zero means 15 minutes
 	Backoff   needstate.Backoff
 }
 
-// Fleet is a set of hosts and providers in one bubble of virtual time. All are stopped at first.
+// Fleet is a simulated set of hosts and providers, which share a bubble of virtual time. All of
+// them are stopped at first.
 type Fleet struct {
 	Config
 	Hosts     []*Host
@@ -39,7 +40,7 @@ type Fleet struct {
 	seed    uint64
 	dir     string
 	began   time.Time
-	ca      *kit.CA // its issuing certificate belongs to no provider
+	ca      *kit.CA // the CA whose issuing certificate belongs to no provider
 	signing signature.SecretKey
 	net     *network
 
@@ -50,7 +51,7 @@ type Fleet struct {
 	laws
 }
 
-// newFleet returns a fleet that is a month old and has no fulfilled needs yet.
+// newFleet returns a fleet that was set up a month ago and has no fulfilled needs yet.
 func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Hosts == 0 {
 		c.Hosts = 2
@@ -78,8 +79,9 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	return f
 }
 
-// disk returns a directory, in memory if possible: the laws are about order, not durability, and
-// flushing to a real disk takes real time.
+// disk returns a directory for the simulated disks, which is in memory if possible. Flushing to a
+// real disk takes real time, and the laws are about the order of writes and not about their
+// durability.
 func disk(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "florete-sim-")
 	if err != nil {
@@ -89,7 +91,7 @@ func disk(t testing.TB) string {
 	return dir
 }
 
-// Boot starts all hosts at once.
+// Boot starts all hosts at the same time.
 func (f *Fleet) Boot() {
 	for _, h := range f.Hosts {
 		h.Start()
@@ -110,8 +112,8 @@ func (f *Fleet) Down() {
 	}
 }
 
-// Calm ends all faults: the network is good, nothing dies any more, clocks are right, and all hosts
-// and providers run on the newest commit.
+// Calm ends all faults. The network works, nothing dies any more, and all clocks are right. All
+// hosts and providers run on the newest commit.
 func (f *Fleet) Calm() {
 	f.log("calm")
 	f.net.calm()
@@ -127,8 +129,8 @@ func (f *Fleet) Calm() {
 	f.Boot()
 }
 
-// Settle waits until every need is in the right state, and reports a violation if that takes longer
-// than within.
+// Settle waits until every need is in the right state. It reports a violation if that takes longer
+// than the given time.
 func (f *Fleet) Settle(within time.Duration) {
 	f.Helper()
 	begin := time.Now()
@@ -150,13 +152,14 @@ func (f *Fleet) settled() bool {
 	return !slices.ContainsFunc(f.Hosts, func(h *Host) bool { return h.open() != "" })
 }
 
-// Sleep lets virtual time pass and waits until all goroutines are blocked.
+// Sleep lets virtual time pass. Afterwards it waits until all goroutines are blocked.
 func (f *Fleet) Sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// rand returns the random numbers for one purpose, which depend on the seed and the purpose alone.
+// rand returns a source of random numbers for one purpose. The numbers depend only on the seed and
+// the purpose.
 func (f *Fleet) rand(purpose ...any) *rand.Rand {
 	h := fnv.New64a()
 	fmt.Fprint(h, purpose...)
@@ -170,29 +173,29 @@ func (f *Fleet) must(err error) {
 	}
 }
 
-// log adds a line to the log, which is printed if a law is violated.
+// log adds a line to the log of the story, which is printed if a law is violated.
 func (f *Fleet) log(format string, args ...any) {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	f.lines = append(f.lines, fmt.Sprintf("%12s  %s", time.Since(f.began).Round(time.Millisecond), fmt.Sprintf(format, args...)))
 }
 
-// count counts a fault or its effect, so that a scenario can prove that it was not idle.
+// count counts a fault or its effect, so that a scenario can check that the fault did occur.
 func (f *Fleet) count(what string) {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	f.seen[what]++
 }
 
-// Seen returns the count of an event: "killed", "again" (a repeated answer), or the code of an error
-// that a host received.
+// Seen returns how often an event occurred. The event is "killed", "again" (a repeated answer), or
+// the code of an error that a host received.
 func (f *Fleet) Seen(what string) int {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
 	return f.seen[what]
 }
 
-// Want fails the scenario if an event happened fewer than least times.
+// Want fails the scenario if an event occurred fewer times than required.
 func (f *Fleet) Want(what string, least int) {
 	f.Helper()
 	if n := f.Seen(what); n < least {
@@ -206,8 +209,8 @@ func (f *Fleet) tail() string {
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
 }
 
-// Deaths makes hosts and providers die that many times in total, evenly spread, each time at a
-// moment that follows from the seed.
+// Deaths makes hosts and providers die the given numbers of times in total. The deaths are spread
+// evenly over them. The seed determines the moment of each death.
 func (f *Fleet) Deaths(hosts, providers int) {
 	for i := range hosts {
 		f.Hosts[i%len(f.Hosts)].die(1)
@@ -217,13 +220,13 @@ func (f *Fleet) Deaths(hosts, providers int) {
 	}
 }
 
-// Part makes a host and a provider unreachable for each other, without an error from the network.
+// Part makes a host and a provider unreachable for each other. The network reports no error.
 func (f *Fleet) Part(h *Host, p *Provider) {
 	f.log("%s and %s are parted", h.name, p.name)
 	f.net.part(h.name, p.name, true)
 }
 
-// Heal reverses Part.
+// Heal ends the effect of Part.
 func (f *Fleet) Heal(h *Host, p *Provider) {
 	f.log("%s and %s reach each other", h.name, p.name)
 	f.net.part(h.name, p.name, false)

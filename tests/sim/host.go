@@ -20,19 +20,19 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Host is a host that runs activation.
+// Host is a simulated host that runs activation.
 type Host struct {
 	process
 	id        spiffe.ID
-	hostKey   string // file
+	hostKey   string // path of the SSH host key
 	publicKey string
 
-	needs  []document.Need // of the newest commit
-	target int64           // serial of the newest commit that was published or deployed to it
+	needs  []document.Need // needs in the newest commit
+	target int64           // serial of the newest commit that was published or deployed to the host
 
 	mu     sync.Mutex
-	disk   int   // number of the directory that is its disk
-	serial int64 // of the manifest in force
+	disk   int   // number of the directory that is the disk
+	serial int64 // serial of the manifest in force
 	status event.Summary
 }
 
@@ -51,7 +51,7 @@ func (h *Host) path(names ...string) string {
 
 func (h *Host) closure() string { return h.path("closure") }
 
-// State returns the host's state directory, which is valid until the host dies.
+// State returns the state directory of the host. The directory is valid until the host dies.
 func (h *Host) State() hostdir.Layout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,14 +60,14 @@ func (h *Host) State() hostdir.Layout {
 
 func (h *Host) state() hostdir.Layout { return hostdir.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
 
-// activate is one life of activation.
+// activate runs activation for one life of the host.
 func (h *Host) activate(ctx context.Context, l *life) {
 	c := h.config(l)
 	if _, err := activation.Run(ctx, c); err != nil && l.alive() {
 		h.f.Errorf("%s: activation ended: %v", h.name, err)
 	}
 	if !l.alive() {
-		os.RemoveAll(string(c.State)) // files written after the death
+		os.RemoveAll(string(c.State)) // files that were written after the death
 	}
 }
 
@@ -95,8 +95,8 @@ func (h *Host) config(l *life) activation.Config {
 	}
 }
 
-// died moves the disk in its present state out of reach of the life that has just ended, so that
-// whatever that life still writes is lost. It checks the law "whole" on the disk.
+// died is called when the host dies. It moves the disk to another place, so that anything that the
+// dead life still writes is lost. It also checks the law "whole" on the disk.
 func (h *Host) died(*life) {
 	h.mu.Lock()
 	old := h.state()
@@ -109,7 +109,7 @@ func (h *Host) died(*life) {
 	h.whole()
 }
 
-// Wipe deletes the host's disk, as a new installation does.
+// Wipe deletes the disk of the host, as a new installation does.
 func (h *Host) Wipe() {
 	h.Stop()
 	h.f.log("%s is wiped", h.name)
@@ -118,8 +118,9 @@ func (h *Host) Wipe() {
 	h.Start()
 }
 
-// Clock simulates the correction of a clock that was ahead by d, or behind by -d, when the host
-// wrote the states of its needs: it shifts the times in these.
+// Clock simulates that the clock of the host is corrected by the duration d. The clock was ahead by
+// d when the host wrote the states of its needs. Clock changes the times in these states
+// accordingly.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)
@@ -130,7 +131,7 @@ func (h *Host) Clock(d time.Duration) {
 			continue
 		}
 		renewal := d
-		if !s.Expires.IsZero() { // the expiry is by the provider's clock
+		if !s.Expires.IsZero() { // the expiry is a time of the provider's clock
 			renewal = d * time.Duration(100-n.Renew.AtPercent) / 100
 		}
 		for at, by := range map[*unixtime.Time]time.Duration{&s.LastAttempt: d, &s.StateSince: d, &s.Fulfilled: d, &s.Next: renewal} {

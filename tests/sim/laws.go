@@ -15,32 +15,32 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// laws are the observations with which the laws of the package documentation are checked, during a
-// story and after it. Violations are reported under the name of the law.
+// laws contains the observations with which the laws are checked during a story and after it. The
+// laws are in the package documentation. A violation is reported under the name of the law.
 type laws struct {
 	lines   []string
 	seen    map[string]int
 	answers map[string][]answer          // by provider and place of the record
 	granted map[string]time.Time         // end of validity, by provider and idempotency key
-	rows    map[string]int               // audit rows, by caller, need and outcome
-	told    map[string]int               // answers that hosts received, likewise
+	rows    map[string]int               // number of audit rows, by caller, need and outcome
+	told    map[string]int               // number of answers that hosts received, by the same
 	quiet   map[string]quiet             // by host and need
 	asking  map[string]string            // key of a request not known to be fulfilled, by host and need
-	inForce map[string]document.Document // manifest, by host
-	opened  map[string]time.Time         // when the manifest came in force, by host
+	inForce map[string]document.Document // manifest in force, by host
+	opened  map[string]time.Time         // time at which the manifest came in force, by host
 }
 
-// answer is an answer that a provider has committed.
+// answer is an answer that a provider has committed to its store.
 type answer struct {
 	hostapi.Answer
 	key        string
 	generation int
 }
 
-// quiet is a time in which a need of a host is not due.
+// quiet is a period in which a need of a host is not due.
 type quiet struct{ from, until time.Time }
 
-// needDocuments is the ID of the need for a host's documents.
+// needDocuments is the ID of the need for the documents of a host.
 const needDocuments = "config-documents"
 
 var never = time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -72,7 +72,8 @@ func (p *Provider) committed(txn store.Txn) {
 	}
 }
 
-// answered checks the law "once": as long as an answer is valid, its idempotency key has no other.
+// answered checks the law "once": while an answer is valid, its idempotency key has no other
+// answer.
 func (p *Provider) answered(op store.Op) {
 	var record struct {
 		Key        string
@@ -99,9 +100,12 @@ func (p *Provider) answered(op store.Op) {
 
 func expired(unix int64) bool { return unix != 0 && time.Now().Unix() >= unix }
 
-// decided checks, for a row of the audit log, the laws "once" (for answers that are not recorded),
-// "same" (a request without an answer is repeated with the same key), "quiet" (no request for a
-// need that is fulfilled and not due) and "alone" (no host is mistaken for two machines).
+// decided checks a row of the audit log against these laws:
+//
+//   - "once", for answers that are not recorded,
+//   - "same": a request without an answer is repeated with the same key,
+//   - "quiet": a need that is fulfilled and not due is not requested, and
+//   - "alone": no host is mistaken for two machines.
 func (f *Fleet) decided(p *Provider, row server.Row) {
 	caller, need := host(row.Caller), row.Need
 	outcome := string(row.Outcome) + row.Code
@@ -137,13 +141,13 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 	if anew && before && time.Now().Before(until) {
 		f.violated("once", "%s decides anew on key %s of %s, need %s", p.name, row.Key, caller, need)
 	}
-	// A watch delivers documents at any time and records a row.
+	// A host that polls for documents gets them at any time, and the provider records a row.
 	if need != needDocuments && at.After(q.from) && at.Before(q.until) {
 		f.violated("quiet", "%s asks %s for %s, fulfilled at %s and not due before %s", caller, p.name, need, f.since(q.from), f.since(q.until))
 	}
 }
 
-// end returns the time at which the grant in an audit row ends.
+// end returns the end of the grant that a row of the audit log records.
 func end(row server.Row) time.Time {
 	if at, err := time.Parse(time.RFC3339, row.Detail["until"]); err == nil {
 		return at
@@ -151,7 +155,8 @@ func end(row server.Row) time.Time {
 	return never
 }
 
-// host returns the name of a caller's host, or "nobody".
+// host returns the name of the host that a caller belongs to. It returns "nobody" if the caller has
+// no host.
 func host(caller string) string {
 	id, err := spiffe.ParseID(caller)
 	if err != nil {
@@ -162,7 +167,7 @@ func host(caller string) string {
 
 func (f *Fleet) since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Second) }
 
-// event records an event that a host reports.
+// event records an event that activation on a host reports.
 func (h *Host) event(e event.Event) {
 	f := h.f
 	f.log("%s: %s", h.name, strings.SplitN(e.String(), "\n", 2)[0])
@@ -178,7 +183,7 @@ func (h *Host) event(e event.Event) {
 		defer f.lawsMu.Unlock()
 		delete(f.quiet, at)
 		switch e.Code {
-		case hostapi.CodeClock.Name, hostapi.CodeUntrusted.Name: // the answer is of no use
+		case hostapi.CodeClock.Name, hostapi.CodeUntrusted.Name: // the host cannot use the answer
 			delete(f.asking, at)
 		case hostapi.CodePolicyBehind.Name, hostapi.CodeDeviceKey.Name, hostapi.CodeNotGranted.Name, hostapi.CodeMismatch.Name, hostapi.CodeRotated.Name, hostapi.CodeReplayed.Name, hostapi.CodeBadNonce.Name:
 			f.told[at+" "+string(e.Kind)+e.Code]++
@@ -198,12 +203,12 @@ func (h *Host) event(e event.Event) {
 	}
 }
 
-// documents checks the law "forward": the serial in force never decreases unless the operator rolls
-// back. A new manifest may also make a need due.
+// documents checks the law "forward": the serial in force decreases only if the operator rolls
+// back. It also records that a new manifest may make a need due.
 func (h *Host) documents() {
 	d, err := h.State().Manifest()
 	if err != nil {
-		return // died in between
+		return // the host has died meanwhile
 	}
 	h.mu.Lock()
 	h.serial = d.Envelope.Serial
@@ -231,7 +236,7 @@ func (h *Host) documents() {
 	}
 }
 
-// forget forgets when the host's needs are due.
+// forget removes the records of the times at which the host's needs are due.
 func (h *Host) forget() {
 	f := h.f
 	f.lawsMu.Lock()

@@ -11,18 +11,18 @@ import (
 	"time"
 )
 
-// network connects hosts to providers in memory.
+// network is the simulated network between hosts and providers. It is in memory.
 type network struct {
 	f *Fleet
 
 	mu        sync.Mutex
 	link      Link
-	listeners map[string]*listener // by address
+	listeners map[string]*listener // listeners by their address
 	wires     map[*wire]bool
-	apart     map[[2]string]bool   // host and provider that cannot reach each other
-	dials     map[string]int       // by host
-	dialled   map[string]time.Time // by the host's simulated address
-	perSecond map[int64]int        // dials by Unix second
+	apart     map[[2]string]bool   // pairs of a host and a provider that cannot reach each other
+	dials     map[string]int       // number of connection attempts by host
+	dialled   map[string]time.Time // time of dialling by the simulated address of the host
+	perSecond map[int64]int        // number of connection attempts by Unix second
 }
 
 func newNetwork(f *Fleet, l Link) *network {
@@ -32,8 +32,8 @@ func newNetwork(f *Fleet, l Link) *network {
 	}
 }
 
-// dial connects a life of a host to a provider, or fails like TCP: with a refusal if nobody
-// listens, and with silence if the network is parted.
+// dial connects a life of a host to a provider. It fails as TCP does. If nobody listens, the
+// connection is refused. If the network is parted, there is no answer.
 func (n *network) dial(ctx context.Context, host string, l *life, address string) (net.Conn, error) {
 	if err := l.moment("dial"); err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (n *network) dial(ctx context.Context, host string, l *life, address string
 	return w.ends[0], nil
 }
 
-// newWire returns the next wire of a host, with the fate that follows from the seed.
+// newWire returns the next connection of a host. The seed determines the faults of the connection.
 func (n *network) newWire(host, provider string) *wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -90,7 +90,8 @@ func (n *network) cut(name string) {
 	}
 }
 
-// of removes the wires for which which returns true from the network, and returns them.
+// of removes the wires from the network for which the function which returns true. It returns the
+// removed wires.
 func (n *network) of(which func(*wire) bool) []*wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -113,7 +114,7 @@ func (n *network) part(host, provider string, apart bool) {
 	}
 }
 
-// calm ends the faults of the network.
+// calm ends all faults of the network.
 func (n *network) calm() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +122,8 @@ func (n *network) calm() {
 	clear(n.apart)
 }
 
-// count returns the number of dials of a host, or of all hosts if host is "".
+// count returns the number of connection attempts of a host. If no host is named, it returns the
+// number for all hosts.
 func (n *network) count(host string) (all int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -133,10 +135,10 @@ func (n *network) count(host string) (all int) {
 	return all
 }
 
-// listener accepts the connections to one life of a provider.
+// listener accepts connections for one life of a provider.
 type listener struct {
 	n     *network
-	at    string // its address
+	at    string // address of the listener
 	life  *life
 	conns chan net.Conn
 	once  sync.Once
@@ -169,7 +171,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// Close resets connections that have not been accepted.
+// Close closes the listener and resets connections that have not been accepted.
 func (l *listener) Close() error {
 	l.once.Do(func() {
 		l.n.mu.Lock()
@@ -193,14 +195,14 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return addr(l.at) }
 
-// when returns the time at which the connection from a host's address was dialled.
+// when returns the time at which the connection with a host's simulated address was dialled.
 func (n *network) when(from string) time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.dialled[from]
 }
 
-// Peak returns the most dials in any one second between from and until.
+// Peak returns the highest number of connection attempts in any second of a period.
 func (f *Fleet) Peak(from, until time.Time) (most int) {
 	f.net.mu.Lock()
 	defer f.net.mu.Unlock()

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// pipe is one direction of a connection. Writes arrive in order, each at its time.
+// pipe is one direction of a simulated connection. Writes arrive in order, each after its delay.
 type pipe struct {
 	mu       sync.Mutex
 	pieces   []piece
-	last     time.Time     // arrival of the newest piece
-	broken   error         // error of both ends from now on
+	last     time.Time     // arrival time of the newest piece
+	broken   error         // if set, the error of all reads and writes
 	stalled  bool          // whether later writes are lost
-	deadline time.Time     // of the reader
+	deadline time.Time     // deadline of the reader
 	changed  chan struct{} // closed and replaced at each change
 }
 
-// piece is the data of one write, or the end of the stream if data is nil.
+// piece is the data of one write. If data is nil, the piece is the end of the stream.
 type piece struct {
 	at   time.Time
 	data []byte
@@ -27,7 +27,7 @@ type piece struct {
 
 func newPipe() *pipe { return &pipe{changed: make(chan struct{})} }
 
-// change changes the pipe and wakes its reader.
+// change changes the pipe with the function alter, and wakes the reader.
 func (p *pipe) change(alter func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -51,7 +51,8 @@ func (p *pipe) read(b []byte) (int, error) {
 	}
 }
 
-// look reads data that has arrived. If there is none, it returns what to wait for.
+// look reads data that has arrived. If no data has arrived, it returns a channel and a time for
+// which the reader must wait.
 func (p *pipe) look(b []byte) (n int, changed <-chan struct{}, next time.Time, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +83,7 @@ func (p *pipe) look(b []byte) (n int, changed <-chan struct{}, next time.Time, e
 	return 0, p.changed, next, nil
 }
 
-// write sends data, or the end of the stream if data is nil.
+// write sends data with a delay. If data is nil, it ends the stream.
 func (p *pipe) write(data []byte, after time.Duration) (err error) {
 	p.change(func() {
 		switch {

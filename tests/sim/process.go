@@ -7,42 +7,42 @@ import (
 	"time"
 )
 
-// errKilled is the error of every operation of a dead process.
+// errKilled is the error of every operation of a process that has died.
 var errKilled = errors.New("killed")
 
-// process is a process on a machine. It is started and stopped; if it dies, it comes back within a
-// minute as a new life with the files of the last one.
+// process is a simulated process on a machine. A process that dies is started again within a
+// minute, as a new life. The new life has the files of the previous one.
 type process struct {
 	f    *Fleet
 	name string
-	run  func(context.Context, *life) // returns when everything it started has ended
-	dead func(*life)                  // called at the moment of death, for its effects
+	run  func(context.Context, *life) // returns when everything that it started has ended
+	dead func(*life)                  // called at the moment of death
 
 	mu     sync.Mutex
 	lives  int
-	deaths int // deaths still to come
+	deaths int // number of deaths that are still to come
 	life   *life
 	quit   chan struct{}
 	ended  chan struct{}
 }
 
-// moments is the range from which the moment of a death is drawn: about the number of moments until
-// a host has all needs fulfilled.
+// moments is the number of moments among which the moment of a death is drawn. A host has about as
+// many until all its needs are fulfilled.
 const moments = 160
 
-// life is one life of a process. It consists of moments, namely each read and write of a
-// connection, each step of a delivery and each commit, and can end at any of them.
+// life is one life of a process, which may die at any moment. Each read and write of a connection,
+// each step of a delivery and each commit is a moment.
 type life struct {
 	*process
 	cancel context.CancelFunc
 
 	mu    sync.Mutex
 	count int
-	fatal int // the moment of death; zero means none
+	fatal int // number of the moment of death; zero for none
 	over  bool
 }
 
-// moment counts a moment. It returns errKilled if the process has died.
+// moment counts a moment of a life. It returns errKilled if the process has died.
 func (l *life) moment(what string) error {
 	l.mu.Lock()
 	l.count++
@@ -57,7 +57,7 @@ func (l *life) moment(what string) error {
 	return nil
 }
 
-// kill ends the life without any cleanup.
+// kill ends the life at once, without any cleanup.
 func (l *life) kill(at string) {
 	l.mu.Lock()
 	again, count := l.over, l.count
@@ -79,7 +79,8 @@ func (l *life) alive() bool {
 	return !l.over
 }
 
-// Start runs the process until Stop. It does nothing if the process already runs.
+// Start starts the process, which runs until Stop is called. It does nothing if the process already
+// runs.
 func (p *process) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,7 @@ func (p *process) born() (context.Context, *life) {
 	return ctx, p.life
 }
 
-// Stop ends the process as systemd does, with time to clean up.
+// Stop ends the process as systemd does. The process has time to clean up.
 func (p *process) Stop() {
 	p.mu.Lock()
 	quit, ended := p.quit, p.ended
@@ -138,13 +139,13 @@ func (p *process) Stop() {
 	}
 }
 
-// Restart stops and starts the process.
+// Restart stops the process and starts it again.
 func (p *process) Restart() {
 	p.Stop()
 	p.Start()
 }
 
-// Kill ends the process without any cleanup. It comes back within a minute.
+// Kill ends the process at once, without any cleanup. The process is started again within a minute.
 func (p *process) Kill() {
 	p.mu.Lock()
 	l := p.life
@@ -154,7 +155,8 @@ func (p *process) Kill() {
 	}
 }
 
-// die makes the process die n more times, each at a moment of a new life.
+// die makes the process die the given number of additional times. Each death is at a random moment
+// of a new life.
 func (p *process) die(n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,11 +27,12 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// kinds are the kinds that a provider runs, each at an address of its own.
+// kinds lists the kinds of need that a provider serves. Each kind has its own address.
 var kinds = []string{cert.Name, distribution.Name, oidc.Name}
 
-// Provider is a provider host that runs the kinds cert, config and oidc, each with a real state of
-// its own. All die together. Of oidc it runs the registration of clients, not the issuer's pages.
+// Provider is a simulated provider that serves the kinds cert, config and oidc. Each kind has its
+// own, real state. All of them die together. For the kind oidc, only the registration of clients
+// runs, without the sign-in pages.
 type Provider struct {
 	process
 	dir string
@@ -61,8 +62,8 @@ func (p *Provider) self(kind string) document.Provider {
 	return document.Provider{ID: kit.ProviderID(p.name, kind), Addresses: document.Addresses{at}}
 }
 
-// Skew sets the offset of the clock with which the provider issues certificates, also its own, and
-// nonces. Its other decisions use the fleet's clock.
+// Skew sets the error of the provider's clock. The wrong clock is used for nonces and for the
+// certificates that the provider issues, including its own. All other decisions use the right time.
 func (p *Provider) Skew(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -76,7 +77,7 @@ func (p *Provider) ahead() time.Duration {
 	return p.skew
 }
 
-// serve is one life of the provider: it does the work of flor-provider on the fleet's network.
+// serve runs the provider for one life. It does the work of flor-provider on the simulated network.
 func (p *Provider) serve(ctx context.Context, l *life) {
 	var all sync.WaitGroup
 	for _, kind := range kinds {
@@ -125,7 +126,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 	return s.Serve(ctx, p.f.net.listen(p.self(kind).Addresses[0], l))
 }
 
-// publish does the work of flor-provider import, whether the provider runs or not.
+// publish imports documents as flor-provider import does. The provider may be running or stopped.
 func (p *Provider) publish(tree publish.Tree, key string) error {
 	db, err := sqlite.Open(p.path(distribution.Name+".db"), sqlite.Options{})
 	if err != nil {
@@ -144,13 +145,13 @@ func (p *Provider) publish(tree publish.Tree, key string) error {
 	return err
 }
 
-// svid returns a new SVID for the process of a kind, by the provider's clock.
+// svid returns a new SVID for the process of a kind, issued with the time of the provider's clock.
 func (p *Provider) svid(kind string) (*tls.Certificate, error) {
 	now := time.Now().Add(p.ahead())
 	return p.ca.IssueAt(p.self(kind).ID, now, now.Add(p.f.Lifetime)), nil
 }
 
-// skewed is the kind cert with the provider's clock.
+// skewed is the kind cert with the clock of the provider, which may be wrong.
 type skewed struct {
 	*cert.Issuer
 	p *Provider
@@ -175,7 +176,7 @@ func (s skewed) Certificate() (*tls.Certificate, error) {
 	return s.p.svid(cert.Name)
 }
 
-// mortal is the store of a process that may die before and after each use.
+// mortal is the store of a process that may die before and after each operation on the store.
 type mortal struct {
 	store.Store
 	provider *Provider
@@ -203,7 +204,7 @@ func (m mortal) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// writer calls itself with each line that is written.
+// writer is a function that receives each line that is written to it.
 type writer func(line string)
 
 func (w writer) Write(b []byte) (int, error) {

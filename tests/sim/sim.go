@@ -13,13 +13,13 @@ var (
 	runsFlag = flag.Int("sim.runs", 1, "how many seeds each scenario runs with")
 )
 
-// Recovery is the limit for fulfilling all needs after the faults have ended: a quarter of an hour
-// until a host fetches new documents, the longest backoff before each of two needs in succession,
-// and the timeouts of requests without an answer.
+// Recovery is the time limit for fulfilling all needs after the faults have ended. It allows for a
+// quarter of an hour until a host fetches new documents, for the longest backoff of two successive
+// needs, and for the timeouts of requests without an answer.
 const Recovery = 30 * time.Minute
 
-// Run runs a story about a fleet once per seed. After the story, it ends the faults, waits until
-// every need is fulfilled, and checks the laws.
+// Run runs a story about a fleet, once for each seed. After the story it ends all faults, waits
+// until every need is fulfilled, and checks the laws.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -41,7 +41,7 @@ func Run(t *testing.T, c Config, story func(*Fleet)) {
 	}
 }
 
-// end stops all hosts and providers, and prints the log if a law was violated.
+// end stops all hosts and providers. It prints the log if a law was violated.
 func (f *Fleet) end() {
 	for _, h := range f.Hosts {
 		h.Stop()

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// TestProvidersUpLast boots hosts while no provider is up. The providers start last.
+// TestProvidersUpLast starts hosts while all providers are stopped. The providers start last.
 func TestProvidersUpLast(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Boot()
@@ -42,7 +42,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestKillStorm lets hosts and providers die at random moments while all needs are rotated.
+// TestKillStorm rotates all secrets while hosts and providers die at random moments.
 func TestKillStorm(t *testing.T) {
 	Run(t, Config{Hosts: 8, Providers: 2, Every: time.Minute}, func(f *Fleet) {
 		f.Deaths(160, 60)
@@ -78,7 +78,7 @@ func TestPartitions(t *testing.T) {
 	})
 }
 
-// TestSecondProvider checks that a host that cannot reach its first provider uses the second.
+// TestSecondProvider checks that a host uses its second provider if it cannot reach the first.
 func TestSecondProvider(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Up()
@@ -90,12 +90,12 @@ func TestSecondProvider(t *testing.T) {
 	})
 }
 
-// with adds a need to each host.
+// with returns a change for Commit that adds a need to each host.
 func (f *Fleet) with(id string) func(string, []document.Need) []document.Need {
 	return func(host string, needs []document.Need) []document.Need { return append(needs, f.OIDC(id, host)) }
 }
 
-// TestPolicyBehind gives hosts a commit that their provider does not have yet.
+// TestPolicyBehind deploys a commit to hosts before their provider has it.
 func TestPolicyBehind(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()
@@ -113,7 +113,7 @@ func TestPolicyBehind(t *testing.T) {
 	})
 }
 
-// TestDenied checks that a denied need is requested hourly and does not delay others.
+// TestDenied checks that a denied need is requested once an hour and does not delay other needs.
 func TestDenied(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Commit(f.with(ungranted))
@@ -129,8 +129,8 @@ func TestDenied(t *testing.T) {
 	})
 }
 
-// TestRotation checks that a generation that is raised at the provider alone reaches hosts with
-// their documents, and is soon in force on all of them.
+// TestRotation raises a generation at the provider alone. The new generation must reach all hosts
+// with their documents, and soon be in force on them.
 func TestRotation(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()
@@ -143,8 +143,8 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestStaleConfigProvider checks that a provider that does not have the newest commit does not make
-// hosts go back.
+// TestStaleConfigProvider checks that hosts do not go back to older documents if a provider does
+// not have the newest commit.
 func TestStaleConfigProvider(t *testing.T) {
 	Run(t, Config{Providers: 2}, func(f *Fleet) {
 		f.Up()
@@ -159,8 +159,8 @@ func TestStaleConfigProvider(t *testing.T) {
 	})
 }
 
-// TestWipedHost checks that a host that lost its disk enrols again and gets the same client, also
-// if the provider was killed and restarted in between.
+// TestWipedHost checks that a host that lost its disk enrols again and gets the same OIDC client.
+// This must hold even if the provider was killed and restarted meanwhile.
 func TestWipedHost(t *testing.T) {
 	Run(t, Config{}, func(f *Fleet) {
 		f.Up()

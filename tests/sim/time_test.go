@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// TestWeek checks that SVIDs are renewed for a week, and that none expires because of an outage
-// shorter than the time left at renewal.
+// TestWeek checks that SVIDs are renewed over a week. No SVID may expire because of an outage that
+// is shorter than the remaining lifetime at renewal.
 func TestWeek(t *testing.T) {
 	Run(t, Config{Hosts: 1, Every: 2 * time.Hour}, func(f *Fleet) {
 		f.Up()
@@ -28,7 +28,7 @@ func TestWeek(t *testing.T) {
 	})
 }
 
-// good checks that every SVID is valid while time passes.
+// good lets time pass and checks that every SVID remains valid.
 func (f *Fleet) good(d time.Duration) {
 	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
 		for _, h := range f.Hosts {
@@ -43,8 +43,8 @@ func (f *Fleet) good(d time.Duration) {
 	}
 }
 
-// TestThunderingHerd lets two hundred hosts wait for a provider. When it comes back, they must
-// connect spread over time, also when they renew.
+// TestThunderingHerd checks that two hundred hosts that wait for a provider do not all connect at
+// the same moment when it returns. Their renewals must also be spread over time.
 func TestThunderingHerd(t *testing.T) {
 	Run(t, Config{Hosts: 200}, func(f *Fleet) {
 		f.Commit(func(_ string, needs []document.Need) []document.Need {
@@ -58,16 +58,16 @@ func TestThunderingHerd(t *testing.T) {
 		back := time.Now()
 		f.Settle(6 * time.Minute)
 		f.Sleep(20 * time.Minute)
-		// With waits that are random up to five minutes, hosts come with a mean of
-		// 200/150 s and are a Poisson process: twelve in one second is once in
-		// hundreds of thousands of runs. Each has two needs.
+		// Each host waits for a random time of up to five minutes and has two needs. The arrivals
+		// are a Poisson process with a mean of 200/150 s. Twelve hosts in one second occur once in
+		// hundreds of thousands of runs.
 		if n := f.Peak(back, time.Now()); n > 2*12 {
 			f.Errorf("%d requests in one second, want at most %d", n, 2*12)
 		}
 	})
 }
 
-// TestHostClock corrects a host's clock after it has written its state.
+// TestHostClock corrects the clock of a host after the host has written its state.
 func TestHostClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-365 * day, -5 * time.Hour, 5 * time.Hour, 365 * day} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestHostClock(t *testing.T) {
 				f.Publish(f.Providers...)
 				f.Deploy(f.Hosts...)
 				f.Boot()
-				f.Sleep(time.Hour) // in vain, with long waits
+				f.Sleep(time.Hour) // hosts try in vain, with long waits
 				f.Hosts[0].Clock(ahead)
 				f.Up()
 				f.Settle(6 * time.Minute)
@@ -92,7 +92,8 @@ func TestHostClock(t *testing.T) {
 	}
 }
 
-// TestProviderClock lets a provider issue with a wrong clock, which is then corrected.
+// TestProviderClock makes a provider issue certificates with a wrong clock, and then corrects the
+// clock.
 func TestProviderClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-10 * day, -time.Minute, time.Minute, 10 * day} {
 		t.Run(ahead.String(), func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestProviderClock(t *testing.T) {
 				f.Commit(f.with("oidc-late"))
 				f.Publish(f.Providers...)
 				f.Deploy(f.Hosts...)
-				f.Sleep(100 * time.Minute) // and renewals
+				f.Sleep(100 * time.Minute) // SVIDs are also renewed
 				f.Providers[0].Skew(0)
 				f.Settle(Recovery)
 				if ahead.Abs() > time.Minute {
@@ -117,7 +118,7 @@ func TestProviderClock(t *testing.T) {
 	}
 }
 
-// TestHostOff switches a host off until its SVIDs have long expired.
+// TestHostOff switches a host off until its SVIDs have long expired, and then on again.
 func TestHostOff(t *testing.T) {
 	Run(t, Config{Lifetime: 4 * time.Hour}, func(f *Fleet) {
 		f.Up()

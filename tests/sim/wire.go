@@ -10,21 +10,23 @@ import (
 	"time"
 )
 
-// Link describes the faults between hosts and providers. The zero Link is good.
+// Link describes the faults of the network between hosts and providers. The zero Link has no
+// faults.
 type Link struct {
-	Latency time.Duration // upper limit for one direction; each connection has its own. Zero means 20 ms
-	Cuts    float64       // share of connections that are reset at some write, whose data is lost
+	Latency time.Duration // maximum delay in one direction; each connection has its own. Zero means 20 ms
+	Cuts    float64       // share of connections that are reset at some write, which loses its data
 	Stalls  float64       // share of connections that fall silent at some write
 }
 
-// fate describes the faults of one connection. Writes are counted over both ends.
+// fate contains the faults of one connection. A fault occurs at a certain write. Writes at both
+// ends are counted together.
 type fate struct {
 	latency    time.Duration
-	cut, stall int // number of the write; zero means never
+	cut, stall int // number of the write; zero for no fault
 }
 
-// writes is the range from which the write of a fault is drawn: slightly more than a request with
-// handshake and answer takes, so that some connections end before their fault.
+// writes is the number of writes among which the write of a fault is drawn. It is slightly more
+// than a request needs, so that some connections end before their fault.
 const writes = 12
 
 func (l Link) fate(r *rand.Rand) fate {
@@ -42,7 +44,7 @@ func (l Link) fate(r *rand.Rand) fate {
 	return f
 }
 
-// wire is a connection between a host and a provider.
+// wire is a simulated connection between a host and a provider.
 type wire struct {
 	fate
 	host, provider string
@@ -62,8 +64,8 @@ func (w *wire) stalls() {
 	}
 }
 
-// conn is one end of a wire, used by one life of a process. Each read and write is a moment at
-// which the process may die.
+// conn is one end of a wire. It belongs to one life of a process. The process may die at each read
+// and at each write.
 type conn struct {
 	*wire
 	life          *life
@@ -103,7 +105,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close ends the stream for the other end, after the data sent before.
+// Close ends the stream. The other end receives the data that was sent before.
 func (c *conn) Close() error {
 	c.close.Do(func() {
 		c.closed.Store(true)
@@ -122,7 +124,8 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return nil
 }
 
-// addr is an address such as "forge:4600", or of a host the number of its connection: "h01#17".
+// addr is a simulated address. A provider has an address such as "forge:4600". The address of a
+// host contains the number of its connection, such as "h01#17".
 type addr string
 
 func (a addr) Network() string { return "sim" }

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Begin creates the material that an operator has before there is a cluster, namely the root and
-// the key that signs documents, and installs the hosts. It returns the facts about them that the
-// topology needs: facts.json.
+// Begin creates the things that an operator has before a cluster exists: the root, the key that
+// signs documents, and the installed hosts. It returns the facts about them that the topology
+// needs, in the form of facts.json.
 func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
 	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) 
 	return map[string]any{"account": account.Username, "keys": []string{public}, "sshHostKeys": keys}, nil
 }
 
-// Flake copies a cluster's flake, adds the operator's root and the facts, and locks it.
+// Flake prepares the flake of a cluster. It copies the flake, adds the operator's root and the
+// facts, and locks the flake.
 func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	if err := o.Checkout(cluster); err != nil {
 		return err
@@ -58,8 +59,8 @@ func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	return o.Lock(ctx)
 }
 
-// Install makes the host a machine with nothing but an SSH host key, and returns the public half of
-// the key. The host's hook logs its requests to systemd.
+// Install makes the host a newly installed machine, which has only an SSH host key. It returns the
+// public key. The requests of the host to systemd are logged by its hook.
 func (h *Host) Install() (public string, err error) {
 	if err := os.RemoveAll(h.Dir); err != nil {
 		return "", err
@@ -74,8 +75,9 @@ func (h *Host) Install() (public string, err error) {
 	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
 }
 
-// People writes the people who can sign in at a host that is an issuer, all with one password:
-// users.hujson. names are the local parts of their e-mail addresses in the trust domain.
+// People writes the file users.hujson, which lists the people who can sign in at the issuer on the
+// host. All of them have the same password. Each name is the local part of an e-mail address in the
+// trust domain.
 func (h *Host) People(password string, names ...string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -88,7 +90,7 @@ func (h *Host) People(password string, names ...string) error {
 	return Write(filepath.Join(h.Dir, "users.hujson"), users)
 }
 
-// Halt stops all processes of the host, those that answer others last.
+// Halt stops all processes of the host. The processes that answer other processes stop last.
 func (h *Host) Halt() error {
 	h.mu.Lock()
 	var parts []string

@@ -1,5 +1,5 @@
-// Package local runs the hosts of a cluster on this machine. Each host has files, processes and a
-// loopback address of its own.
+// Package local runs the hosts of a cluster on this machine, for tests and for the demo. Each host
+// has its own files, processes and loopback address.
 package local
 
 import (
@@ -22,14 +22,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Limit is the most that an operation of a second or two may take on a slow or busy machine.
+// Limit is the time limit of an operation that usually takes a second or two. It is long enough for
+// a slow or busy machine.
 const Limit = kit.Patience
 
-// Host is one machine of the cluster, with its files below Dir and its processes, whose programs
-// are in Bin.
+// Host is a host of the cluster. Its files are below the directory Dir. Its processes run the
+// programs in the directory Bin.
 type Host struct {
 	Name, Dir, Bin string
-	Manifest       document.Manifest // from the documents deployed last
+	Manifest       document.Manifest // manifest in the documents that were deployed last
 	TPM            string            // socket of its TPM; empty if it has none
 
 	mu      sync.Mutex
@@ -41,7 +42,7 @@ type process struct {
 	done chan struct{} // closed when the process has ended
 }
 
-// Paths of the host's files.
+// Layout returns the state directory of the host.
 func (h *Host) Layout() hostdir.Layout { return hostdir.Layout(filepath.Join(h.Dir, "state")) }
 func (h *Host) Closure() string        { return filepath.Join(h.Dir, "closure") }
 func (h *Host) HostKey() string        { return filepath.Join(h.Dir, "ssh_host_ed25519_key") }
@@ -49,7 +50,7 @@ func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock
 func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
-// Deploy does the work of nixos-rebuild switch: it makes these documents the host's closure.
+// Deploy makes documents the closure of the host, as nixos-rebuild switch does.
 func (h *Host) Deploy(documents string) error {
 	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
@@ -64,8 +65,8 @@ func (h *Host) Deploy(documents string) error {
 	return os.Rename(tmp, h.Closure())
 }
 
-// Start runs one of our programs as a part of the host, such as "agent", with its output in
-// Log(part). It first stops the part if it already runs.
+// Start starts one of Florete's programs as a part of the host, for example "agent". The output of
+// the program is in Log(part). If the part already runs, Start stops it first.
 func (h *Host) Start(part string, args ...string) error {
 	if err := h.Stop(part, syscall.SIGTERM); err != nil {
 		return err
@@ -95,8 +96,8 @@ func (h *Host) Start(part string, args ...string) error {
 	return nil
 }
 
-// starts returns a channel of functions that start processes. They run on a thread that never ends:
-// the kernel kills these children when the thread that started them ends.
+// starts returns a channel for functions that start processes. The functions run on a thread that
+// never ends, because the kernel kills these processes when the thread that started them ends.
 var starts = sync.OnceValue(func() chan func() {
 	c := make(chan func())
 	go func() {
@@ -114,14 +115,14 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// PID returns the process ID of a part that runs.
+// PID returns the process ID of a part of the host that is running.
 func (h *Host) PID(part string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.running[part].cmd.Process.Pid
 }
 
-// Stop signals a part of the host and waits until it has ended.
+// Stop sends a signal to a part of the host and waits until the part has ended.
 func (h *Host) Stop(part string, sig syscall.Signal) error {
 	h.mu.Lock()
 	p := h.running[part]
@@ -151,14 +152,15 @@ func (h *Host) activateArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// Activate, Agent and Provide start the programs of the host's units.
+// Activate starts activation on the host, as its systemd unit would.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-// Provide starts a provider process for each of the kinds, each as a part of its own.
+// Provide starts a provider process for each of the given kinds. Each process is its own part of
+// the host.
 func (h *Host) Provide(kinds ...string) error {
 	for _, kind := range kinds {
 		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
@@ -168,10 +170,10 @@ func (h *Host) Provide(kinds ...string) error {
 	return nil
 }
 
-// ProviderPart returns the name of the part that answers a kind of need.
+// ProviderPart returns the name of the part of the host that serves a kind of need.
 func ProviderPart(kind string) string { return "provider-" + kind }
 
-// Once runs one pass of activation and returns its exit code and output.
+// Once runs activation on the host once. It returns the exit code and the output.
 func (h *Host) Once(ctx context.Context) (int, string, error) {
 	args := h.activateArgs("--once")
 	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
@@ -183,7 +185,7 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs reads the states of all needs of the host.
+// Needs returns the states of all needs of the host, by ID.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
@@ -199,8 +201,8 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Fulfilled reports whether all needs are fulfilled and all units that depend on them have been
-// notified.
+// Fulfilled reports whether all needs of the host are fulfilled and all units that depend on them
+// have been notified.
 func (h *Host) Fulfilled() bool {
 	all, err := h.Needs()
 	for _, n := range h.Manifest.Needs {
@@ -211,20 +213,20 @@ func (h *Host) Fulfilled() bool {
 	return err == nil
 }
 
-// Requesting reports whether the host has a request without an answer.
+// Requesting reports whether the host is waiting for an answer to a request.
 func (h *Host) Requesting() bool {
 	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
 	})
 }
 
-// Value returns the content of a delivered file.
+// Value returns the content of a file that was delivered for a need.
 func (h *Host) Value(need, file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.Layout().Need(need)), file))
 	return string(b), err
 }
 
-// SVID returns a delivered certificate with its key.
+// SVID returns the certificate and the key that were delivered for a need.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
@@ -238,7 +240,8 @@ func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// Ended returns the last line of output of each process that ended by itself, by part.
+// Ended returns the last line of output of each process that ended unexpectedly. The key of the map
+// is the part of the host.
 func (h *Host) Ended() map[string]string {
 	last := map[string]string{}
 	h.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Knock connects to a forwarder with an SVID, without a forwarder on the caller's side, and opens a
+// Knock connects to a forwarder with an SVID, as an attacker without a forwarder could, and opens a
 // TCP connection to a target. It returns nil if the target was reached, and otherwise the refusal.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	h, err := Hold(ctx, address, target, svid)
@@ -21,10 +21,11 @@ func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Cert
 	return err
 }
 
-// Held is an open connection that the forwarder accepted.
+// Held is an open connection that the forwarder has accepted.
 type Held struct{ conn *quic.Conn }
 
-// Ended waits until the other side ends the connection, for at most within, and returns the time.
+// Ended waits until the other side ends the connection, and returns the time at which this happens.
+// It waits at most for the given duration.
 func (h Held) Ended(within time.Duration) time.Time {
 	select {
 	case <-h.conn.Context().Done():
@@ -34,7 +35,7 @@ func (h Held) Ended(within time.Duration) time.Time {
 	return time.Now()
 }
 
-// Hold is like Knock, but keeps the connection open.
+// Hold connects to a target as Knock does, and keeps the connection open.
 func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
 	dialable, err := spiffe.Dial(target)
 	if err != nil {

@@ -14,21 +14,21 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Operator does the work of an operator in the directory Work: the flake is in cluster, the
-// operator's own files are in operator, and the documents of each revision are in a directory of
-// its name.
+// Operator does the work of an operator, for tests and for the demo. Its files are in the directory
+// Work. The flake is in the folder cluster, and the operator's own files are in the folder
+// operator. The documents of each revision are in a folder with the name of the revision.
 type Operator struct {
-	Repo string // checkout of Florete
+	Repo string // path of a checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
 }
 
-// Path returns a path below Work.
+// Path returns the path of a file or folder in Work.
 func (o Operator) Path(parts ...string) string {
 	return filepath.Join(append([]string{o.Work}, parts...)...)
 }
 
-// Checkout copies a cluster's flake and the flake of Florete that it uses.
+// Checkout copies the flake of a cluster, and the flake of Florete that it uses.
 func (o Operator) Checkout(cluster string) error {
 	for _, dir := range []string{"florete", "operator"} {
 		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
@@ -47,8 +47,8 @@ func (o Operator) Checkout(cluster string) error {
 	return Copy(cluster, o.Path("cluster"))
 }
 
-// SigningKey generates the key that signs documents, operator/signing.key, and returns its public
-// half.
+// SigningKey generates the key that signs documents, operator/signing.key. It returns the public
+// key.
 func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
 	if err != nil {
@@ -66,8 +66,8 @@ func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(public)), nil
 }
 
-// Lock creates the git repository of the cluster and locks its inputs: an override on each command
-// would make the tree count as changed.
+// Lock creates the git repository of the cluster and locks the flake's inputs. Overriding the
+// inputs in each command would make git count the tree as changed.
 func (o Operator) Lock(ctx context.Context) error {
 	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (o Operator) Lock(ctx context.Context) error {
 	return err
 }
 
-// Commit commits the cluster as of a time, compiles it to the directory of the revision's name, and
-// signs the documents for Publish.
+// Commit commits the flake with a given commit time, compiles it, and signs the documents for
+// Publish. The documents are in a folder with the name of the revision.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.Record(ctx, at, message); err != nil {
 		return err
@@ -92,7 +92,7 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Record commits the flake, and signs nothing.
+// Record commits the flake without signing anything.
 func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -100,11 +100,11 @@ func (o Operator) Record(ctx context.Context, at time.Time, message string) erro
 	return o.git(ctx, at, "commit", "--quiet", "--message", message)
 }
 
-// Signed returns the path of a revision's documents as Commit signed them.
+// Signed returns the path of the documents of a revision that Commit has signed.
 func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
 
-// Publish makes a provider import a revision that Commit signed. It waits for the provider to have
-// started once.
+// Publish makes a provider import a revision that Commit has signed. It waits until the provider
+// has been started once.
 func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
 		return err
@@ -122,7 +122,7 @@ func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	return nil
 }
 
-// await waits until a process of a host has created a file.
+// await waits until a process of the host has created a file.
 func await(h *Host, path string) error {
 	for end := time.Now().Add(Limit); !exists(path); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -144,9 +144,9 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 	return nil
 }
 
-// Issue makes a provider generate its issuing key, and signs its CSR with the root. It stops the
-// provider, and leaves the host's documents in force. The provider's settings must name
-// DIR/issuing.crt and the state DIR/provider.
+// Issue creates the issuing certificate of a provider. The provider generates the key, and the root
+// signs its CSR. Issue stops the provider and leaves the documents of the host in force. The
+// settings of the provider must name DIR/issuing.crt and the state DIR/provider.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
 	if _, _, err := h.Once(ctx); err != nil {
 		return err
@@ -181,7 +181,7 @@ func Copy(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// Run runs one of our programs or a command of the machine, and returns its output.
+// Run runs one of Florete's programs or a command of the machine. It returns the output.
 func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
 	if own := filepath.Join(o.Bin, name); exists(own) {
 		name = own

@@ -12,19 +12,19 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn is the sign-in of a web program by OpenID Connect (Core 1.0, code flow with PKCE), with
-// the client that activation delivered on its host.
+// SignIn performs the sign-in of a web program by OpenID Connect (Core 1.0, code flow with PKCE).
+// It uses the OIDC client that activation delivered to the program's host.
 type SignIn struct {
 	Host     *Host
-	Need     string                       // that delivers the client
-	Client   func() (*http.Client, error) // returns a client that reaches the issuer
+	Need     string                       // ID of the need that delivers the client
+	Client   func() (*http.Client, error) // returns an HTTP client that reaches the issuer
 	Redirect string                       // redirect URI of the client
 
 	mu    sync.Mutex
-	begun map[string]string // state → PKCE verifier
+	begun map[string]string // PKCE verifier by state
 }
 
-// OIDCClient returns the files of a client that activation delivered.
+// OIDCClient returns the files of an OIDC client that activation delivered to the host.
 func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
@@ -37,7 +37,7 @@ func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	return values, nil
 }
 
-// Begin redirects a person to the issuer.
+// Begin begins a sign-in by redirecting a person to the issuer.
 func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	_, _, config, err := s.config(r.Context())
 	if err != nil {
@@ -54,7 +54,8 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// End redeems the code of a person who comes back and decodes the claims.
+// End ends a sign-in when the person comes back from the issuer. It redeems the code and decodes
+// the claims about the person.
 func (s *SignIn) End(r *http.Request, claims any) error {
 	state := r.FormValue("state")
 	s.mu.Lock()
@@ -83,7 +84,8 @@ func (s *SignIn) End(r *http.Request, claims any) error {
 	return id.Claims(claims)
 }
 
-// config reads the delivered client each time, since secrets are rotated.
+// config returns the configuration of the sign-in. It reads the delivered client each time, because
+// secrets are rotated.
 func (s *SignIn) config(ctx context.Context) (context.Context, *oidc.Provider, *oauth2.Config, error) {
 	values, err := s.Host.OIDCClient(s.Need)
 	if err != nil {

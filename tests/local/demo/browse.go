@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// socks returns the address of an identity's SOCKS5 listener on a host.
+// socks returns the address of the SOCKS5 listener of an identity on a host.
 func (s *demo) socks(host, identity string) (netip.AddrPort, error) {
 	for _, l := range s.hosts[host].Manifest.Forwarder.SOCKS {
 		if l.ID.Short() == identity {
@@ -28,7 +28,7 @@ func (s *demo) socks(host, identity string) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%s has no SOCKS5 listener for %s", host, identity)
 }
 
-// local returns the address of a service's local listener on a host.
+// local returns the address of the local listener of a service on a host.
 func (s *demo) local(host, service string) (netip.AddrPort, error) {
 	for _, r := range s.hosts[host].Manifest.Forwarder.Reach {
 		if r.ID.Short() == service {
@@ -38,7 +38,7 @@ func (s *demo) local(host, service string) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%s does not reach %s", host, service)
 }
 
-// through returns an HTTP client that connects as an identity of a host.
+// through returns an HTTP client that connects as an identity on a host.
 func (s *demo) through(host, identity string) (*http.Client, error) {
 	address, err := s.socks(host, identity)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *demo) through(host, identity string) (*http.Client, error) {
 	return &http.Client{Jar: jar, Timeout: kit.Patience, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
 }
 
-// curl runs curl as a person would. Its error is curl's message.
+// curl runs curl as a person would. It returns curl's message as the error.
 func (s *demo) curl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "10", "--noproxy", ""}, args...)...)
 	out, err := cmd.Output()
@@ -92,7 +92,7 @@ var (
 	loginN = regexp.MustCompile(`(?i)<input[^>]*name="(login|password)"`)
 )
 
-// logIn opens outline in alice's browser, fills in the login form and returns the page that
+// logIn opens Outline in Alice's browser and fills in the login form. It returns the page that
 // follows.
 func (s *demo) logIn(ctx context.Context) (string, error) {
 	browser, err := s.through(newcomer, "user/alice")

@@ -7,8 +7,9 @@ import (
 	"syscall"
 )
 
-// arrive deploys all hosts while their provider is down, the provider's own host in the previous
-// revision. Then the provider starts, and gets the right policy from the published documents.
+// arrive deploys all hosts while their provider is stopped. The provider's own host has the
+// previous revision. Then the provider starts, and gets the right policy from the published
+// documents.
 func (s *demo) arrive(ctx context.Context) error {
 	s.heading("five hosts activate; the provider is down")
 	for _, name := range hostNames {
@@ -89,7 +90,7 @@ func (s *demo) arrive(ctx context.Context) error {
 	return s.secret()
 }
 
-// talk reaches services as the roles allow.
+// talk connects to services and checks that connections succeed exactly as the roles allow.
 func (s *demo) talk(ctx context.Context) error {
 	s.heading("hosts and people reach what their roles give them")
 	for _, host := range []string{"mgmt01", newcomer} {
@@ -101,13 +102,14 @@ func (s *demo) talk(ctx context.Context) error {
 	for _, host := range hostNames {
 		s.reaches(ctx, host+" to metrics, SOCKS5", "metrics", func() (string, error) { return s.curlSOCKS(ctx, host, "node/"+host, "metrics") })
 	}
-	for _, host := range []string{forge, "mgmt01"} { // where the account acts as the node
+	for _, host := range []string{forge, "mgmt01"} { // hosts on which the account acts as the node
 		s.reaches(ctx, host+" to time, UDP", "the time", func() (string, error) { return s.askTime(host) })
 	}
 	return nil
 }
 
-// reaches calls try until it returns want: an agent needs its identity first.
+// reaches calls try until it returns the wanted text. The first attempts may fail, because an agent
+// must first get its identity.
 func (s *demo) reaches(ctx context.Context, name, want string, try func() (string, error)) {
 	var got string
 	var err error
@@ -122,14 +124,15 @@ func (s *demo) reaches(ctx context.Context, name, want string, try func() (strin
 	s.held(&s.paths, name, wait == nil, found)
 }
 
-// logInOnce logs alice in to outline with the delivered credentials.
+// logInOnce logs Alice in to Outline with the delivered credentials.
 func (s *demo) logInOnce(ctx context.Context) error {
 	s.heading("alice logs in to outline by OIDC")
 	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
 	return nil
 }
 
-// again activates every host a second time: all needs are fulfilled, so no host sends a request.
+// again runs activation on every host a second time. All needs are fulfilled, so no host may send a
+// request.
 func (s *demo) again(ctx context.Context) error {
 	s.heading("every host activates again")
 	before, err := s.audit(ctx)

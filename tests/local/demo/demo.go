@@ -19,29 +19,29 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// demo is the cluster and the results so far.
+// demo is the example cluster together with the results of the demo so far.
 type demo struct {
 	options
 	hosts    map[string]*local.Host
-	password string // of alice at the OIDC provider
+	password string // password of Alice at the OIDC provider
 	started  time.Time
-	took     map[string]float64 // host/need → seconds from start to fulfilled
-	attempts map[string]int     // host/need → highest number of attempts seen
+	took     map[string]float64 // seconds from start to fulfilled, by host/need
+	attempts map[string]int     // highest number of attempts seen, by host/need
 	paths    []check
 	refusals []check
 	laws     []check
-	serial   int64 // of the newer revision
+	serial   int64 // serial of the newer revision
 	seconds  float64
 }
 
-// check is one condition and its result.
+// check is a condition that the demo has checked, with its result.
 type check struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
 	Found string `json:"found"`
 }
 
-// runDemo runs the demo and reports whether all conditions held.
+// runDemo runs the demo and reports whether all conditions were met.
 func runDemo(ctx context.Context, o options) (ok bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,7 +93,7 @@ func (s *demo) heading(format string, args ...any) {
 	fmt.Printf("%5.1fs  %s\n", at, fmt.Sprintf(format, args...))
 }
 
-// held records the result of a condition in one of the lists of checks.
+// held adds a condition and its result to one of the lists of checks.
 func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	*list = append(*list, check{name, ok, found})
 	mark := "ok"
@@ -103,10 +103,10 @@ func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	s.heading("  %-6s %s: %s", mark, name, found)
 }
 
-// kinds are the kinds of need that forge answers.
+// kinds lists the kinds of need that the host forge serves.
 var kinds = []string{"cert", "config", "file", "oidc"}
 
-// parts returns the names of forge's provider processes.
+// parts returns the names of the provider processes on the host forge.
 func parts() (all []string) {
 	for _, kind := range kinds {
 		all = append(all, local.ProviderPart(kind))
@@ -129,8 +129,9 @@ func (s *demo) publish(ctx context.Context, name string) error {
 	return s.Publish(ctx, s.hosts[forge], name)
 }
 
-// breakIn simulates an intruder at the config provider: while do runs, the provider's store is
-// replaced by one with a publication that its own import would refuse.
+// breakIn simulates an intruder at the config provider. While the function do runs, the provider's
+// store is replaced by one with a forged publication. The provider's own import would refuse this
+// publication.
 func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do func() error) error {
 	h, part := s.hosts[forge], local.ProviderPart(distribution.Name)
 	dir := filepath.Join(h.Dir, "provider", distribution.Name)

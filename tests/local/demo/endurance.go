@@ -13,13 +13,13 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// audit returns the provider's audit log.
+// audit returns the audit log of the provider.
 func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
 	return s.Audit(ctx, s.hosts[forge])
 }
 
-// crash kills the provider three times while hosts send requests, and starts it again. Then every
-// need must be fulfilled, and every request granted once.
+// crash kills the provider three times while hosts send requests, and starts it again each time. At
+// the end every need must be fulfilled, and every request must have been granted once.
 func (s *demo) crash(ctx context.Context) error {
 	s.heading("the provider is killed while hosts ask, and started again")
 	before, err := s.audit(ctx)
@@ -53,7 +53,7 @@ func (s *demo) crash(ctx context.Context) error {
 		for end := time.Now().Add(local.Limit); time.Now().Before(end) && !slices.ContainsFunc(asking, (*local.Host).Requesting) && !done(); {
 			time.Sleep(time.Millisecond)
 		}
-		time.Sleep(time.Duration(5*i) * time.Millisecond) // a little later each time
+		time.Sleep(time.Duration(5*i) * time.Millisecond) // each time a little later
 		for _, part := range parts() {
 			if err := h.Stop(part, syscall.SIGKILL); err != nil {
 				return err
@@ -96,7 +96,7 @@ func (s *demo) crash(ctx context.Context) error {
 	return nil
 }
 
-// wipe deletes a host's disk. The host must enrol again and get the same OIDC client.
+// wipe deletes the disk of a host. The host must enrol again and get the same OIDC client.
 func (s *demo) wipe(ctx context.Context) error {
 	s.heading("ursula loses its disk and enrols again")
 	h := s.hosts["ursula"]
@@ -128,8 +128,8 @@ func (s *demo) wipe(ctx context.Context) error {
 	return nil
 }
 
-// rollBack switches ursula to its previous generation, as an operator may. The same document over
-// the network must be refused.
+// rollBack switches ursula to its previous generation, as an operator may. If the same old document
+// comes over the network, ursula must refuse it.
 func (s *demo) rollBack(ctx context.Context) error {
 	s.heading("ursula is switched back to its previous generation, from before %s", newcomer)
 	h := s.hosts["ursula"]
@@ -163,7 +163,7 @@ func (s *demo) rollBack(ctx context.Context) error {
 		return err
 	}
 	defer older.Close()
-	// Neither provider answers while one takes over from the other.
+	// While one provider takes over from the other, neither of them answers.
 	answered := func() bool {
 		refusal = s.refetch(ctx, h.Name)
 		return refusal == nil || !strings.Contains(refusal.Error(), hostapi.CodeUnavailable.Name)
@@ -185,7 +185,7 @@ func (s *demo) rollBack(ctx context.Context) error {
 	return nil
 }
 
-// refetch makes a host fetch its documents now, and returns why it refused them.
+// refetch makes a host fetch its documents now. It returns the reason why the host refused them.
 func (s *demo) refetch(ctx context.Context, host string) error {
 	h := s.hosts[host]
 	if err := h.Stop("activate", syscall.SIGTERM); err != nil {

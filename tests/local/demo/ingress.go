@@ -16,9 +16,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// strangers visits the services behind the beacon from outside. The reverse proxy there knows the
-// TLS name of each service and its address, and looks only at the name in the ClientHello (RFC
-// 6066).
+// strangers visits the services behind the beacon from outside the cluster. The reverse proxy on
+// the beacon knows the TLS name and the address of each service. It looks only at the name in the
+// ClientHello (RFC 6066).
 func (s *demo) strangers(ctx context.Context) error {
 	s.heading("strangers come to the ingress on raishan")
 	names := map[string]string{}
@@ -68,7 +68,8 @@ func (s *demo) strangers(ctx context.Context) error {
 	return nil
 }
 
-// publicCertificates makes certificates in place of those of a public CA.
+// publicCertificates creates certificates for the public names, in place of those that a public CA
+// would issue.
 func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate) {
 	roots, all := x509.NewCertPool(), map[string]*tls.Certificate{}
 	for name := range names {

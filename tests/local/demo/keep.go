@@ -7,7 +7,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// howToUse prints how to use a cluster that is left running.
+// howToUse prints how to use the cluster of the demo while it keeps running.
 func (s *demo) howToUse() {
 	socks, err := s.socks(newcomer, "user/alice")
 	if err != nil {

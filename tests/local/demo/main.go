@@ -1,6 +1,6 @@
-// Command demo runs the example cluster on this machine and does with it everything that the README
-// describes. Every host has its own processes, state directory and loopback address. ./tests/demo
-// builds and runs it.
+// Command demo runs the example cluster on this machine and shows everything that the README
+// describes. Every host has its own processes, state directory and loopback address. Run it with
+// ./tests/demo, which also builds it.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// options are the command-line flags.
+// options contains the command-line flags.
 type options struct {
 	local.Operator
 	json string

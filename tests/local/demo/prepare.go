@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	forge      = "drhorrible" // runs every provider
-	newcomer   = "laptop"     // absent in the first revision
+	forge      = "drhorrible" // host that runs every provider
+	newcomer   = "laptop"     // host that is absent in the first revision
 	alicesMail = "alice@demo.flor"
 )
 
 var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
 
-// prepare does the operator's initial work: keys, root CA, three revisions of the flake, the
-// issuing certificate.
+// prepare does the work of an operator before the cluster starts. It creates the keys, the root CA,
+// three revisions of the flake and the issuing certificate.
 func (s *demo) prepare(ctx context.Context) error {
 	var hosts []*local.Host
 	for _, name := range hostNames {
@@ -44,8 +44,9 @@ func (s *demo) prepare(ctx context.Context) error {
 	return s.issuer(ctx)
 }
 
-// revisions commits and compiles the cluster three times: first without the newcomer, last with a
-// raised generation of a secret. When the hosts start, the provider still has the first revision.
+// revisions commits and compiles the cluster three times. The newcomer is absent in the first
+// revision. The last revision raises the generation of a secret. When the hosts start, the provider
+// still has the first revision.
 func (s *demo) revisions(ctx context.Context) error {
 	entry := s.Path("cluster", "hosts", newcomer+".nix")
 	held, err := os.ReadFile(entry)
@@ -78,7 +79,7 @@ func (s *demo) revisions(ctx context.Context) error {
 	return s.Commit(ctx, now, "rotate the password of wiki", "rotated")
 }
 
-// issuer makes the provider generate its issuing key, and signs its CSR with the root.
+// issuer makes the provider generate its issuing key, and signs the CSR of the key with the root.
 func (s *demo) issuer(ctx context.Context) error {
 	h := s.hosts[forge]
 	if err := h.Deploy(s.Path("older", forge)); err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// refuse tries things that must be refused.
+// refuse performs actions that the cluster must refuse.
 func (s *demo) refuse(ctx context.Context) error {
 	s.heading("what nobody may do is refused")
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
@@ -77,7 +77,7 @@ func (s *demo) refuse(ctx context.Context) error {
 	return s.tamper(ctx)
 }
 
-// refused records whether err is an error that contains all of about.
+// refused checks that an action was refused. The error must contain all of the given texts.
 func (s *demo) refused(name string, err error, about ...string) {
 	found := "was let in"
 	if err != nil {
@@ -90,7 +90,7 @@ func (s *demo) refused(name string, err error, about ...string) {
 	s.held(&s.refusals, name, ok, found)
 }
 
-// client returns a client of the provider, as a host has it.
+// client returns a client of the provider, with the credentials of a host.
 func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	h := s.hosts[host]
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
@@ -112,7 +112,7 @@ func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: s.hosts["ursula"].Manifest.Providers[forge][kind], Roots: roots, SVID: svid, HostKey: key}, nil
 }
 
-// knock connects to a service of ursula with a certificate and opens a stream.
+// knock opens a stream to a service of ursula with a given certificate.
 func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate)
 	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen[0], target, svid)
 }
 
-// replay enrols with a proof, then sends the same proof again on the same connection.
+// replay enrols with a proof, and then sends the same proof again on the same connection.
 func (s *demo) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
 	client, err := s.client(h.Name, "cert")
@@ -199,8 +199,8 @@ func (s *demo) replay(ctx context.Context) error {
 	return nil
 }
 
-// tamper makes an intruder at the config provider serve a manifest with another role and a matching
-// digest, signed with the intruder's own key.
+// tamper simulates an intruder at the config provider. The intruder serves a manifest with another
+// role, with a matching digest, and signed with the intruder's own key. Hosts must refuse it.
 func (s *demo) tamper(ctx context.Context) error {
 	mallory, _, err := signature.GenerateKeypair("demo-1", nil)
 	if err != nil {
@@ -241,7 +241,7 @@ func (s *demo) tamper(ctx context.Context) error {
 	return s.until(ctx, "the documents of raishan", func() bool { return s.refetch(ctx, "raishan") == nil })
 }
 
-// promoted returns the manifest of raishan with the role of an operator.
+// promoted returns a forged manifest of raishan, in which the host has the role of an operator.
 func promoted(d document.Document) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)

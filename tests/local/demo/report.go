@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watch records when needs become fulfilled and after how many attempts.
+// watch records when each need is fulfilled and how many attempts that took.
 func (s *demo) watch() {
 	for _, h := range s.hosts {
 		all, err := h.Needs()
@@ -27,7 +27,7 @@ func (s *demo) watch() {
 	}
 }
 
-// unfulfilled lists the needs that are not fulfilled, with the reasons.
+// unfulfilled lists the needs that are not fulfilled, with the reason for each.
 func (s *demo) unfulfilled() string {
 	var b strings.Builder
 	for _, name := range hostNames {
@@ -50,7 +50,7 @@ func (s *demo) unfulfilled() string {
 
 var wait = regexp.MustCompile(`next in ([0-9.a-zµ]+)`)
 
-// waits returns the pauses between attempts of a need, from an activation log.
+// waits returns the pauses between the attempts of a need, as an activation log shows them.
 func waits(log, need string) string {
 	b, err := os.ReadFile(log)
 	if err != nil {
@@ -65,7 +65,7 @@ func waits(log, need string) string {
 	return strings.Join(all, ", ")
 }
 
-// row is one need in the final table.
+// row is a row of the final table, which shows one need.
 type row struct {
 	Host     string  `json:"host"`
 	Need     string  `json:"need"`
@@ -74,7 +74,8 @@ type row struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the table and the counts, and reports whether all conditions held.
+// report prints the final table and the number of checks. It reports whether all conditions were
+// met.
 func (s *demo) report() (bool, error) {
 	var rows []row
 	fulfilled := 0

@@ -10,11 +10,12 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// wikisPassword is the need that delivers a secret which the topology only names.
+// These constants name the need and the file of a secret that the topology mentions but does not
+// contain.
 const wikisPassword, wikisFile = "file-wiki-smtp-password", "smtp-password"
 
-// putPassword puts the secret into the provider's directory as an operator would, readable by the
-// provider alone.
+// putPassword puts the secret into the provider's directory, as an operator would. Only the
+// provider can read it.
 func (s *demo) putPassword(secret string) error {
 	at := filepath.Join(s.hosts[forge].Dir, "files", "wiki", wikisFile)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -23,7 +24,8 @@ func (s *demo) putPassword(secret string) error {
 	return os.WriteFile(at, []byte(secret), 0o600)
 }
 
-// wikisSecret returns the secret delivered to wiki, and whether only its account can read it.
+// wikisSecret returns the secret that was delivered to wiki. It also reports whether only the
+// account of wiki can read it.
 func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	h := s.hosts["ursula"]
 	info, err := os.Stat(filepath.Join(hostdir.Current(h.Layout().Need(wikisPassword)), wikisFile))
@@ -34,13 +36,13 @@ func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	return secret, info.Mode().Perm() == 0o400, err
 }
 
-// notified returns the number of notifications to a unit of ursula.
+// notified returns how often a unit of ursula was notified.
 func (s *demo) notified(unit string) int {
 	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
 	return strings.Count(string(b), unit)
 }
 
-// secret checks that the secret has come from the provider to the host of wiki.
+// secret checks that the secret was delivered from the provider to the host of wiki.
 func (s *demo) secret() error {
 	secret, private, err := s.wikisSecret()
 	if err != nil {
@@ -51,7 +53,7 @@ func (s *demo) secret() error {
 	return nil
 }
 
-// rotate replaces the secret: with another file at the provider, and a raised generation in the
+// rotate rotates the secret: it replaces the file at the provider and raises the generation in the
 // flake.
 func (s *demo) rotate(ctx context.Context) error {
 	s.heading("the secret of wiki is replaced, and its generation raised")

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// serve runs the programs behind the example cluster's services.
+// serve runs the programs behind the services of the example cluster.
 func (s *demo) serve(ctx context.Context) error {
 	outline := &outline{local.SignIn{Host: s.hosts["ursula"], Need: "oidc-outline", Redirect: "http://outline." + kit.Domain + ".rete:4654/auth/oidc.callback",
 		Client: func() (*http.Client, error) { return s.through("ursula", "service/outline") }}}
@@ -34,7 +34,7 @@ func says(what string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, what) })
 }
 
-// outline is a web program with a login.
+// outline is a web program in which people log in.
 type outline struct{ local.SignIn }
 
 func (o *outline) ServeHTTP(w http.ResponseWriter, r *http.Request) {

@@ -1,5 +1,6 @@
-// Package browser visits a cluster as people do: with a browser, at https://outline.example,
-// through nginx on the ingress and the forwarders, to a service that signs them in.
+// Package browser tests a cluster as people use it. A real browser visits https://outline.example.
+// The connection passes through nginx on the ingress and the forwarders to a service, which asks
+// people to sign in.
 package browser
 
 import (
@@ -16,9 +17,10 @@ const (
 	photos = "https://photos.example/"
 )
 
-// TestBrowser checks that a stranger can sign in, reaches published names and nothing else, and
-// stays signed in while the ingress restarts, and when another machine takes its place. One of the
-// published services runs on a host behind a NAT, for which the ingress is also the relay.
+// TestBrowser checks that a person on the internet can sign in and reaches only published names.
+// The person stays signed in while the ingress restarts, and when another machine takes its place.
+// One of the published services runs on a host behind a NAT, and the ingress is also the relay for
+// it.
 func TestBrowser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -63,13 +65,14 @@ func TestBrowser(t *testing.T) {
 
 const who = `document.querySelector("#who")?.innerText == "alice"`
 
-// atHome visits the service of a host that nobody can call.
+// atHome visits the service of a host behind a NAT, to which nobody can connect directly.
 func atHome(b *chromium.Browser) {
 	b.Visit(photos)
 	b.Wait(`document.querySelector("#photos")?.innerText == "photos at home"`)
 }
 
-// signIn enters a password on the page to which outline redirects, and waits for outline's page.
+// signIn enters the password on the page to which Outline redirects, and waits for the page of
+// Outline.
 func signIn(b *chromium.Browser, picture string) {
 	b.Visit(page)
 	b.Wait(`document.activeElement?.id == "login"`)
@@ -82,7 +85,8 @@ func signIn(b *chromium.Browser, picture string) {
 	b.Wait(`location.href == "` + page + `"`)
 }
 
-// unpublished checks names that are not for strangers, although the ingress may reach the wiki.
+// unpublished checks that names that are not published cannot be visited. This includes the wiki,
+// although the ingress host itself may reach it.
 func (c *cluster) unpublished(t *testing.T, b *chromium.Browser) {
 	t.Helper()
 	for _, name := range []string{"wiki.example", "outline." + domain + ".rete", "a.outline.example", "example", gateAt} {

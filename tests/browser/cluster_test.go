@@ -25,26 +25,27 @@ import (
 
 const (
 	domain   = "demo.flor"
-	password = "correct horse" // of Alice
-	gateAt   = "192.0.2.2"     // where strangers come to
+	password = "correct horse" // password of Alice
+	gateAt   = "192.0.2.2"     // address to which people on the internet connect
 )
 
-// cluster is the cluster in the folder of this name, with the other programs on its hosts.
+// cluster is the cluster in the folder cluster, together with the other programs that run on its
+// hosts.
 type cluster struct {
 	local.Operator
 	forge, gate *local.Host
-	home        *local.Host      // is reached through gate alone
-	instance    hostdir.Instance // of forge, whose directory in /run is its alone
+	home        *local.Host      // host that can be reached only through gate
+	instance    hostdir.Instance // instance of forge, which has its own directory in /run
 	facts       map[string]any
 	nginx       ingresstest.Nginx
 	stopNginx   func()
-	root        string // file of the CA of names outside DNS
+	root        string // file with the root of the CA for public names outside DNS
 }
 
-// bin names the environment variable with the directory of our programs.
+// bin is the environment variable that names the directory of Florete's programs.
 const bin = "FLORETE_TEST_BROWSER"
 
-// kinds are the kinds of need that forge answers.
+// kinds lists the kinds of need that the host forge serves.
 var kinds = []string{"cert", "config", "oidc", "tls"}
 
 func check(t *testing.T, err error) {
@@ -54,8 +55,8 @@ func check(t *testing.T, err error) {
 	}
 }
 
-// build compiles our programs for the cluster, in the process that OwnNetwork has not started,
-// whose time is limited.
+// build compiles Florete's programs for the cluster. It runs in the original process of OwnNetwork,
+// because the time of the child process is limited.
 func build(t *testing.T) {
 	t.Helper()
 	if os.Getenv(bin) != "" {
@@ -65,7 +66,7 @@ func build(t *testing.T) {
 	check(t, kit.Programs(t.Context(), "../..", os.Getenv(bin)))
 }
 
-// start starts the cluster without its ingress, which openGate starts.
+// start starts the cluster, except for its ingress. Function openGate starts the ingress.
 func start(t *testing.T) *cluster {
 	t.Helper()
 	repo, err := filepath.Abs("../..")
@@ -79,7 +80,7 @@ func start(t *testing.T) *cluster {
 	c.gate = &local.Host{Name: "gate", Dir: c.Path("gate"), Bin: c.Bin}
 	c.home = &local.Host{Name: "home", Dir: c.Path("home"), Bin: c.Bin}
 	t.Cleanup(func() { c.stop(t) })
-	// flor ingress runs what is called nginx.
+	// flor ingress runs the program called nginx. This script is that program.
 	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
 	check(t, os.WriteFile(filepath.Join(c.Bin, "nginx"), []byte(script), 0o700))
 	t.Setenv("PATH", c.Bin+":"+os.Getenv("PATH"))
@@ -90,7 +91,8 @@ func start(t *testing.T) *cluster {
 	return c
 }
 
-// prepare does the operator's initial work: root, keys, the flake and its documents.
+// prepare does the work of an operator before the cluster starts. It creates the root, the keys and
+// the flake, and compiles the documents.
 func (c *cluster) prepare(t *testing.T) {
 	t.Helper()
 	facts, err := c.Begin(t.Context(), "web-1", c.forge, c.gate, c.home)
@@ -101,7 +103,7 @@ func (c *cluster) prepare(t *testing.T) {
 	check(t, c.Commit(t.Context(), time.Now().Add(-time.Minute), "the cluster", "first"))
 }
 
-// provide starts everything on forge except its services.
+// provide starts all programs on the host forge, except its services.
 func (c *cluster) provide(t *testing.T) {
 	t.Helper()
 	check(t, c.forge.People(password, "alice"))
@@ -127,7 +129,7 @@ func (c *cluster) provide(t *testing.T) {
 	check(t, c.home.Agent())
 }
 
-// openGate starts everything on the ingress host, with the documents of a revision.
+// openGate starts all programs on the ingress host, with the documents of a revision.
 func (c *cluster) openGate(t *testing.T, revision string) {
 	t.Helper()
 	check(t, c.gate.Deploy(c.Path(revision, "gate")))
@@ -137,14 +139,14 @@ func (c *cluster) openGate(t *testing.T, revision string) {
 	check(t, c.gate.Start("ingress", "flor", "ingress", "--state", string(c.gate.Layout()), "--file", c.nginx.File))
 }
 
-// closeGate stops everything on the ingress host.
+// closeGate stops all programs on the ingress host.
 func (c *cluster) closeGate(t *testing.T) {
 	t.Helper()
 	c.stopNginx()
 	check(t, c.gate.Halt())
 }
 
-// rebuildGate replaces the ingress by another machine of this name with an empty disk.
+// rebuildGate replaces the ingress host with another machine of the same name, whose disk is empty.
 func (c *cluster) rebuildGate(t *testing.T) {
 	t.Helper()
 	c.closeGate(t)
@@ -161,7 +163,7 @@ func (c *cluster) rebuildGate(t *testing.T) {
 	c.settles(t)
 }
 
-// fetchRoot fetches the root for browsers with florctl.
+// fetchRoot fetches the root that browsers must trust, with florctl.
 func (c *cluster) fetchRoot(t *testing.T) {
 	t.Helper()
 	i := slices.IndexFunc(c.gate.Manifest.Forwarder.SOCKS, func(l document.SOCKS) bool { return l.ID == kit.ID("user/olga") })
@@ -182,10 +184,11 @@ func (c *cluster) fetchRoot(t *testing.T) {
 	}
 }
 
-// stranger returns a client that trusts the CA, and for which all names resolve to the ingress.
+// stranger returns an HTTP client that acts as a browser on the internet. It trusts the CA, and
+// every name resolves to the ingress.
 func (c *cluster) stranger(serverName string) *http.Client {
 	roots := x509.NewCertPool()
-	b, _ := os.ReadFile(c.root) // else it trusts none
+	b, _ := os.ReadFile(c.root) // without the file it trusts no root
 	roots.AppendCertsFromPEM(b)
 	return &http.Client{Timeout: local.Limit, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }, Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: serverName}, DisableKeepAlives: true,
@@ -199,8 +202,8 @@ func (c *cluster) stranger(serverName string) *http.Client {
 	}}
 }
 
-// settles waits until strangers reach both names for a while: old workers of nginx accept
-// connections, too, until they learn of newer ones.
+// settles waits until clients on the internet reach both names for a while. A single success is not
+// enough: old workers of nginx accept connections until they learn that newer workers exist.
 func (c *cluster) settles(t *testing.T) {
 	t.Helper()
 	times := 0

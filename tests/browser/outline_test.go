@@ -12,17 +12,17 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// outline is a web program that signs people in and remembers them by a cookie.
+// outline is a web program that lets people sign in and recognises them by a cookie.
 type outline struct {
 	local.SignIn
 
 	mu       sync.Mutex
-	sessions map[string]string // cookie → name
+	sessions map[string]string // name of the person, by cookie
 }
 
 const cookie = "__Host-session"
 
-// serve runs the services of forge.
+// serve runs the services of the host forge.
 func (c *cluster) serve(t *testing.T) {
 	t.Helper()
 	app := &outline{sessions: map[string]string{}, SignIn: local.SignIn{Host: c.forge, Need: "oidc-outline", Redirect: page + "auth/oidc.callback",
@@ -57,7 +57,7 @@ func (o *outline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// page serves people who have signed in, and redirects others to the sign-in.
+// page shows a page to a person who has signed in. It redirects any other person to the sign-in.
 func (o *outline) page(w http.ResponseWriter, r *http.Request) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -118,9 +118,9 @@ func (h *Host) Wipe() {
 	h.Start()
 }
 
-// Clock simulates that the clock of the host is corrected by the duration d. The clock was ahead by
-// d when the host wrote the states of its needs. Clock changes the times in these states
-// accordingly.
+// Clock simulates the correction of a wrong clock. The clock of the host was ahead by the duration
+// d, or behind if d is negative, when the host wrote the states of its needs. Clock shifts the times
+// in these states accordingly.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)

@@ -1,9 +1,14 @@
-# Three hosts: `p` provides, services run on `b`, and people work on `c`. Alice may reach `echo`,
-# `wiki`, `deaf`, which does not read, `down`, which does not run, and `requests` and `bytes`, which
-# learn their callers. Carol may reach `echo`, and bob only the issuer; nobody may reach `secret`.
-# The guest from the foreign trust domain blue.example may reach `echo`. Dora operates the config
-# provider, and erin reads there. `d`, `e`, `f` and `h` join with a token, and `g` with an identity
-# file.
+# This cluster is the target of the attacks. Host `p` is the provider, services run on host `b`, and
+# people work on host `c`. The hosts `d`, `e`, `f` and `h` join with a token, and `g` joins with an
+# identity file. These people have access:
+#
+#  - Alice may reach `echo` and `wiki`. She may also reach `deaf`, which never reads, `down`, which
+#    does not run, and `requests` and `bytes`, which are told who their caller is.
+#  - Carol and the guest from the foreign trust domain blue.example may reach `echo`.
+#  - Bob may reach only the issuer.
+#  - Dora operates the config provider, and Erin may read there.
+#
+# Nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
   host =

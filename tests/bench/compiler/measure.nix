@@ -1,4 +1,5 @@
-# The measured functions. Each returns something small that needed all the work.
+# These functions are measured by the benchmark of the compiler. Each function returns a small
+# value whose evaluation requires all the work.
 let
   inherit (builtins)
     attrNames
@@ -20,18 +21,19 @@ let
   size = sum (sum (d: stringLength d.body + stringLength d.envelope));
 in
 {
-  # Every document of every host, after every check.
+  # All documents of all hosts, after all checks.
   full = hosts: size (cluster { inherit hosts; }).compiled;
 
-  # Only the checks.
+  # The checks of the topology alone.
   validate = hosts: length (cluster { inherit hosts; }).faults;
 
-  # The host in the middle, while each of the others has `elsewhere` services, and everything in the
-  # topology that decides what runs on the host and who may reach it: where services run, who holds
-  # roles, and what the roles name.
+  # The documents of the host in the middle, while each other host has `elsewhere` services.
   one =
     hosts: elsewhere:
     size { one = (cluster { inherit hosts elsewhere; }).documents."host-${toString (hosts / 2)}"; };
+
+  # For comparison, the part of the topology that decides which services run on that host and who
+  # may reach them: the hosts of services, the holders of roles, and the contents of the roles.
   visit =
     hosts: elsewhere:
     let
@@ -50,14 +52,14 @@ in
       (attrValues t.roles)
     ] 0;
 
-  # The values of all documents as a baseline, and the time that builtins need to serialize them,
-  # including the time to read the values.
+  # For comparison, the values of all documents alone, and the time that builtins need to read and
+  # serialize these values.
   values =
     hosts: mapAttrs (_: mapAttrs (_: d: fromJSON d.body)) (cluster { inherit hosts; }).compiled;
   baseline = file: sum (sum (d: stringLength (toJSON d))) (fromJSON (readFile file));
   read = file: length (attrValues (fromJSON (readFile file)));
 
-  # The module system of nixpkgs, which only checks the types of hosts and services.
+  # For comparison, the module system of nixpkgs, which only checks the types of hosts and services.
   modules =
     lib: hosts:
     let

@@ -1,7 +1,8 @@
-# A cluster of `hosts` hosts with `services` services each, 100 users and 20 roles. Every service is
-# reached through some role, so that access grows with the cluster: a sixteenth of all services for
-# each user, one service for each node. Every host but the one in the middle has `elsewhere`
-# services instead, if given.
+# This topology is a cluster of any size, for the benchmark of the compiler. It has 100 users, 20
+# roles, and the number of hosts in `hosts`. Each host has the number of services in `services`. If
+# `elsewhere` is given, it is the number of services of every host except the one in the middle.
+# Each service is reached through a role, so that access grows with the cluster: each user may reach
+# a sixteenth of all services, and each node may reach one service.
 {
   hosts,
   services ? 5,
@@ -24,7 +25,7 @@ let
   host = i: "host-${toString i}";
   team = i: "team-${toString (mod i 16)}";
   name = i: k: "service-${toString i}-${toString k}";
-  # f for each service of host i.
+  # Applies f to each service of host i.
   each = f: i: genList (f i) (if i == hosts / 2 then services else elsewhere);
 in
 {

@@ -118,7 +118,8 @@ func (f *fleet) note(change func()) {
 	}
 }
 
-// until waits until the function done returns the number of all hosts.
+// until waits until all hosts have finished something. The function done returns the number of
+// hosts that have.
 func (f *fleet) until(what string, done func() int) error {
 	progress := time.NewTicker(5 * time.Second)
 	defer progress.Stop()

@@ -62,8 +62,8 @@ func key(tunnel, measure string) string {
 	return what + suffixes[tunnel] + "_" + unit
 }
 
-// goals lists the figures that must not be worse than a limit. The limit is for the ratio of a
-// tunnel's figure to the figure of another tunnel.
+// goals lists the limits for figures. A limit applies to the ratio of a tunnel's figure to the
+// figure of the tunnel in by. Zero is no limit.
 var goals = []struct {
 	tunnel, by, measure string
 	least, most         float64

@@ -1,5 +1,10 @@
-# `forge` provides, and runs outline, where people sign in, the pages for signing in, and the wiki,
-# which is not public. `gate` is the ingress, and the relay of `home`, a host that nobody can call.
+# This cluster is visited by the browser tests. It has three hosts:
+#
+#  - `forge` is the provider. It runs outline, in which people sign in, the sign-in pages, and the
+#    wiki, which is not public.
+#  - `gate` is the ingress, and the relay of `home`.
+#  - `home` is a host to which nobody can connect directly.
+#
 # No DNS server knows the domain `example`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
@@ -66,7 +71,7 @@ in
       host = "forge";
       port = 4655;
     };
-    # The identity under which nginx's workers act.
+    # nginx's workers connect to services under this identity.
     proxy = {
       host = "gate";
       port = 443;

@@ -74,8 +74,8 @@ type row struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the final table and the number of checks. It reports whether all conditions were
-// met.
+// report prints the final table of needs, the conditions that failed, and a summary. It reports
+// whether all conditions were met.
 func (s *demo) report() (bool, error) {
 	var rows []row
 	fulfilled := 0

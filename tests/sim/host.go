@@ -119,8 +119,8 @@ func (h *Host) Wipe() {
 }
 
 // Clock simulates the correction of a wrong clock. The clock of the host was ahead by the duration
-// d, or behind if d is negative, when the host wrote the states of its needs. Clock shifts the times
-// in these states accordingly.
+// d, or behind if d is negative, when the host wrote the states of its needs. Clock shifts the
+// times in these states accordingly.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)

@@ -37,7 +37,7 @@ func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 	return &Host{Layout: hostdir.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
 
-// Socket returns the path of the forwarder's status socket.
+// Socket returns the path on which the forwarder of the host serves its status.
 func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
 
 // Accept puts a manifest in force. The manifest contains f as the forwarder's part. It also

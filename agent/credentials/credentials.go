@@ -32,7 +32,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config configures the function Serve.
+// Config configures the credential service that Serve runs.
 type Config struct {
 	Layout hostdir.Layout
 	Log    *slog.Logger
@@ -44,7 +44,7 @@ type Config struct {
 	Idle time.Duration // time without a request after which Serve returns; 0 for never
 }
 
-// server is the state of Serve while it runs.
+// server is a running credential service.
 type server struct {
 	Config
 	mu       sync.Mutex

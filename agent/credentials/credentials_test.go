@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// lines is a log that a test can read while it grows.
+// lines is the log of a service, which a test can read while the service writes to it.
 type lines struct {
 	mu sync.Mutex
 	bytes.Buffer

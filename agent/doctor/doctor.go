@@ -63,7 +63,7 @@ type Finding struct {
 func fix(problem, command string) Finding { return Finding{Problem: problem, Fix: command} }
 func do(problem, what string) Finding     { return Finding{Problem: problem, Do: what} }
 
-// Findings returns the number of findings of all checks.
+// Findings returns the number of problems that all checks of the report have found.
 func (r Report) Findings() (n int) {
 	for _, c := range r.Checks {
 		n += len(c.Findings)

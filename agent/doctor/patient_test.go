@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// ursula is the loopback address of the host ursula.
+// ursula is the loopback address that stands for the host ursula in the tests.
 var ursula = agenttest.LoopbackIP.String()
 
 // patient is the host laptop, which the tests examine. Its cluster is healthy at first: all agents
@@ -153,7 +153,7 @@ func (p *patient) joins(files ...string) {
 	}
 }
 
-// sh runs the command of a finding's remedy.
+// sh runs the command that a finding suggests, to test that it fixes the problem.
 func (p *patient) sh(command string) {
 	p.Helper()
 	if out, err := exec.Command("sh", "-c", command).CombinedOutput(); err != nil {

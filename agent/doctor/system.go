@@ -51,7 +51,7 @@ func (h *host) agent(ctx context.Context) (string, []Finding) {
 	return seen, found
 }
 
-// nats describes the types of NAT in words for the report.
+// nats maps each type of NAT to the words that describe it in the report.
 var nats = map[transport.NAT]string{
 	transport.NoNAT:    "no NAT",
 	transport.SameNAT:  "behind a NAT: relays see the same port, and direct connections can be made",

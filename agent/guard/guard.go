@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config describes the host that Run guards.
+// Config describes the host whose upstreams Run protects.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout

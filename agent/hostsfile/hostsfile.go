@@ -31,7 +31,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config configures the functions Run and Remove.
+// Config names the host and the hosts(5) file that Run and Remove change.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout

@@ -48,13 +48,13 @@ type Ensure struct {
 	mu sync.Mutex
 }
 
-// ensured is the entry of one need in the file.
+// ensured is a public name in the file of an Ensure, as a need has requested it.
 type ensured struct {
 	Name     string         `json:"name"`
 	Upstream netip.AddrPort `json:"upstream"`
 }
 
-// maxCall is the maximum size of a request in bytes.
+// maxCall is the maximum size in bytes of a request to an Ensure.
 const maxCall = 64 << 10
 
 var hostname = regexp.MustCompile("^" + spiffe.HostnamePattern + "$")

@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config configures the function Run.
+// Config configures an ingress that Run keeps up to date.
 type Config struct {
 	Layout hostdir.Layout
 	Proxy  Proxy
@@ -44,7 +44,7 @@ type Proxy interface {
 	Apply(ctx context.Context, s Sites) (changed bool, err error)
 }
 
-// Sites contains the public names that the ingress serves.
+// Sites contains everything that a proxy must know to serve the public names of the cluster.
 type Sites struct {
 	Thumbprint string // thumbprint of the ACME account, used to answer challenges; may be empty
 	All        []Site // sorted by name, wildcards last, because an exact name takes precedence

@@ -26,7 +26,7 @@ const (
 	DefaultHTTPS     = "443"
 )
 
-// nginxTime is the time limit of one run of nginx.
+// nginxTime is the time limit of one run of nginx, which tests or reloads a configuration.
 const nginxTime = 30 * time.Second
 
 // Nginx configures an nginx server through a file that nginx includes in its http block.

@@ -18,14 +18,14 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// These constants limit a response with a journal.
+// These constants limit the resources that callers who read journals can use.
 const (
 	defaultLines = 200
 	maxLines     = 10_000
 	maxBytes     = 16 << 20
 	maxJournals  = 4 // journals read at the same time, and separately journals followed
 	maxFollow    = time.Hour
-	minFollow    = time.Minute // time for which a caller may follow before another takes its place
+	minFollow    = time.Minute // time after which another caller may take the place of one that follows
 )
 
 // journals limits how many callers read or follow a journal at the same time.

@@ -86,7 +86,7 @@ func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do
 	unixsock.Serve(ctx, ln, Timeout, named, mux)
 }
 
-// Config configures the function Run.
+// Config configures a ping that Run performs.
 type Config struct {
 	Socket string // path of the forwarder's status socket
 	// Lookup returns the addresses of a name. The default is the lookup of package net.

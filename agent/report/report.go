@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Config configures a Collector.
+// Config describes the host that a Collector reports about.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout

@@ -48,7 +48,7 @@ func newMetric(kind, name, help string, labels ...string) series {
 	return series{d, prometheus.CounterValue}
 }
 
-// These constants are the Prometheus types of the metrics.
+// These constants name the types of metrics that Prometheus distinguishes.
 const (
 	counter   = "counter"
 	gauge     = "gauge"
@@ -220,7 +220,7 @@ func truth(b bool) float64 {
 	return 0
 }
 
-// metricsTimeout is the time limit of a request for metrics.
+// metricsTimeout is the time limit for reading a request for metrics and for its response.
 const metricsTimeout = 10 * time.Second
 
 // metricsLimit is the limit of connections to the metrics page. It is low, because few programs

@@ -57,7 +57,7 @@ type Draining struct {
 	PeerConnections []usage.Row `json:"peerConnections"`
 }
 
-// Version identifies the manifest that is in force.
+// Version identifies the manifest that a host has in force.
 type Version struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
@@ -122,7 +122,7 @@ type Path struct {
 	Why    string    `json:"why,omitempty"` // reason why the path is not direct
 }
 
-// SOCKS is a SOCKS5 listener of the forwarder.
+// SOCKS is a SOCKS5 listener of the forwarder, through which programs reach services by name.
 type SOCKS struct {
 	ID     spiffe.ID `json:"id"`
 	Listen string    `json:"listen"`

@@ -27,7 +27,7 @@ import (
 
 var now = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
-// full returns a report in which every field has a value.
+// full returns a report in which every field has a value, to test that all of them are printed.
 func full() status.Report {
 	expires := now.Add(3 * time.Hour)
 	r := status.Report{

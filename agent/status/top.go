@@ -158,7 +158,7 @@ func WatchTop(ctx context.Context, socket string, interval time.Duration, show f
 	}
 }
 
-// PrintTop writes a Top as a table for people.
+// PrintTop writes the load of a forwarder as a table for people.
 func PrintTop(w io.Writer, v Top) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %s\n\n", cmp.Or(v.Host, "no manifest"), v.State, v.Time.Format("15:04:05"))

@@ -20,10 +20,10 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// timeout is the time limit of an exchange with systemd.
+// timeout is the time limit for getting the state of units from systemd.
 const timeout = 5 * time.Second
 
-// Unit is the state of a systemd unit.
+// Unit is a systemd unit and its state, as systemd reports it.
 type Unit struct {
 	Name, Load, Active, Sub string
 	File                    string // state of the unit file ("enabled", "disabled", "static", …) or empty

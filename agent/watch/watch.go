@@ -37,7 +37,7 @@ func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func
 	}
 }
 
-// New returns a Watcher that watches no directory yet.
+// New returns a Watcher that watches no directory yet. Its method Watch adds directories.
 func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {

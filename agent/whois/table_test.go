@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// connection is a net.Conn that has only addresses.
+// connection is a net.Conn for tests. It has only addresses and carries no data.
 type connection struct {
 	net.Conn
 	from, to netip.AddrPort

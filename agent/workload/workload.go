@@ -53,14 +53,14 @@ const (
 	connecting = 10 * time.Second
 )
 
-// Config configures the function Serve.
+// Config configures the Workload API that Serve serves.
 type Config struct {
 	Layout hostdir.Layout // state directory of the host
 	Log    *slog.Logger
 	Poll   time.Duration // longest interval between reads of the state; default 10 s
 }
 
-// server is the state of Serve while it runs.
+// server is a running server of the Workload API.
 type server struct {
 	api.UnimplementedSpiffeWorkloadAPIServer
 	Config

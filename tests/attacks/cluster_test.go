@@ -46,7 +46,7 @@ const (
 	secret   = "swordfish"     // content of the file that wiki receives
 )
 
-// cluster is the cluster that the attacks are aimed at.
+// cluster is a cluster of real processes, which the tests attack.
 type cluster struct {
 	local.Operator
 	p, b, c  *local.Host
@@ -304,7 +304,7 @@ func (c *cluster) stop() {
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))
 }
 
-// audit returns the audit log of provider p.
+// audit returns the audit log of provider p, in which each refusal must be recorded.
 func (c *cluster) audit(t *testing.T) []local.Decision {
 	t.Helper()
 	all, err := c.Audit(t.Context(), c.p)

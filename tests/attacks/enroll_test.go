@@ -37,7 +37,7 @@ type identityFiles struct {
 
 func (c identityFiles) keyFile() string { return c.Path("operator", "identity.key") }
 
-// issue creates an identity file of a host with florctl.
+// issue creates an identity file for a host with florctl, as an operator does.
 func (c identityFiles) issue(t *testing.T, host string) []byte {
 	t.Helper()
 	out := c.Path("operator", host+".age")

@@ -51,7 +51,7 @@ type foreign struct {
 	served int
 }
 
-// newBlue creates a CA of the trust domain blue.
+// newBlue creates a CA of the foreign trust domain blue.
 func newBlue() *kit.CA {
 	key := kit.NewKey()
 	root := kit.SelfSigned(&x509.Certificate{

@@ -128,7 +128,7 @@ func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 	return h
 }
 
-// florJoin runs flor join on a host.
+// florJoin runs flor join on a host that is not admitted yet.
 func florJoin(h *local.Host, args ...string) error {
 	return h.Start("join", append([]string{"flor", "join", "--state", string(h.Layout()), "--refetch", h.Refetch(), "--tpm", cmp.Or(h.TPM, devicekey.None)}, args...)...)
 }

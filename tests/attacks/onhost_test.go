@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// uidLogin is the account ID on b of a person who logs in.
+// uidLogin is the ID of an account on b that belongs to a person who logs in there.
 const uidLogin = 4711
 
-// TestOnHost attacks services of b from other accounts on b.
+// TestOnHost attacks services that run on host b from other accounts of the same host.
 func TestOnHost(t *testing.T) {
 	const listens = "can listen as another account"
 	run(t, []attack{

@@ -59,7 +59,7 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 	return string(out), err
 }
 
-// newToken creates a join token for host h as Dora.
+// newToken creates a join token for host h, as the operator Dora.
 func (c *cluster) newToken(t *testing.T) (string, error) {
 	out, err := c.florctl(t, "token", "create", "--host", "h")
 	return strings.TrimSpace(out), err

@@ -302,7 +302,7 @@ func TestSuspendedHost(t *testing.T) {
 	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 
-// signed decodes the file of a signed revocation list.
+// signed decodes a signed revocation list from the content of its file.
 func signed(b []byte) trust.SignedRevocations {
 	s, _, err := revocation.Supply(b)
 	if err != nil {
@@ -389,7 +389,7 @@ func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	}
 }
 
-// enrol enrols a host with its SSH host key.
+// enrol requests a certificate for a host, which proves its identity with its SSH host key.
 func (c *cluster) enrol(t *testing.T, h *local.Host) error {
 	t.Helper()
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == "cert-node" })

@@ -51,7 +51,7 @@ func TestStorms(t *testing.T) {
 	})
 }
 
-// over returns an attack that uses a given transport.
+// over returns an attack that reaches the forwarder over a given transport.
 func over(transport document.Transport, try func(*testing.T, *cluster, document.Transport) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error { return try(t, c, transport) }
 }

@@ -32,7 +32,7 @@ func tokenRequest(audiences ...string) hostapi.Request {
 		Body: kit.JSON(document.JWTRequest{Issuer: kit.TokenIssuer, ID: kit.ID("service/wiki"), Audiences: audiences})}
 }
 
-// TestTokens attacks the issuer of JWT-SVIDs on p.
+// TestTokens attacks the issuer of JWT-SVIDs on provider p with requests that it must refuse.
 func TestTokens(t *testing.T) {
 	do := func(t *testing.T, client *hostapi.Client, r hostapi.Request) error {
 		_, err := client.Do(t.Context(), hostapi.Path("jwt"), r)

@@ -45,7 +45,7 @@ type cluster struct {
 // bin is the environment variable that names the directory of Florete's programs.
 const bin = "FLORETE_TEST_BROWSER"
 
-// kinds lists the kinds of need that the host forge serves.
+// kinds lists the kinds of need that the host forge serves as the provider of the cluster.
 var kinds = []string{"cert", "config", "oidc", "tls"}
 
 func check(t *testing.T, err error) {
@@ -139,7 +139,7 @@ func (c *cluster) openGate(t *testing.T, revision string) {
 	check(t, c.gate.Start("ingress", "flor", "ingress", "--state", string(c.gate.Layout()), "--file", c.nginx.File))
 }
 
-// closeGate stops all programs on the ingress host.
+// closeGate stops all programs on the ingress host, as if the host were switched off.
 func (c *cluster) closeGate(t *testing.T) {
 	t.Helper()
 	c.stopNginx()

@@ -22,7 +22,7 @@ type outline struct {
 
 const cookie = "__Host-session"
 
-// serve runs the services of the host forge.
+// serve runs the services of the host forge, which people visit with a browser.
 func (c *cluster) serve(t *testing.T) {
 	t.Helper()
 	app := &outline{sessions: map[string]string{}, SignIn: local.SignIn{Host: c.forge, Need: "oidc-outline", Redirect: page + "auth/oidc.callback",

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// maker makes the certificate chains that the tests present.
+// maker makes the unusual certificate chains that the tests present.
 type maker struct{ testing.TB }
 
 func (m maker) must(err error) {

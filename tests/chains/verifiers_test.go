@@ -223,7 +223,7 @@ func outbound(t *testing.T, ca *kit.CA) func(*testing.T, tls.Certificate) string
 	}
 }
 
-// logs collects the lines that a tested part logs.
+// logs collects the log of a program under test, to find the reason for a refusal.
 type logs struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -185,7 +185,7 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs returns the states of all needs of the host, by ID.
+// Needs returns the states of all needs in the manifest of the host, by their IDs.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {

@@ -92,7 +92,7 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Record commits the flake without signing anything.
+// Record commits the flake with a given commit time. Unlike Commit, it signs nothing.
 func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -165,7 +165,7 @@ func (o Operator) Issue(ctx context.Context, h *Host) error {
 	return err
 }
 
-// Copy copies a file or a directory.
+// Copy copies a file, or a directory with everything in it.
 func Copy(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {

@@ -41,7 +41,7 @@ func (f *Fleet) providers() (names []string) {
 	return names
 }
 
-// manifest returns the newest manifest of a host.
+// manifest returns the manifest of a host in the newest commit.
 func (f *Fleet) manifest(h *Host) document.Manifest {
 	m := document.Manifest{
 		Cluster: "sim", Host: h.name, TrustDomain: kit.Domain, Trust: f.trust(),
@@ -57,7 +57,7 @@ func (f *Fleet) manifest(h *Host) document.Manifest {
 	return m
 }
 
-// policy returns the newest policy of a provider.
+// policy returns the policy of a provider in the newest commit.
 func (f *Fleet) policy(p *Provider) document.Policy {
 	policy := document.Policy{
 		Cluster: "sim", Host: p.name, TrustDomain: kit.Domain, Trust: f.trust(), Provider: map[string]document.Listening{},

@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Config is the configuration of a Fleet.
+// Config describes the fleet that a story is about.
 type Config struct {
 	Hosts     int // number of hosts; zero means 2
 	Providers int // number of providers; each serves all kinds, and hosts prefer the first; zero means 1
@@ -91,21 +91,21 @@ func disk(t testing.TB) string {
 	return dir
 }
 
-// Boot starts all hosts at the same time.
+// Boot starts activation on all hosts at the same time.
 func (f *Fleet) Boot() {
 	for _, h := range f.Hosts {
 		h.Start()
 	}
 }
 
-// Up starts all providers.
+// Up starts all providers of the fleet that are stopped.
 func (f *Fleet) Up() {
 	for _, p := range f.Providers {
 		p.Start()
 	}
 }
 
-// Down stops all providers.
+// Down stops all providers of the fleet, so that no host gets an answer.
 func (f *Fleet) Down() {
 	for _, p := range f.Providers {
 		p.Stop()
@@ -203,7 +203,7 @@ func (f *Fleet) Want(what string, least int) {
 	}
 }
 
-// tail returns the end of the log.
+// tail returns the last lines of a story's log, which are printed if a law is violated.
 func (f *Fleet) tail() string {
 	const most = 400
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
@@ -226,7 +226,7 @@ func (f *Fleet) Part(h *Host, p *Provider) {
 	f.net.part(h.name, p.name, true)
 }
 
-// Heal ends the effect of Part.
+// Heal makes a host and a provider that were parted reachable for each other again.
 func (f *Fleet) Heal(h *Host, p *Provider) {
 	f.log("%s and %s reach each other", h.name, p.name)
 	f.net.part(h.name, p.name, false)

@@ -60,7 +60,8 @@ func (h *Host) State() hostdir.Layout {
 
 func (h *Host) state() hostdir.Layout { return hostdir.Layout(h.path(fmt.Sprintf("disk-%d", h.disk))) }
 
-// activate runs activation for one life of the host.
+// activate runs activation for one life of the host. The life ends when the host is stopped or
+// dies.
 func (h *Host) activate(ctx context.Context, l *life) {
 	c := h.config(l)
 	if _, err := activation.Run(ctx, c); err != nil && l.alive() {

@@ -167,7 +167,7 @@ func host(caller string) string {
 
 func (f *Fleet) since(t time.Time) time.Duration { return t.Sub(f.began).Round(time.Second) }
 
-// event records an event that activation on a host reports.
+// event records an event that activation on a host reports, so that the laws can be checked.
 func (h *Host) event(e event.Event) {
 	f := h.f
 	f.log("%s: %s", h.name, strings.SplitN(e.String(), "\n", 2)[0])

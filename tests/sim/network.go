@@ -83,7 +83,7 @@ func (n *network) newWire(host, provider string) *wire {
 	return w
 }
 
-// cut resets every connection of a host or provider.
+// cut resets every connection of a host or provider, as happens when its process dies.
 func (n *network) cut(name string) {
 	for _, w := range n.of(func(w *wire) bool { return w.host == name || w.provider == name }) {
 		w.reset()
@@ -114,7 +114,7 @@ func (n *network) part(host, provider string, apart bool) {
 	}
 }
 
-// calm ends all faults of the network.
+// calm ends all faults of the network. Parted hosts and providers can reach each other again.
 func (n *network) calm() {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -57,7 +57,7 @@ func (l *life) moment(what string) error {
 	return nil
 }
 
-// kill ends the life at once, without any cleanup.
+// kill ends a life of a process at once, without any cleanup.
 func (l *life) kill(at string) {
 	l.mu.Lock()
 	again, count := l.over, l.count
@@ -139,7 +139,7 @@ func (p *process) Stop() {
 	}
 }
 
-// Restart stops the process and starts it again.
+// Restart stops the process as systemd does and starts it again.
 func (p *process) Restart() {
 	p.Stop()
 	p.Start()

@@ -48,7 +48,7 @@ func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	return command(ctx, "systemd-run", "--quiet", "--collect", "--wait", "--pipe", "--unit=sync-"+s.Instance.String(), filepath.Join(to, "bin/switch-to-configuration"), "switch")
 }
 
-// command runs a program and shows its output to the user.
+// command runs a program, such as nix-store, and shows its output to the user of flor sync.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr

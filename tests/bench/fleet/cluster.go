@@ -101,7 +101,7 @@ func (c cluster) serial(version int) int64 { return c.began + int64(version) }
 
 func (c cluster) address(port int) string { return fmt.Sprintf("%s:%d", c.ip, port) }
 
-// These constants are the ports of the provider.
+// These constants are the ports on which the provider serves its kinds of need.
 const (
 	portCert = 4600 + iota
 	portConfig

@@ -45,7 +45,7 @@ func (c cluster) storm() (a arrival, err error) {
 	return a, errors.Join(errs...)
 }
 
-// come performs the calls of one host in a storm.
+// come makes the two connections of one host in a storm and requests its certificates.
 func (c cluster) come(n node, dial func(context.Context, string, string) (net.Conn, error)) error {
 	client, err := c.enrol(n, dial)
 	if err != nil {

@@ -115,7 +115,7 @@ func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	return nil
 }
 
-// tb implements testing.TB outside of a test.
+// tb implements testing.TB outside of a test, so that a benchmark can use test helpers.
 type tb struct {
 	testing.TB
 	pair *Pair

@@ -104,7 +104,7 @@ func (p *Pair) CPU() (time.Duration, error) {
 	return all, nil
 }
 
-// within is the time limit of Wait.
+// within is the time for which Wait repeats its check.
 const within = 10 * time.Second
 
 // Wait calls check until it returns nil. After ten seconds, Wait returns the last error of check.

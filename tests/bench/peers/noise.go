@@ -63,7 +63,7 @@ var noises = map[string]func(at string){
 	},
 }
 
-// forever calls f in n goroutines without end.
+// forever makes noise by calling f in n goroutines, again and again without end.
 func forever(n int, f func()) {
 	var all sync.WaitGroup
 	for range n {

@@ -103,7 +103,7 @@ func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	s.heading("  %-6s %s: %s", mark, name, found)
 }
 
-// kinds lists the kinds of need that the host forge serves.
+// kinds lists the kinds of need that the host forge serves as the provider of the demo.
 var kinds = []string{"cert", "config", "file", "oidc"}
 
 // parts returns the names of the provider processes on the host forge.
@@ -124,7 +124,7 @@ func (s *demo) stopAll() {
 	}
 }
 
-// publish makes the config provider serve a revision.
+// publish makes the config provider serve the documents of a revision.
 func (s *demo) publish(ctx context.Context, name string) error {
 	return s.Publish(ctx, s.hosts[forge], name)
 }

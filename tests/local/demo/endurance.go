@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// audit returns the audit log of the provider.
+// audit returns the audit log of the provider, which shows the requests that it has granted.
 func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
 	return s.Audit(ctx, s.hosts[forge])
 }

@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// options contains the command-line flags.
+// options contains the values of the demo's command-line flags.
 type options struct {
 	local.Operator
 	json string

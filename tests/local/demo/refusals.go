@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// refuse performs actions that the cluster must refuse.
+// refuse performs forbidden actions and checks that the cluster refuses each of them.
 func (s *demo) refuse(ctx context.Context) error {
 	s.heading("what nobody may do is refused")
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")

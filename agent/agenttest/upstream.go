@@ -21,8 +21,8 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo starts an upstream that sends back all bytes that it receives. When the client ends its
-// data, the upstream ends its own.
+// Echo starts an upstream that sends back all bytes that it receives. It ends its data when the
+// client does.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {

@@ -62,10 +62,9 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d to resolve, %d local", len(looked), len(listeners)), found
 }
 
-// local checks the names of local listeners in hosts(5). It reports an entry with the address of
-// something else, and a name without an entry. If no name has an entry, local reports nothing,
-// because using hosts(5) is optional. It does report this if the unit that maintains the file is
-// installed.
+// local checks the names of local listeners in hosts(5). It reports an entry with a wrong address
+// and a name without an entry. Using hosts(5) is optional, so local reports nothing if no name has
+// an entry. If the unit that maintains the file is installed, local reports this too.
 func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
 	entries, found := h.entries(listeners)
 	var missing []string

@@ -165,8 +165,8 @@ func TestAudited(t *testing.T) {
 	}
 }
 
-// wantRow checks that an action has added an expected row to the audit log of provider p. The log
-// had the given number of rows before the action.
+// wantRow checks that an action has added an expected row to the audit log of provider p. The
+// number of rows before the action is given by before.
 func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
 	t.Helper()
 	kit.Succeeds(t, "an audit row", func() error {
@@ -198,7 +198,7 @@ func (c *cluster) post(t *testing.T, path, body string) error {
 	})
 }
 
-// bootstrap makes a person the first administrator of the tenant acme, as root on p.
+// bootstrap makes a person the first administrator of the tenant acme, as root on host p.
 func (c *cluster) bootstrap(t *testing.T) error {
 	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return new(net.Dialer).DialContext(ctx, "unix", c.bootstrapSocket())
@@ -214,7 +214,7 @@ func (c *cluster) bootstrap(t *testing.T) error {
 	return nil
 }
 
-// acceptLog makes host b accept the fault that it has found in an audit log of p.
+// acceptLog makes host b accept the fault that it has found in an audit log of provider p.
 func (c *cluster) acceptLog(t *testing.T) error {
 	l := c.b.Layout()
 	before, _ := os.ReadFile(l.WitnessedFile())

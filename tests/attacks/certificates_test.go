@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestCertificates attacks provider p and the forwarder of b with certificates. Some were signed by
-// the root of the cluster for another purpose. Others are chains that are expensive to verify.
+// TestCertificates attacks provider p and the forwarder of host b with certificates. Some were
+// signed by the root of the cluster for another purpose. Others are chains that are expensive to
+// verify.
 func TestCertificates(t *testing.T) {
 	unconstrained := func(c *x509.Certificate) { c.PermittedURIDomains = nil }
 	foreign := func(c *x509.Certificate) { c.PermittedURIDomains = []string{"other.flor"} }

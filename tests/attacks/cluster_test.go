@@ -152,13 +152,13 @@ func (c *cluster) prepare(ctx context.Context) error {
 // kinds lists the kinds of need that provider p serves.
 var kinds = []string{"cert", "config", "federation", "file", "jwt", "oidc", "token"}
 
-// bootstrapSocket returns the path of the socket on which p, for its kind token, accepts the first
-// administrator of a tenant.
+// bootstrapSocket returns the path of the socket on which provider p, for its kind token, accepts
+// the first administrator of a tenant.
 func (c *cluster) bootstrapSocket() string {
 	return filepath.Join(c.sockets, "bootstrap", "bootstrap.sock")
 }
 
-// provide starts a provider process on p for each kind of need.
+// provide starts a provider process on host p for each kind of need.
 func (c *cluster) provide(ctx context.Context) error {
 	if err := c.p.People(password, "alice", "bob"); err != nil {
 		return err
@@ -314,8 +314,8 @@ func (c *cluster) audit(t *testing.T) []local.Decision {
 	return all
 }
 
-// client returns a client for the process of a kind on p. It sends requests as host h does, with
-// the host's own certificate and SSH host key.
+// client returns a client for the provider process of a kind on host p. It sends requests as host h
+// does, with the host's own certificate and SSH host key.
 func (c *cluster) client(t *testing.T, h *local.Host, kind string) *hostapi.Client {
 	t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
@@ -343,7 +343,7 @@ func (c *cluster) svid(t *testing.T, h *local.Host, need string) *tls.Certificat
 	return svid
 }
 
-// knock opens a stream to a service of b with a given SVID. It connects directly, without the
+// knock opens a stream to a service of host b with a given SVID. It connects directly, without the
 // caller's forwarder.
 func (c *cluster) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)

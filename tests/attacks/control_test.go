@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// controlSocket returns the path of the socket to which p's forwarder connects operators. The path
-// depends on the instance.
+// controlSocket returns the path of the socket to which the forwarder of host p connects operators.
+// The path depends on the instance.
 func (c *cluster) controlSocket() string {
 	return filepath.Join("/run", c.instance.Unit("provider-config"), "control.sock")
 }
@@ -32,7 +32,7 @@ func (c *cluster) controlDir() error {
 	return errors.Join(os.Mkdir(dir, 0o755), os.Chown(dir, -1, uidStranger), os.Chmod(dir, 0o755|os.ModeSetgid))
 }
 
-// operate sends a request to the config provider of p, from an account of host c.
+// operate sends a request to the config provider on host p, from an account of host c.
 func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...string) (string, error) {
 	if !slices.ContainsFunc(headers, func(h string) bool { return strings.HasPrefix(h, "Host: ") }) {
 		headers = append([]string{"Host: florete-control.p.demo.flor.rete"}, headers...)
@@ -41,7 +41,7 @@ func (c *cluster) operate(t *testing.T, uid uint32, request string, headers ...s
 	return c.sayAs(t, uid, spiffe.ControlService, text)
 }
 
-// TestControl attacks the config provider of p as identities that are not operators.
+// TestControl attacks the config provider on host p as identities that are not operators.
 func TestControl(t *testing.T) {
 	const as = "can run processes of another user"
 	t.Run("dora herself is let through", func(t *testing.T) {

@@ -27,9 +27,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestExhaustion makes Alice, who has access, use as much of the resources of b's forwarder as she
-// can. Other callers must still be served meanwhile. At the end the forwarder must have returned
-// the memory.
+// TestExhaustion makes Alice, who has access, use as much of the resources of the forwarder of host
+// b as she can. Other callers must still be served meanwhile. At the end the forwarder must have
+// returned the memory.
 func TestExhaustion(t *testing.T) {
 	run(t, []attack{
 		{
@@ -255,7 +255,7 @@ func still(t *testing.T, c *cluster) (refused error) {
 	return nil
 }
 
-// pool returns a pool of connections to forwarders, like that of c's forwarder.
+// pool returns a pool of connections to forwarders, like that of the forwarder of host c.
 func (c *cluster) pool(t *testing.T) *transport.Pool {
 	t.Helper()
 	known, problems := hostdir.LoadSVIDs(c.c.Layout(), c.c.Manifest, &hostdir.SVIDSet{})
@@ -293,8 +293,8 @@ func (c *cluster) openFor(t *testing.T, p *transport.Pool, caller, service strin
 }
 
 // bounded limits the memory that an attack may cost. It returns a test that performs the attack
-// try. During the attack, b's forwarder may use the memory peak, and afterwards the memory after,
-// both in MiB.
+// try. During the attack, the forwarder of host b may use the memory peak, and afterwards the
+// memory after, both in MiB.
 func bounded(peak, after int64, over document.Transport, try func(*testing.T, *cluster) error) func(*testing.T, *cluster) error {
 	return func(t *testing.T, c *cluster) error {
 		before, highest := c.logged(t), int64(0)
@@ -329,7 +329,7 @@ func bounded(peak, after int64, over document.Transport, try func(*testing.T, *c
 
 // others checks that other callers are served during an attack. Until ctx ends, it opens one
 // connection after the other and expects no refusal. On a busy machine it may try a connection
-// again, as every process does. The forwarder of c may try again after it has changed to TCP.
+// again, as every process does. The forwarder of host c may try again after it has changed to TCP.
 func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transport) {
 	times, again := 0, 0
 	for ctx.Err() == nil {
@@ -369,7 +369,7 @@ func (c *cluster) others(ctx context.Context, t *testing.T, over document.Transp
 	}
 }
 
-// logged returns the number of bytes that b's forwarder has written to its log.
+// logged returns the number of bytes that the forwarder of host b has written to its log.
 func (c *cluster) logged(t *testing.T) int64 {
 	t.Helper()
 	info, err := os.Stat(c.b.Log("agent"))
@@ -379,7 +379,7 @@ func (c *cluster) logged(t *testing.T) int64 {
 	return info.Size()
 }
 
-// rss returns the resident memory of b's forwarder in MiB.
+// rss returns the resident memory of the forwarder of host b in MiB.
 func (c *cluster) rss(t *testing.T) (kib int64) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.b.PID("agent")))
 	if err != nil {

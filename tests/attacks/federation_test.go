@@ -115,7 +115,7 @@ func (f *foreign) read(t *testing.T) {
 	})
 }
 
-// TestForeign attacks provider p and the forwarder of b from a trust domain that they federate
+// TestForeign attacks provider p and the forwarder of host b from a trust domain that they federate
 // with.
 func TestForeign(t *testing.T) {
 	t.Run("its guest is let through", func(t *testing.T) {

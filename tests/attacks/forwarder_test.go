@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestForwarder attacks forwarders. It attacks the forwarder of b directly, without the forwarder
-// of c. It attacks the forwarder of c from processes of other accounts.
+// TestForwarder attacks forwarders. It attacks the forwarder of host b directly, without the
+// forwarder of host c. It attacks the forwarder of host c from processes of other accounts.
 func TestForwarder(t *testing.T) {
 	t.Run("alice herself is let through", func(t *testing.T) {
 		agenttest.Root(t, "can run processes of another user")

@@ -34,7 +34,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// control calls the control API of p, as florctl --via ssh does.
+// control calls the control API of provider p, as florctl --via ssh does.
 func (c *cluster) control(ctx context.Context, about, v any, method, path string) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), "control", method, path, "--settings", filepath.Join(c.p.Dir, "provider.hujson"))
 	var problem bytes.Buffer
@@ -46,8 +46,8 @@ func (c *cluster) control(ctx context.Context, about, v any, method, path string
 	return json.Unmarshal(out, v)
 }
 
-// token creates a join token and registers it at p. The token lets machines join as the given
-// hosts.
+// token creates a join token and registers it at provider p. The token lets machines join as the
+// given hosts.
 func (c *cluster) token(t *testing.T, hosts string, uses int, lifetime time.Duration, approves bool) hostapi.JoinToken {
 	t.Helper()
 	token, err := hostapi.NewJoinToken("p")
@@ -99,7 +99,7 @@ func (c *cluster) device(t *testing.T, node, kind string, key ssh.Signer) *hosta
 	return client
 }
 
-// requested returns the newest join request of a host that p has received.
+// requested returns the newest join request of a host that provider p has received.
 func (c *cluster) requested(t *testing.T, host string) (r join.Request) {
 	t.Helper()
 	var all control.Joins

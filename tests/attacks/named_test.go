@@ -70,7 +70,7 @@ func (c *cluster) say(t *testing.T, service, text string) string {
 	return answer
 }
 
-// sayAs sends bytes to a service under an account of c, and returns the answer.
+// sayAs sends bytes to a service under an account of host c, and returns the answer.
 func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string, error) {
 	t.Helper()
 	var conn net.Conn
@@ -89,7 +89,7 @@ func (c *cluster) sayAs(t *testing.T, uid uint32, service, text string) (string,
 }
 
 // TestNamed attacks services that are told who their caller is. The attackers are Alice and other
-// accounts of b, and they pretend to be Bob.
+// accounts of host b, and they pretend to be Bob.
 func TestNamed(t *testing.T) {
 	const (
 		as   = "can run processes of another user"

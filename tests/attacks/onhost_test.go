@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// uidLogin is the ID of an account on b that belongs to a person who logs in there.
+// uidLogin is the ID of an account on host b that belongs to a person who logs in there.
 const uidLogin = 4711
 
 // TestOnHost attacks services that run on host b from other accounts of the same host.
@@ -50,7 +50,8 @@ func (c *cluster) squat(t *testing.T, network, service string, port int) error {
 }
 
 // squatAs listens on the port of a service under another account, and then connects to the service
-// as Alice. It returns the refusal of b's forwarder, or nil if the attacker receives data.
+// as Alice. It returns the refusal of the forwarder of host b, or nil if the attacker receives
+// data.
 func (c *cluster) squatAs(t *testing.T, uid uint32, network, service string, port int) error {
 	t.Helper()
 	addr := fmt.Sprintf("%s.0.2:%d", c.loopback, port)
@@ -118,7 +119,7 @@ func note(read func([]byte) (int, error), heard chan<- string) {
 	}
 }
 
-// refusals returns how often b's forwarder has refused a connection for a reason.
+// refusals returns how often the forwarder of host b has refused a connection for a reason.
 func (c *cluster) refusals(t *testing.T, reason string) int64 {
 	t.Helper()
 	r, _, err := agentstatus.Fetch(t.Context(), c.b.Socket())

@@ -24,7 +24,7 @@ import (
 )
 
 // florctl runs florctl as Dora. It reaches the provider through a proxy that connects to the
-// forwarder of c as her account.
+// forwarder of host c as her account.
 func (c *cluster) florctl(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	return c.florctlLied(t, nil, args...)

@@ -29,7 +29,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// rawConn is a connection to p's process of kind cert, without a client certificate.
+// rawConn is a connection to the process of provider p for kind cert, without a client certificate.
 type rawConn struct {
 	t    *testing.T
 	c    *cluster
@@ -88,7 +88,7 @@ func (w *rawConn) nonce() string {
 }
 
 // prove returns a request with which host b enrols over this connection. It contains the nonce that
-// p has sent.
+// provider p has sent.
 func (w *rawConn) prove(nonce string) hostapi.Request {
 	w.t.Helper()
 	key, err := ssh.ParsePrivateKey(kit.ReadFile(w.c.b.HostKey()))

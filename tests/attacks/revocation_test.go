@@ -364,7 +364,8 @@ func (c *cluster) waitList(t *testing.T, h *local.Host, number int64) {
 	})
 }
 
-// backup copies the state of p's process of a kind. It returns a function that restores the copy.
+// backup copies the state of the process of provider p for a kind. It returns a function
+// that restores the copy.
 func (c *cluster) backup(t *testing.T, kind string) (restore func()) {
 	t.Helper()
 	dir := filepath.Join(c.p.Dir, "provider", kind)

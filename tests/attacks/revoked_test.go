@@ -21,8 +21,9 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestRevokedReturns attacks a cluster as a host that joined with a token and was then revoked. The
-// host must not return with anything that it, another host or a provider had before.
+// TestRevokedReturns attacks a cluster as a host that joined with a token and was then revoked. No
+// older key, certificate or file may let the host return, whether it comes from the host itself,
+// from another host or from a provider.
 func TestRevokedReturns(t *testing.T) {
 	c := start(t)
 	// These are the documents of an hour ago. They are offered to no host, but a host may go back

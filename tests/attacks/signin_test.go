@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// TestSignIn attacks the sign-in pages of the issuer on p, as an identity that may reach the
-// service auth.
+// TestSignIn attacks the sign-in pages of the issuer on host p, as an identity that may reach
+// the service auth.
 func TestSignIn(t *testing.T) {
 	wiki := url.Values{"client_id": {"wiki.demo.flor.rete"}, "redirect_uri": {"http://wiki.demo.flor.rete/callback"},
 		"response_type": {"code"}, "scope": {"openid"}, "state": {"s"},
@@ -126,7 +126,7 @@ func TestSignIn(t *testing.T) {
 	})
 }
 
-// TestHandshake attacks the port of p with handshakes of other protocols than TLS 1.3.
+// TestHandshake attacks the port of provider p with handshakes of other protocols than TLS 1.3.
 func TestHandshake(t *testing.T) {
 	dial := func(t *testing.T, c *cluster) net.Conn {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", c.client(t, c.c, "cert").Provider.Addresses[0])

@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestStorms sends requests to b's forwarder at the highest rate, and requests that are never
-// finished. The forwarder must stay within its limits, and other callers must be served.
+// TestStorms sends requests to the forwarder of host b at the highest rate, and requests that are
+// never finished. The forwarder must stay within its limits, and other callers must be served.
 func TestStorms(t *testing.T) {
 	run(t, []attack{
 		{

@@ -16,7 +16,7 @@ import (
 )
 
 // TestSVIDs attacks with SVIDs that break a rule of the SPIFFE specifications or of Florete. The
-// operator's root has signed them, but provider p and the forwarder of b must refuse them.
+// operator's root has signed them, but provider p and the forwarder of host b must refuse them.
 func TestSVIDs(t *testing.T) {
 	weak, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {
@@ -115,8 +115,8 @@ func all(change func(*x509.Certificate)) func(string) func(*x509.Certificate) {
 	return func(string) func(*x509.Certificate) { return change }
 }
 
-// oddLeaf returns an SVID like one that p would issue, except for a change. It is issued below the
-// operator's root. The function change alters the certificate before it is signed.
+// oddLeaf returns an SVID like one that provider p would issue, except for a change. It is issued
+// below the operator's root. The function change alters the certificate before it is signed.
 func (c *cluster) oddLeaf(t *testing.T, id spiffe.ID, key crypto.Signer, change func(*x509.Certificate)) *tls.Certificate {
 	t.Helper()
 	by := kit.OddIssuing(c.root(t), kit.NewKey())

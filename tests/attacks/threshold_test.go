@@ -214,7 +214,7 @@ func (c *cluster) stream(t *testing.T) (s stream) {
 	return s
 }
 
-// send sends a request to the control API of p, without florctl's checks.
+// send sends a request to the control API of provider p, without florctl's checks.
 func (c *cluster) send(ctx context.Context, path string, body []byte) error {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.Bin, "flor-provider"), "control", "POST", path, "--settings", filepath.Join(c.p.Dir, "provider.hujson"))
 	var problem bytes.Buffer

@@ -90,8 +90,8 @@ func (n *network) cut(name string) {
 	}
 }
 
-// of removes the wires from the network for which the function which returns true. It returns the
-// removed wires.
+// of removes connections from the network and returns them, so that a fault can end them. The
+// function passed as which selects the connections.
 func (n *network) of(which func(*wire) bool) []*wire {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// instance is the Florete instance that a command acts on. A host can run several instances, and
-// each has its own directories, sockets and flag defaults.
+// instance is the Florete instance that a command acts on. A host can run several instances. Each
+// instance has its own directories and sockets, and so its own defaults of flags.
 type instance struct {
 	hostdir.Instance
 	followers []func()

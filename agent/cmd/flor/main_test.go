@@ -19,9 +19,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestMain runs the tests, or acts as a program that the test scripts call. The scripts run the
-// real flor in its own processes. Besides, they call get and unixget in place of curl. The program
-// running waits until the agents behind some sockets run, and until waits for a text in a file.
+// TestMain runs the tests, or acts as one of the programs that the test scripts call. Each program
+// is a process of its own. The scripts call the real "flor". They call "get" and "unixget" in place
+// of curl. The program "running" waits until the agents behind some sockets run. The program
+// "until" waits until a file contains a text.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"flor": main, "flor_blue": main, "get": get, "unixget": unixget, "running": running, "until": until})
 }

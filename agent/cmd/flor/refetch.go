@@ -40,8 +40,8 @@ If somebody else may know the secret, raise its generation in the topology inste
 	})
 }
 
-// requests completes a command that asks activation to do something, such as to fetch a need again.
-// The function leave writes the request to the directory that activation follows.
+// requests completes a command that sends a request to activation, such as flor refetch. The
+// function leave writes the request into the directory that activation follows.
 func requests(m *instance, leave func(document.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
 	var state hostdir.Layout
 	var dir string

@@ -118,8 +118,8 @@ func (f *fleet) note(change func()) {
 	}
 }
 
-// until waits until all hosts have finished something. The function done returns the number of
-// hosts that have.
+// until waits until all hosts have finished a step, such as putting documents in force. The
+// function done returns the number of hosts that have finished it.
 func (f *fleet) until(what string, done func() int) error {
 	progress := time.NewTicker(5 * time.Second)
 	defer progress.Stop()

@@ -85,8 +85,8 @@ func with(s shape, f func(cluster, *process) error) error {
 	return f(c, p)
 }
 
-// memory returns a directory in memory, if the machine has one. Flushing a file takes no time
-// there. On real hosts each host has its own disk.
+// memory returns a directory in memory for the files of the hosts, if the machine has one. Real
+// hosts have a disk each, so they must not wait here for a shared disk.
 func memory() string {
 	if _, err := os.Stat("/dev/shm"); err == nil {
 		return "/dev/shm"

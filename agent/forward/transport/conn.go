@@ -21,21 +21,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// link is the part of a connection on which streams are opened: one QUIC connection, or any number
-// of TCP connections.
+// link is the transport of a connection, on which streams are opened. It is either one QUIC
+// connection or a set of TCP connections.
 type link interface {
 	OpenStream(context.Context) (wire.Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error
 	Context() context.Context // ends with the connection
 	stats() usage.Stats
-	// trusted reports whether these roots would accept all peers of the connection.
+	// trusted reports whether the given roots accept all peers of the connection.
 	trusted(*trust.Roots) bool
-	// issuers returns the last certificates of its peers' chains.
+	// issuers returns the last certificate of each peer's chain.
 	issuers() []*x509.Certificate
 }
 
-// conn is a connection to one endpoint of a target, made with one SVID. Over TCP it consists of as
-// many TCP connections as its streams need.
+// conn is a connection to one endpoint of a target, made with one SVID of a caller. Over TCP it
+// consists of as many TCP connections as its streams need.
 type conn struct {
 	link
 	transport document.Transport
@@ -44,8 +44,8 @@ type conn struct {
 	peer      Peer
 	endpoint  *endpoint
 	outer     *conn          // connection to the relay; nil if the connection is direct
-	address   string         // address of the endpoint in the route, or the relays
-	at        netip.AddrPort // resolved address
+	address   string         // address of the endpoint as written in the route, or names of the relays
+	at        netip.AddrPort // resolved form of address
 	source    netip.Addr     // local address; only used by watch and follow
 	made      time.Time
 	until     time.Time
@@ -59,17 +59,17 @@ type conn struct {
 
 	mu      sync.Mutex
 	streams int
-	retired bool // accepts no new streams; closed with its last one
+	retired bool // accepts no new streams; closed after the last one
 	idle    *time.Timer
 }
 
-// usable reports whether the connection accepts new streams with svid.
+// usable reports whether a caller with this SVID may open new streams on the connection.
 func (c *conn) usable(svid *trust.SVID) bool {
 	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
 }
 
-// silent reports whether nothing was received for longer than a working peer would be silent, from
-// the relay if the connection leads through one.
+// silent reports whether the connection has received nothing for longer than a working peer would
+// be silent. For a connection through a relay, silent looks at the connection to the relay.
 func (c *conn) silent(now time.Time) bool {
 	if c.outer != nil {
 		return c.outer.Context().Err() != nil || c.outer.silent(now)
@@ -78,7 +78,7 @@ func (c *conn) silent(now time.Time) bool {
 	return c.transport == document.OverQUIC && !received.IsZero() && now.Sub(received) > silence
 }
 
-// acquire counts a stream, unless the connection is retired.
+// acquire counts one more stream on the connection. It returns false if the connection is retired.
 func (c *conn) acquire() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -107,7 +107,8 @@ func (c *conn) busy() bool {
 	return c.streams > 0
 }
 
-// retire makes the connection accept no new streams. It is closed some time after its last stream.
+// retire makes the connection accept no new streams. The connection closes shortly after its last
+// stream has ended.
 func (c *conn) retire() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,9 +118,9 @@ func (c *conn) retire() {
 	}
 }
 
-// idleTimeout returns the time for which the connection stays open without streams. QUIC does not
-// report whether the last bytes of a stream have arrived, and closing the connection would discard
-// them.
+// idleTimeout returns the time for which the connection stays open without streams. Even a retired
+// connection stays open for a moment. QUIC does not report whether the last bytes of a stream have
+// arrived, and closing the connection would discard them.
 func (c *conn) idleTimeout() time.Duration {
 	if c.retired {
 		return linger
@@ -142,7 +143,7 @@ type quicLink struct {
 	*quic.Conn
 	peer   Peer
 	mux    *datagram.Mux
-	tasks  *sync.WaitGroup // goroutines that end with the connection
+	tasks  *sync.WaitGroup // goroutines that end when the connection ends
 	checks checks
 	paths  paths
 }
@@ -159,7 +160,8 @@ func (l *quicLink) stats() usage.Stats           { return usage.OfQUIC(l.Conn)()
 func (l *quicLink) trusted(t *trust.Roots) bool  { return l.peer.TrustedBy(t) }
 func (l *quicLink) issuers() []*x509.Certificate { return []*x509.Certificate{l.peer.issuer()} }
 
-// open opens a stream to the target. It does not wait for other streams to end.
+// open opens a stream and sends the preamble on it. It returns ErrFull at once if the peer allows
+// no further stream, rather than wait for another stream to end.
 func (c *conn) open(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	st, err := c.OpenStream(ctx)
 	var limit *quic.StreamLimitReachedError
@@ -180,13 +182,15 @@ func (c *conn) open(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	return st, nil
 }
 
-// tlsTo returns the TLS configuration for a connection to a route's target.
+// tlsTo returns the TLS configuration for a connection to the target of a route. It uses the
+// current trust roots of this host.
 func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {
 	return tlsTo(r.Target, alpn, svid, p.identities().Trust, address, peer)
 }
 
-// tlsTo returns the TLS configuration for a connection to a target, which accepts only that target's
-// certificate. peer is set when the certificate has been verified.
+// tlsTo returns the TLS configuration for a connection to a target. The connection accepts only a
+// certificate of that target. When the handshake has verified the certificate, it stores the result
+// in peer.
 func tlsTo(target spiffe.Dialable, alpn string, svid *trust.SVID, roots *trust.Roots, address string, peer *Peer) *tls.Config {
 	want := target.ID()
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
@@ -205,7 +209,7 @@ func tlsTo(target spiffe.Dialable, alpn string, svid *trust.SVID, roots *trust.R
 	return config
 }
 
-// dialQUIC makes a connection over QUIC.
+// dialQUIC connects to an endpoint of a target over QUIC.
 func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	source, err := sourceTo(to.at)
 	if err != nil {
@@ -214,7 +218,7 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	to.source = source
 	conf := quicConfig()
 	conf.MaxIncomingStreams = -1
-	conf.MaxIncomingUniStreams = 2 // the stream that returns checks, and the stream for wire.Leave
+	conf.MaxIncomingUniStreams = 2 // one stream returns checks, the other carries wire.Leave
 	var peer Peer
 	q, err := p.quic[to.socket].Dial(ctx, net.UDPAddrFromAddrPort(to.at), p.tlsTo(to.route, wire.ALPN, to.svid, to.address, &peer), conf)
 	if err != nil {
@@ -226,15 +230,15 @@ func (p *Pool) dialQUIC(ctx context.Context, to destination) (*conn, error) {
 	return to.conn(document.OverQUIC, l, peer, l.mux), nil
 }
 
-// destination describes a connection to be made.
+// destination describes one endpoint of a target to connect to, and the SVID to connect with.
 type destination struct {
 	route    Route
 	svid     *trust.SVID
 	endpoint *endpoint
 	address  string
 	at       netip.AddrPort
-	source   netip.Addr // local address used to reach it
-	socket   int        // of the pool, for QUIC
+	source   netip.Addr // local address from which packets are sent to at
+	socket   int        // index of the pool's socket; used for QUIC only
 }
 
 func (to destination) conn(over document.Transport, l link, peer Peer, mux *datagram.Mux) *conn {
@@ -247,8 +251,9 @@ func (to destination) conn(over document.Transport, l link, peer Peer, mux *data
 	return c
 }
 
-// sourceTo returns this host's source address for packets to at. It returns an error if there is no
-// route, for example if the host has no IPv6. It creates a socket but sends nothing.
+// sourceTo returns the local address from which this host sends packets to at. It returns an error
+// if there is no route to at, for example because the host has no IPv6. It creates a socket but
+// sends nothing.
 func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {
@@ -258,7 +263,8 @@ func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
-// ImpostorError is the error for an endpoint that could not prove that it is the target.
+// ImpostorError is returned if an endpoint did not prove that it is the target. Claims is the
+// identity in the endpoint's certificate, which is not proven.
 type ImpostorError struct {
 	Endpoint     string
 	Want, Claims spiffe.ID

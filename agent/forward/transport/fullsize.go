@@ -11,33 +11,34 @@ import (
 )
 
 const (
-	// checkSize exceeds the size of a packet, so that a part of a check and of its answer is in a
-	// packet of full size.
+	// checkSize is the number of bytes in a check. It exceeds the size of a packet, so that both
+	// the check and its answer need a packet of full size.
 	checkSize = 1500
-	// checkPeriod is the minimum time between two checks, and checkAfter the number of bytes that
-	// must have been transferred since the last one.
+	// checkPeriod is the minimum time between two checks. checkAfter is the number of bytes that
+	// the connection must have transferred since the last check.
 	checkPeriod = 300 * time.Millisecond
 	checkAfter  = 512
-	checkCost   = 2*checkSize + 512 // bytes that a check itself transfers
+	checkCost   = 2*checkSize + 512 // upper bound of the bytes that a check itself transfers
 	// checkDue is the time that an answer may take in addition to the round trip.
 	checkDue = time.Second
 )
 
-// checks detect whether packets of full size pass in both directions of a QUIC connection: the
-// caller sends bytes on a stream, and the publishing side returns them on another. The caller has
-// no other way to notice, because it does not know which packets to it were lost, and small packets
-// may pass where large ones do not.
+// checks detect whether packets of full size pass in both directions of a QUIC connection, because
+// small packets may pass where large ones do not. The caller sends bytes on one stream, and the
+// publishing side returns them on another. The caller cannot detect this in another way: it does
+// not know which packets to it were lost.
 type checks struct {
 	due      chan struct{} // nil before the first check
-	returned atomic.Int64  // bytes returned
+	returned atomic.Int64  // bytes that the publishing side has returned
 
 	// The following fields are only used by watch.
-	sent  int64     // bytes sent
-	began time.Time // beginning of the last check
-	moved uint64    // bytes transferred over the connection up to the last check
+	sent  int64     // bytes of all checks sent so far
+	began time.Time // time of the last check
+	moved uint64    // bytes that the connection had transferred after the last check
 }
 
-// overdue returns the time for which a check has been unanswered, zero if there is none.
+// overdue returns how long the last check has been unanswered. It returns zero if the check was
+// answered.
 func (k *checks) overdue(now time.Time) time.Duration {
 	if k.sent == k.returned.Load() {
 		return 0
@@ -45,7 +46,7 @@ func (k *checks) overdue(now time.Time) time.Duration {
 	return now.Sub(k.began)
 }
 
-// checkMoved begins a check if enough bytes were transferred since the last one.
+// checkMoved sends a check if the connection has transferred enough bytes since the last one.
 func (l *quicLink) checkMoved(s quic.ConnectionStats, now time.Time) {
 	k, moved := &l.checks, s.BytesSent+s.BytesReceived
 	if k.sent == k.returned.Load() && moved > k.moved+checkAfter && now.Sub(k.began) >= checkPeriod {
@@ -54,7 +55,7 @@ func (l *quicLink) checkMoved(s quic.ConnectionStats, now time.Time) {
 	}
 }
 
-// check sends the bytes of a check.
+// check sends one check to the publishing side.
 func (l *quicLink) check(now time.Time) {
 	k := &l.checks
 	if k.due == nil {
@@ -87,8 +88,8 @@ func (l *quicLink) sendChecks(out *quic.SendStream) {
 	}
 }
 
-// receiveChecks receives returned checks. It calls leave if the stream is used for wire.Leave
-// instead.
+// receiveChecks counts the bytes that the publishing side returns for checks. If the stream carries
+// wire.Leave instead, receiveChecks calls leave and returns.
 func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	for b, first := make([]byte, checkSize), true; ; first = false {
 		n, err := in.Read(b)
@@ -104,7 +105,8 @@ func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	}
 }
 
-// answerChecks returns the bytes of a caller's checks, and adds them to read.
+// answerChecks returns the bytes of a caller's checks to the caller, until the connection ends. It
+// adds the bytes that it reads to the given counter.
 func answerChecks(c *quic.Conn, read *atomic.Int64) {
 	in, err := c.AcceptUniStream(c.Context())
 	if err != nil {
@@ -117,7 +119,7 @@ func answerChecks(c *quic.Conn, read *atomic.Int64) {
 	_, _ = io.CopyBuffer(out, counted{in, read}, make([]byte, checkSize))
 }
 
-// counted counts the bytes read.
+// counted is a reader that counts the bytes read through it.
 type counted struct {
 	io.Reader
 	n *atomic.Int64

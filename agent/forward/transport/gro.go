@@ -10,30 +10,33 @@ import (
 )
 
 const (
-	// pieces is the number of messages received with one system call.
+	// pieces is the number of merged datagrams received with one system call.
 	pieces = 8
-	// largestMerged is the maximum number of bytes that the kernel merges.
+	// largestMerged is the maximum size in bytes of a merged datagram.
 	largestMerged = 1 << 16
-	// controlSize has space for the size of a segment, ECN, and the destination address.
+	// controlSize is the number of bytes for the control messages of a datagram: segment size, ECN,
+	// and destination address.
 	controlSize = 128
 )
 
-// merging is a UDP socket for which the kernel merges received datagrams (UDP_GRO, udp(7)).
-// Datagrams that one sender sends together then pass through the network stack as one piece and are
-// received with one system call; otherwise receiving would be half the cost of bulk transfers.
-// quic-go does not support this, but reads through ReadBatch if it exists. ReadBatch returns the
-// original datagrams and may be called by one goroutine at a time. Other methods of reading return
-// merged datagrams.
+// merging is a UDP socket that receives several datagrams with one system call. The kernel merges
+// datagrams that one sender sends together, so that they pass through the network stack as one
+// (UDP_GRO, udp(7)). Without merging, receiving would be half the cost of bulk transfers.
+//
+// quic-go does not support UDP_GRO, but it reads through ReadBatch where that method exists.
+// ReadBatch returns the original datagrams; only one goroutine may call it at a time. All other
+// read methods return merged datagrams.
 type merging struct {
 	*net.UDPConn
-	batch    *ipv4.PacketConn // also for IPv6
+	batch    *ipv4.PacketConn // works for IPv6 too
 	received []ipv4.Message
-	next     []ipv4.Message // part of received that has not been returned
+	next     []ipv4.Message // messages in received that ReadBatch has not returned yet
 	offset   int            // offset in the first message of next
-	segment  int            // size of each merged datagram except the last
+	segment  int            // size of each original datagram except the last, which may be smaller
 }
 
-// newMerging enables merging for a socket. It also works with kernels that do not support merging.
+// newMerging enables merging for a socket. If the kernel does not support merging, the socket works
+// without it.
 func newMerging(c *net.UDPConn) (*merging, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -49,11 +52,11 @@ func newMerging(c *net.UDPConn) (*merging, error) {
 	return g, nil
 }
 
-// ReadBatch waits for at least one datagram and fills messages with datagrams and their control
-// messages.
+// ReadBatch waits for at least one datagram and fills the given messages with datagrams and their
+// control messages. It returns the number of messages that it filled.
 func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) {
 	for len(c.next) == 0 {
-		// Let quic-go handle earlier datagrams: its queue holds 256, and further ones are lost.
+		// Let quic-go handle earlier datagrams first: its queue holds 256 and drops further ones.
 		runtime.Gosched()
 		got, err := c.batch.ReadBatch(c.received, flags)
 		if err != nil {
@@ -69,7 +72,8 @@ func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err erro
 	return n, nil
 }
 
-// take copies the next datagram to m, because QUIC keeps the buffer.
+// take copies the next original datagram to a message. A copy is needed because QUIC keeps the
+// buffer.
 func (c *merging) take(m *ipv4.Message) {
 	from := &c.next[0]
 	rest := from.Buffers[0][c.offset:from.N]
@@ -84,7 +88,7 @@ func (c *merging) take(m *ipv4.Message) {
 	}
 }
 
-// begin prepares for the first message of next.
+// begin prepares for splitting the first message of next.
 func (c *merging) begin() {
 	c.offset = 0
 	if len(c.next) > 0 {
@@ -92,7 +96,7 @@ func (c *merging) begin() {
 	}
 }
 
-// segment returns the size of the datagrams from which a message was merged.
+// segment returns the size of the original datagrams in a merged message.
 func segment(m ipv4.Message) int {
 	for oob := m.OOB[:m.NN]; len(oob) > 0; {
 		header, data, rest, err := unix.ParseOneSocketControlMessage(oob)

@@ -6,19 +6,21 @@ import (
 	"sync/atomic"
 )
 
-// A handshake uses 80 KB for up to ten seconds, and anybody can begin one from a forged address.
+// A TLS handshake uses 80 KB for up to ten seconds, and anybody can begin one from a forged
+// address. These limits bound the memory that such handshakes use.
 const (
-	// retryThreshold is the number of handshakes above which a peer must first prove its address
-	// (RFC 9000, section 8.1.2), which costs a round trip.
+	// retryThreshold is the number of handshakes under way at which a new peer must first prove
+	// its address (RFC 9000, section 8.1.2). The proof costs the peer a round trip.
 	retryThreshold = 128
-	// maxHandshakes is the maximum number of handshakes; further ones are refused.
+	// maxHandshakes is the maximum number of handshakes under way. Further handshakes are refused.
 	maxHandshakes = 4096
 )
 
-// handshakes counts handshakes under way.
+// handshakes counts the handshakes that are under way at a listener.
 type handshakes struct{ n atomic.Int64 }
 
-// begin counts a handshake, unless there are too many. end may be called more than once.
+// begin counts a new handshake, or returns false if too many are under way. The caller calls end
+// when the handshake is over; end may be called more than once.
 func (h *handshakes) begin() (end func(), ok bool) {
 	if h.n.Add(1) > maxHandshakes {
 		h.n.Add(-1)
@@ -27,5 +29,5 @@ func (h *handshakes) begin() (end func(), ok bool) {
 	return sync.OnceFunc(func() { h.n.Add(-1) }), true
 }
 
-// verify reports whether a peer must prove its address.
+// verify reports whether a new peer must prove its address before its handshake.
 func (h *handshakes) verify(net.Addr) bool { return h.n.Load() >= retryThreshold }

@@ -8,16 +8,19 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// hasTLS is implemented by streams over TCP and connections over QUIC.
+// hasTLS is implemented by streams over TCP and connections over QUIC. It gives access to the keys
+// from which trace contexts are derived.
 type hasTLS interface{ TLS() tls.ConnectionState }
 
 func (c quicConn) TLS() tls.ConnectionState  { return c.ConnectionState().TLS }
 func (l *quicLink) TLS() tls.ConnectionState { return l.ConnectionState().TLS }
 
-// Trace returns the context of the stream, which is the same at both ends.
+// Trace returns the trace context of the stream. Both ends derive the same context, so that their
+// spans belong to one trace.
 func (s *Stream) Trace() (telemetry.TraceContext, error) { return traceOf(s.Stream, s.conn.link) }
 
-// Trace returns the context of a stream of the connection, which is the same at both ends.
+// Trace returns the trace context of a stream of the connection. Both ends derive the same context,
+// so that their spans belong to one trace.
 func (in *Incoming) Trace(st wire.Stream) (telemetry.TraceContext, error) {
 	return traceOf(st, in.conn)
 }

@@ -23,31 +23,32 @@ import (
 )
 
 const (
-	connIdle    = 5 * time.Minute  // a connection without streams is closed after this time
-	linger      = 2 * time.Second  // the same for a retired connection
-	dialTimeout = 10 * time.Second // for all endpoints of a target together
+	connIdle    = 5 * time.Minute  // time after which a connection without streams is closed
+	linger      = 2 * time.Second  // connIdle of a retired connection
+	dialTimeout = 10 * time.Second // time limit for connecting to any endpoint of a target
 )
 
-// Route describes a connection that is wanted: the caller, the target, and the endpoints that
-// publish it.
+// Route describes a target to which a stream is to be opened: who calls it, and how its forwarders
+// can be reached.
 type Route struct {
 	Caller    spiffe.ID
 	Target    spiffe.Dialable
 	Port      string               // name of the port if the target has several
-	Endpoints []document.Addresses // addresses of each forwarder that publishes it; streams go to the first few that work
-	Via       []Via                // paths through relays
+	Endpoints []document.Addresses // addresses of each forwarder that publishes Target; streams are spread over the first few that work
+	Via       []Via                // paths through relays to such forwarders
 	Transport document.Transport
 }
 
-// paths returns the number of ways to the target: its endpoints, and the paths through relays.
+// paths returns the number of ways to reach the target: endpoints and paths through relays.
 func (r Route) paths() int { return len(r.Endpoints) + len(r.Via) }
 
-// Pool keeps the connections of this host's identities: one for each SVID of a caller, target and
-// endpoint. The streams of a route are spread over its endpoints. When the caller's SVID is
-// renewed, new streams use a new connection, and the old one closes with its last stream.
+// Pool keeps connections to remote forwarders and opens streams on them for the callers on this
+// host. It has one connection for each combination of caller SVID, target and endpoint, and spreads
+// the streams of a route over the endpoints. When a caller's SVID is renewed, new streams use a new
+// connection. The old connection closes after its last stream.
 type Pool struct {
 	identities func() *hostdir.SVIDSet
-	quic       [2]*quic.Transport // connections are made over the first, see migrate
+	quic       [2]*quic.Transport // new connections use the first; migrate moves them to the second
 	ctx        context.Context
 	cancel     context.CancelFunc
 	dials      singleflight.Group
@@ -55,12 +56,12 @@ type Pool struct {
 	random     func(n int) int
 	near       time.Duration
 	retryQUIC  time.Duration
-	outside    Outside // as relays see the first socket
+	outside    Outside // addresses of the first socket as relays see them
 	punches    *rate.Limiter
 
 	mu      sync.Mutex
 	targets map[targetKey]*target
-	paths   map[string]*path      // forwarders that could not be reached over UDP, by their addresses
+	paths   map[string]*path      // forwarders that could not be reached over UDP; key: their joined addresses
 	conns   map[*conn]struct{}    // all open connections
 	punched map[punchKey]*punched // direct paths that relays may make possible
 	busy    sync.WaitGroup        // connections and dials
@@ -71,14 +72,14 @@ type targetKey struct {
 	target spiffe.Dialable
 }
 
-// target is the state of one target, for one caller.
+// target is the state of a target as one caller reaches it.
 type target struct {
-	endpoints map[string]*endpoint // by their addresses, or by the path through relays
+	endpoints map[string]*endpoint // key: the joined addresses, or the path through relays
 	relays    relayChoice
 }
 
-// NewPool returns an empty pool with UDP sockets of its own. Its connections are counted in the
-// table.
+// NewPool returns an empty pool with UDP sockets of its own. The pool registers its connections in
+// the given table, which limits the memory of all connections.
 func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
@@ -112,7 +113,7 @@ func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Poo
 	return p, nil
 }
 
-// Close closes all connections and waits for all goroutines.
+// Close closes all connections and waits until the goroutines of the pool have ended.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -133,7 +134,7 @@ func (p *Pool) closeSockets() {
 	}
 }
 
-// Stream is a TCP connection or UDP session to a target.
+// Stream carries one TCP connection or one UDP session to a target.
 type Stream struct {
 	wire.Stream
 	pool  *Pool
@@ -143,13 +144,14 @@ type Stream struct {
 	once  sync.Once
 }
 
-// Open opens a stream. The target's side answers, see Answer; bytes may be written before the
-// answer. Release must be called in the end.
+// Open opens a stream to the target of a route. The caller may write at once, but must call Answer
+// to learn whether the target accepted the stream. The caller must call Release when it no longer
+// uses the stream.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
 	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port}.Append(nil))
 }
 
-// open opens a stream with a preamble.
+// open is like Open, but takes the encoded preamble that begins the stream.
 func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, error) {
 	for {
 		c, fresh, err := p.acquire(ctx, r)
@@ -170,7 +172,8 @@ func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, err
 	}
 }
 
-// Probe makes a connection for a route, if there is none, and sends nothing on it.
+// Probe checks that a target can be reached. It makes a connection for the route if there is none,
+// and sends nothing on it. fresh reports whether the connection is new.
 func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	c, fresh, err := p.acquire(ctx, r)
 	if err == nil {
@@ -179,9 +182,12 @@ func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	return fresh, err
 }
 
-// Answer waits until the target's side has connected to its upstream. The error is a *RefusedError
-// if it refused, context.DeadlineExceeded if it did not answer, and context.Canceled if this side
-// gave up. After an error the stream has ended.
+// Answer waits until the target's forwarder has connected the stream to the service. It returns one
+// of these errors, after which the stream has ended:
+//
+//   - *RefusedError: the forwarder refused the stream.
+//   - context.DeadlineExceeded: the forwarder did not answer in time.
+//   - context.Canceled: this side gave up.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -189,7 +195,7 @@ func (s *Stream) Answer(ctx context.Context) error {
 	stopLost := context.AfterFunc(s.conn.lost, func() { s.SetReadDeadline(time.Now()); close(interrupted) })
 	n, err := s.Read(answer[:])
 	if n == 1 {
-		err = nil // it may be returned together with the end of the stream
+		err = nil // Read may return the answer together with the end of the stream
 	}
 	if !stopLost() {
 		<-interrupted
@@ -208,8 +214,8 @@ func (s *Stream) Answer(ctx context.Context) error {
 	if err == nil {
 		err = fmt.Errorf("%s: answer %d, want %d", s.conn.peer.ID, answer[0], wire.Connected)
 	}
-	// A refusal ends both directions of the stream, or the connection. It is random which end is
-	// noticed first, and this side may have reset the stream in return.
+	// A refusal ends both directions of the stream, or the whole connection. It is random which of
+	// these ends is noticed first. This side may also have reset the stream in response.
 	if cause := context.Cause(s.Context()); cause != nil && !givenUp(cause) {
 		err = cause
 	}
@@ -228,13 +234,14 @@ func (s *Stream) Answer(ctx context.Context) error {
 	return err
 }
 
-// givenUp reports whether a stream ended because this side has finished with it.
+// givenUp reports whether an error means that this side has already finished with the stream.
 func givenUp(err error) bool {
 	var reset *quic.StreamError
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain turns an error of the stream into a *RefusedError if the target's side gave a reason.
+// Explain returns a *RefusedError for an error of the stream if the target's forwarder gave a
+// reason for it. It returns other errors unchanged.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
@@ -245,23 +252,24 @@ func (s *Stream) Explain(err error) error {
 	return explain(err, s.conn.peer.ID)
 }
 
-// Transport returns the transport of the stream's connection, or Punched.
+// Transport returns the transport of the stream's connection. For a direct connection that a relay
+// made possible, it returns Punched.
 func (s *Stream) Transport() document.Transport { return s.conn.path() }
 
-// Forwarder returns the address of the remote forwarder.
+// Forwarder returns the address of the remote forwarder, for logs and status.
 func (s *Stream) Forwarder() string { return s.conn.address }
 
 // Usage returns the counters of the stream's connection.
 func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 
-// Lost returns a context that ends when TCP has replaced the connection because UDP no longer
-// passes. The stream may or may not recover.
+// Lost returns a context that ends when the stream's connection over UDP has become silent and
+// another path has replaced it. The stream may still recover.
 func (s *Stream) Lost() context.Context { return s.conn.lost }
 
-// Mux returns the connection's Mux, for datagrams of a UDP session.
+// Mux returns the Mux of the stream's connection, which carries the datagrams of a UDP session.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
-// Release ends the use of the stream.
+// Release tells the pool that the stream is no longer used.
 func (s *Stream) Release() { s.once.Do(func() { s.pool.release(s.conn) }) }
 
 func (p *Pool) release(c *conn) {
@@ -269,8 +277,8 @@ func (p *Pool) release(c *conn) {
 	p.count(c.endpoint, -1)
 }
 
-// recordResult records whether an endpoint works, and its latency. A failed endpoint is avoided for
-// a while if there is another.
+// recordResult records whether the endpoint of a stream works, and its latency. The pool avoids a
+// failed endpoint for a while if the target has others.
 func (p *Pool) recordResult(s *Stream, connected bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -289,7 +297,8 @@ func (p *Pool) recordResult(s *Stream, connected bool) {
 	}
 }
 
-// acquire finds or makes the connection for a route and counts a stream.
+// acquire returns a connection for a route, and counts one more stream on it. It makes a connection
+// if there is none; fresh then is true.
 func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	for {
 		c, fresh, err = p.acquireOnce(ctx, r)
@@ -299,8 +308,8 @@ func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err e
 	}
 }
 
-// acquireOnce is like acquire, but fails with errReplaced if the new connection is retired before
-// it is used.
+// acquireOnce is like acquire, but returns errReplaced if a new connection was retired before its
+// first stream.
 func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	set := p.identities()
 	svid := set.SVID(r.Caller)
@@ -345,7 +354,7 @@ func (p *Pool) acquireOnce(ctx context.Context, r Route) (c *conn, fresh bool, e
 	return made, true, nil
 }
 
-// Local reasons for which a stream cannot be opened.
+// Reasons on this host why a stream cannot be opened.
 var (
 	ErrNoIdentity = errors.New("no SVID delivered yet")
 	ErrExpired    = errors.New("SVID not valid now")
@@ -353,12 +362,12 @@ var (
 	ErrLost       = errors.New("no answer over UDP, where another path has taken over")
 )
 
-// errReplaced is the error for a connection whose SVID was renewed, or whose forwarder left, while
-// the connection was made.
+// errReplaced is returned for a connection that was retired while it was made. This happens when
+// its SVID is renewed or its forwarder leaves.
 var errReplaced = errors.New("connection was replaced while it was made")
 
-// giveUp makes an endpoint's link of TCP or relayed connections accept no new streams, because
-// opening one failed.
+// giveUp retires a connection over TCP or through a relay after a stream could not be opened on it.
+// The next stream then makes a new connection.
 func (p *Pool) giveUp(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -368,8 +377,9 @@ func (p *Pool) giveUp(c *conn) {
 	}
 }
 
-// current returns the usable connection of an endpoint, and retires one that must not be used any
-// more. It returns nil while it is not known whether UDP still leads to the endpoint.
+// current returns the connection of an endpoint if new streams may use it, and nil otherwise. It
+// retires a connection that is no longer usable. While it is in doubt whether UDP still reaches the
+// endpoint, current returns nil but keeps the connection.
 func (p *Pool) current(e *endpoint, svid *trust.SVID, over document.Transport) *conn {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -8,17 +8,18 @@ import (
 )
 
 const (
-	// renewPeriod is the interval at which the pool looks for connections whose target has an SVID
-	// below a root that is being replaced.
+	// renewPeriod is the interval at which the pool looks for superseded connections, whose target
+	// has an SVID below a root that is being replaced.
 	renewPeriod = 10 * time.Second
-	// supersededFor is the time for which such a connection accepts new streams. By then the target
-	// has renewed its SVID; otherwise the next connection has the same time.
+	// supersededFor is the time for which a superseded connection accepts new streams. Within this
+	// time, the target usually renews its SVID. If it has not, the next connection is given the
+	// same time.
 	supersededFor = time.Minute
 )
 
-// Anchors returns the fingerprints of the roots, of this trust domain, that vouch for the targets
-// of connections which accept new streams, sorted. When such a root is no longer trusted, streams
-// over its connections are cut.
+// Anchors returns the sorted fingerprints of the roots that are still needed: those that vouch for
+// the targets of connections which accept new streams. It considers only this trust domain. When
+// such a root is no longer trusted, the streams of its connections are cut.
 func (p *Pool) Anchors() []string {
 	trust := p.identities().Trust
 	if trust == nil {
@@ -41,10 +42,10 @@ func (p *Pool) Anchors() []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// retireSuperseded makes connections accept no new streams if the target's SVID leads to a root
-// that is being replaced and the caller has an SVID below the newer root. The next connection
-// probably leads to the newer root too, so that the old root can be removed without cutting
-// streams.
+// retireSuperseded retires the superseded connections, so that the old root can be removed without
+// cutting streams. A connection is superseded if the target's SVID leads to a root that is being
+// replaced, and the caller has an SVID below the newer root. The next connection probably leads to
+// the newer root too.
 func (p *Pool) retireSuperseded(now time.Time) {
 	set := p.identities()
 	trust := set.Trust

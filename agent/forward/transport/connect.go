@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// connect returns a connection to the first endpoint that has one or can be connected to. The
-// endpoints are raced, so an endpoint that does not answer costs conns.RaceStagger. Connections
-// that lose the race are kept; they may serve later streams.
+// connect returns a connection to the first endpoint, in the given order, that has or gets one. It
+// races the endpoints: the next one is tried if an endpoint has not answered within
+// conns.RaceStagger. It keeps connections that lose the race, because later streams may use them.
 func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*endpoint) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -40,14 +40,14 @@ func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*
 	}, func(*conn) {})
 }
 
-// dial connects to an endpoint, once for all concurrent callers.
+// dial connects to an endpoint. Concurrent calls for the same endpoint share one attempt.
 func (p *Pool) dial(r Route, svid *trust.SVID, e *endpoint) <-chan singleflight.Result {
 	key := fmt.Sprint(r.Caller, r.Target.ID(), r.Transport, e.addresses, e.via)
 	return p.dials.DoChan(key, func() (any, error) { return p.connectTo(r, svid, e) })
 }
 
-// waitAvoided gives the other endpoints a head start over an endpoint that is avoided. It returns
-// false if the race has ended.
+// waitAvoided waits before an avoided endpoint is tried, which gives the other endpoints a head
+// start. It returns false if the race ended in the meantime.
 func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
 	p.mu.Lock()
 	avoided := e.avoided(time.Now())
@@ -63,7 +63,7 @@ func (p *Pool) waitAvoided(ctx context.Context, e *endpoint) bool {
 	}
 }
 
-// connectTo returns the existing connection to an endpoint or makes one. It races all addresses of
+// connectTo returns the existing connection to an endpoint, or makes one. It races all addresses of
 // the endpoint.
 func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) {
 	if c := p.current(e, svid, r.Transport); c != nil {
@@ -107,7 +107,7 @@ func (p *Pool) connectTo(r Route, svid *trust.SVID, e *endpoint) (*conn, error) 
 	return won, p.install(r, won)
 }
 
-// race connects to the first address that answers.
+// race connects to the first address of an endpoint that answers.
 func (p *Pool) race(ctx context.Context, to destination, addresses []string, dial func(context.Context, destination) (*conn, error)) (*conn, error) {
 	return conns.Race(ctx, addresses, func(ctx context.Context, address string) (*conn, error) {
 		found, err := conns.Resolve(ctx, address)
@@ -125,7 +125,8 @@ func (p *Pool) race(ctx context.Context, to destination, addresses []string, dia
 // discard closes a connection that nobody uses.
 func discard(c *conn) { closeWith(c.link, wire.Done) }
 
-// connecting records that an endpoint is being connected to, and returns its addresses.
+// connecting records that a connection to an endpoint is being made. It returns the addresses of
+// the endpoint in the order in which they are tried.
 func (p *Pool) connecting(e *endpoint) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -133,7 +134,8 @@ func (p *Pool) connecting(e *endpoint) []string {
 	return e.ordered()
 }
 
-// begin counts a dial. It returns false if the pool is closed.
+// begin counts a connection attempt, so that Close waits for it. It returns false if the pool is
+// closed.
 func (p *Pool) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,7 +146,7 @@ func (p *Pool) begin() bool {
 	return true
 }
 
-// sort moves the resolved address that worked last to the front.
+// sort moves the resolved address that connected last to the front.
 func (p *Pool) sort(e *endpoint, found []netip.AddrPort) []netip.AddrPort {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -154,8 +156,9 @@ func (p *Pool) sort(e *endpoint, found []netip.AddrPort) []netip.AddrPort {
 	return found
 }
 
-// install makes c the connection of its endpoint, unless the pool was closed or the trust has
-// changed in the meantime. The caller holds the lock.
+// install makes a new connection the current one of its endpoint. It closes the connection and
+// returns an error if the pool was closed, or if the trust roots no longer accept the peer. The
+// caller holds the lock.
 func (p *Pool) install(r Route, c *conn) error {
 	if p.ctx.Err() != nil {
 		closeWith(c.link, wire.Stopping)
@@ -194,7 +197,8 @@ func (p *Pool) install(r Route, c *conn) error {
 	return nil
 }
 
-// receive accepts the unidirectional streams of the publishing side.
+// receive accepts the unidirectional streams of the publishing side, which carry returned checks or
+// wire.Leave.
 func (p *Pool) receive(c *conn, l *quicLink) {
 	for {
 		in, err := l.AcceptUniStream(c.Context())
@@ -205,7 +209,8 @@ func (p *Pool) receive(c *conn, l *quicLink) {
 	}
 }
 
-// leave makes a connection accept no new streams.
+// leave retires a connection because the publishing side asked for it. New streams then use another
+// connection.
 func (p *Pool) leave(c *conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -215,8 +220,9 @@ func (p *Pool) leave(c *conn) {
 	c.retire()
 }
 
-// Recheck closes connections whose target the current trust roots no longer accept, and those of
-// revoked callers. Call it after a change of the roots or of their revocation list.
+// Recheck closes the connections that the current trust roots or their revocation list no longer
+// allow. Such a connection has a target that the roots do not accept, or a revoked caller. Recheck
+// must be called after each change of the roots or the list.
 func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

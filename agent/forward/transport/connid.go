@@ -9,11 +9,13 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// A generation identifies one of several processes that share a UDP socket. The connection IDs of
-// its connections begin with it.
+// generation identifies one of the processes that share a UDP socket during an upgrade. The
+// connection IDs of its connections begin with it, so that packets can be passed to the right
+// process.
 type generation [4]byte
 
-// connIDLen includes four random bytes after the generation, as many as quic-go uses.
+// connIDLen is the length of connection IDs in bytes: a generation, and four random bytes, as many
+// as quic-go uses.
 const connIDLen = len(generation{}) + 4
 
 func newGeneration() (g generation) {
@@ -21,13 +23,15 @@ func newGeneration() (g generation) {
 	return g
 }
 
-// GenerateConnectionID and ConnectionIDLen implement quic.ConnectionIDGenerator.
+// GenerateConnectionID returns a random connection ID that begins with the generation. It
+// implements quic.ConnectionIDGenerator.
 func (g generation) GenerateConnectionID() (quic.ConnectionID, error) {
 	var id [connIDLen]byte
 	rand.Read(id[copy(id[:], g[:]):])
 	return quic.ConnectionIDFromBytes(id[:]), nil
 }
 
+// ConnectionIDLen implements quic.ConnectionIDGenerator.
 func (g generation) ConnectionIDLen() int { return connIDLen }
 
 func (g generation) String() string { return hex.EncodeToString(g[:]) }
@@ -37,9 +41,9 @@ func parseGeneration(s string) (g generation, ok bool) {
 	return g, err == nil && copy(g[:], b) == len(g) && len(b) == len(g)
 }
 
-// generationOf returns the generation in the destination of a packet (RFC 9000, section 17). For
-// the first packets of a caller, which choose a connection ID of their own, it returns four random
-// bytes.
+// generationOf returns the generation in the destination connection ID of a packet (RFC 9000,
+// section 17). It returns four random bytes for the first packets of a caller, because the caller
+// has chosen their connection ID itself.
 func generationOf(packet []byte) (g generation) {
 	at := 1
 	if len(packet) > 5 && packet[0]&0x80 != 0 {
@@ -54,8 +58,8 @@ func generationOf(packet []byte) (g generation) {
 	return g
 }
 
-// tokenKey returns a key that is the same in all processes with the same reset key. A caller that
-// has proved its address to one process need not prove it to the next.
+// tokenKey derives the key of address tokens from the reset key. The key is the same in the next
+// process, so that a caller who has proved its address to this process need not prove it again.
 func tokenKey(reset *quic.StatelessResetKey) *quic.TokenGeneratorKey {
 	if reset == nil {
 		return nil

@@ -11,15 +11,15 @@ import (
 const (
 	// patience is the time that QUIC has to connect before TCP is tried in parallel.
 	patience = time.Second
-	// doubtful is the same if a connection over QUIC has become silent.
+	// doubtful replaces patience if an existing connection over QUIC has become silent.
 	doubtful = 200 * time.Millisecond
-	// photoFinish is the time for which a TCP connection waits for QUIC: a forwarder that has just
-	// started answers over both.
+	// photoFinish is the time for which a finished TCP connection still waits for QUIC, which is
+	// preferred. A forwarder that has just started answers over both at almost the same time.
 	photoFinish = 100 * time.Millisecond
 )
 
-// waitForQUIC returns the time that QUIC has before TCP is tried. It is negative if QUIC is not
-// tried.
+// waitForQUIC returns the time that QUIC has to connect to an endpoint before TCP is tried. A
+// negative time means that TCP is tried first and alone.
 func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -35,8 +35,8 @@ func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
 	return patience
 }
 
-// dialEither connects over QUIC, or over TCP if only TCP answers. An answer of the forwarder over
-// UDP, including a refusal, is final.
+// dialEither connects over QUIC, or over TCP if the forwarder does not answer over UDP. If the
+// forwarder answers over UDP, its answer is final, even a refusal.
 func (p *Pool) dialEither(ctx context.Context, to destination, addresses []string) (won *conn, err error) {
 	wait := p.waitForQUIC(to.endpoint)
 	if wait < 0 {
@@ -100,13 +100,13 @@ func (p *Pool) dialEither(ctx context.Context, to destination, addresses []strin
 			}
 		case <-revived.C:
 			if c := p.current(to.endpoint, to.svid, to.route.Transport); c != nil {
-				return c, nil // it is no longer in doubt
+				return c, nil // the existing connection works again
 			}
 		}
 	}
 }
 
-// attempt is a connection attempt over one transport. nil stands for one that has not begun.
+// attempt is an attempt to connect over one transport. A nil attempt has not begun.
 type attempt struct {
 	done chan struct{}
 	conn *conn
@@ -136,7 +136,8 @@ func (a *attempt) outcome() outcome {
 	return succeeded
 }
 
-// end returns a channel that is closed when a pending attempt is over.
+// end returns a channel that is closed when the attempt is over. It returns nil if the attempt has
+// not begun or its outcome is known.
 func (a *attempt) end(o outcome) <-chan struct{} {
 	if a == nil || o != pending {
 		return nil
@@ -144,7 +145,8 @@ func (a *attempt) end(o outcome) <-chan struct{} {
 	return a.done
 }
 
-// unless waits for the end of an attempt and closes its connection unless it is won.
+// unless waits for the end of the attempt and closes its connection, except if that connection won
+// the race.
 func (a *attempt) unless(won *conn) {
 	if a == nil {
 		return
@@ -155,15 +157,17 @@ func (a *attempt) unless(won *conn) {
 	}
 }
 
-// answered reports whether an error is an answer of the other side.
+// answered reports whether an error shows that the other side answered, so that trying another
+// transport is useless.
 func answered(err error) bool {
 	var refused *RefusedError
 	var impostor *ImpostorError
 	return errors.As(err, &refused) || errors.As(err, &impostor)
 }
 
-// tookOver records the reason for using TCP: the measured fault of the previous connection, or else
-// the given reason, or, if that is empty, the recorded one.
+// tookOver records why TCP is used for an endpoint. The reason is the measured fault of the
+// previous connection if there was one, and the given reason otherwise. If the given reason is
+// empty, the recorded reason stays.
 func (p *Pool) tookOver(e *endpoint, reason string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

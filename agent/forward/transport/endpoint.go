@@ -18,52 +18,55 @@ import (
 )
 
 const (
-	// width is the number of working endpoints among which the streams to a target are spread: the
-	// first ones of the route. Each has a connection.
+	// width is the number of working endpoints over which the streams to a target are spread. They
+	// are the first working ones of the route, and each has a connection.
 	width = 4
-	// near is the latency below which endpoints count as equally near, so that their load decides.
+	// near is the latency below which endpoints count as equally near. Among equally near
+	// endpoints, the load decides.
 	near = 10 * time.Millisecond
-	// fade is the half-life of a measured latency, so that an endpoint that was slow once is tried
-	// again.
+	// fade is the half-life of a measured latency. It makes the pool try an endpoint again that was
+	// slow once.
 	fade = 10 * time.Second
-	// avoidFor is the time for which a failed endpoint is avoided. It doubles with each failure, up
-	// to maxAvoid.
+	// avoidFor is the time for which a failed endpoint is avoided. The time doubles with each
+	// failure, up to maxAvoid.
 	avoidFor = 10 * time.Second
 	maxAvoid = 5 * time.Minute
-	// lastResort is the head start that other endpoints have over an avoided one.
+	// lastResort is the head start that other endpoints have over an avoided endpoint.
 	lastResort = time.Second
-	// silence is the time without received packets after which a connection is avoided. Its peer
-	// acknowledges a packet each second (keepAlive).
+	// silence is the time without received packets after which a connection is avoided. A working
+	// peer acknowledges a packet each second (keepAlive).
 	silence = 3 * time.Second
 )
 
-// endpoint is the state of one forwarder that publishes a target, for one caller.
+// endpoint is the state of one forwarder that publishes a target, as one caller reaches it.
 type endpoint struct {
 	addresses document.Addresses
-	via       *Via     // path through relays; nil if the forwarder is called at addresses
-	punched   *punched // direct path that a relay made possible; nil for others
+	via       *Via     // path through relays; nil if the forwarder is reached directly
+	punched   *punched // direct path that a relay made possible; nil for other endpoints
 	current   *conn
-	good      string         // address that connected last
+	good      string         // address that connected last; empty after a failure
 	at        netip.AddrPort // resolved form of good
-	streams   int            // open or being opened
+	streams   int            // streams that are open or being opened
 	latency   time.Duration  // smoothed time from opening a stream to its answer
 	measured  time.Time
-	failures  int // consecutive failures
+	failures  int // consecutive failures to connect or to answer
 	failed    time.Time
 
 	connecting time.Time // beginning of a connection attempt; zero while there is none
 
-	shaken   time.Duration // smoothed time of a handshake with the target through via; 0 if none was made
-	shakenAt time.Time     // time of the last one
+	shaken   time.Duration // smoothed duration of a handshake through via; 0 before the first one
+	shakenAt time.Time     // time of the last such handshake
 }
 
-// cost returns the expected wait at a working endpoint, assuming that all streams are alike.
+// cost estimates how long a new stream would wait at the endpoint: its latency times its number of
+// streams. The estimate assumes that all streams are alike.
 func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
 	known := float64(e.latency) * math.Exp2(-float64(now.Sub(e.measured))/float64(fade))
 	return max(known, float64(near)) * float64(e.streams+1)
 }
 
-// avoided reports whether an endpoint failed recently, is silent, or takes long to connect.
+// avoided reports whether the pool should prefer other endpoints, because this one failed recently,
+// is silent, or takes long to connect.
 func (e *endpoint) avoided(now time.Time) bool {
 	if e.current != nil && e.current.silent(now) || !e.connecting.IsZero() && now.Sub(e.connecting) >= conns.RaceStagger {
 		return true
@@ -77,7 +80,7 @@ func (e *endpoint) succeed(c *conn, took time.Duration, now time.Time) {
 		e.latency = took
 	case took < e.latency:
 		e.latency += (took - e.latency) / 2
-	default: // a single failure may be chance
+	default: // one slow answer may be chance
 		e.latency += (took - e.latency) / 8
 	}
 	e.measured = now
@@ -90,7 +93,8 @@ func (e *endpoint) fail(now time.Time) {
 	e.failed = now
 }
 
-// ordered returns the addresses, with the one that connected last first.
+// ordered returns the addresses of the endpoint in the order in which they are tried. The address
+// that connected last comes first.
 func (e *endpoint) ordered() []string {
 	if i := slices.Index(e.addresses, e.good); i > 0 {
 		return slices.Insert(slices.Delete(slices.Clone(e.addresses), i, i+1), 0, e.good)
@@ -98,11 +102,16 @@ func (e *endpoint) ordered() []string {
 	return e.addresses
 }
 
-// order returns the endpoints of a route in the order in which they are tried. The first is the
-// cheaper of two working endpoints drawn at random (Mitzenmacher, The Power of Two Choices in
-// Randomized Load Balancing), so that independent callers neither gather at the best one nor wait
-// for the worst. Then follow those with a connection, the other working ones, those through relays,
-// and the avoided ones. If the first is one through relays, the others are measured with svid.
+// order returns the endpoints of a route in the order in which they are tried:
+//
+//   - the cheaper of two working endpoints, which are drawn at random
+//   - the other working endpoints, those with a connection first
+//   - the endpoints through relays
+//   - the avoided endpoints
+//
+// The random choice keeps independent callers from gathering at the best endpoint (Mitzenmacher,
+// The Power of Two Choices in Randomized Load Balancing). If an endpoint through relays is first,
+// order also starts measuring the other relays with svid.
 func (p *Pool) order(r Route, svid *trust.SVID) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -144,9 +153,9 @@ func unconnected(e *endpoint) int {
 	return 0
 }
 
-// endpoints returns the state of a route's target, and its endpoints in the route's order. Other
-// known endpoints of the target are forgotten, and their connections accept no new streams. The
-// caller holds the lock.
+// endpoints returns the state of a route's target, and its endpoints in the order of the route. It
+// forgets endpoints that the route no longer lists, and retires their connections. The caller holds
+// the lock.
 func (p *Pool) endpoints(r Route) (*target, []*endpoint) {
 	key := targetKey{r.Caller, r.Target}
 	x := p.targets[key]
@@ -194,7 +203,8 @@ func (p *Pool) endpoints(r Route) (*target, []*endpoint) {
 	return x, all
 }
 
-// forget removes a connection that has ended. If its peer was silent, that counts as a failure.
+// forget removes a connection that has ended from the pool. If the connection ended because its
+// peer was silent, the endpoint counts as failed.
 func (p *Pool) forget(c *conn) {
 	defer p.busy.Done()
 	c.idle.Stop()
@@ -213,7 +223,7 @@ func (p *Pool) forget(c *conn) {
 	}
 }
 
-// count changes the number of streams of an endpoint.
+// count adds a number, which may be negative, to the number of an endpoint's streams.
 func (p *Pool) count(e *endpoint, by int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

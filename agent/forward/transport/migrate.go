@@ -11,30 +11,32 @@ import (
 )
 
 const (
-	// probeTimeout is the time for which a path is probed. probePause is the time between probes
-	// while the connection works.
+	// probeTimeout is the time that a path has to answer a probe. probePause is the time between
+	// two probes of the spare path while the connection works.
 	probeTimeout = 2 * time.Second
 	probePause   = 30 * time.Second
-	// migratePause is the time for which a silent connection stays on a path.
+	// migratePause is the time that a silent connection stays on a path before it migrates again.
 	migratePause = 1500 * time.Millisecond
 )
 
-// paths contains the paths of a connection over the pool's two sockets: the used one, and a spare
-// one that is probed in advance. quic-go does not probe while the congestion window is full, which
-// happens when packets are lost that never pass.
+// paths holds the two paths of a connection, each over one of the pool's two sockets. One path is
+// in use, and the other is a spare. The spare path is probed in advance, because quic-go does not
+// probe while the congestion window is full. The window is full when packets are lost that never
+// pass.
 type paths struct {
-	probed   time.Time   // last probe; only used by watch
-	begun    time.Time   // last migration; only used by watch
+	probed   time.Time   // time of the last probe; only used by watch
+	begun    time.Time   // time of the last migration; only used by watch
 	busy     atomic.Bool // guards the following fields
-	ready    atomic.Bool // spare leads to the peer
-	migrated atomic.Bool // since the last measurement
+	ready    atomic.Bool // the spare path has reached the peer
+	migrated atomic.Bool // the connection has migrated since the last measurement
 
-	socket      atomic.Int32 // in use
-	used, spare *quic.Path   // used is nil at first
+	socket      atomic.Int32 // index of the socket in use
+	used, spare *quic.Path   // used is nil until the first migration
 }
 
-// prepare probes the spare path after a check has shown that the connection works. The caller holds
-// the pool's lock.
+// prepare probes the spare path of a connection, so that the connection can migrate at once. It
+// does so only after a check has shown that the connection works. The caller holds the lock of the
+// pool.
 func (p *Pool) prepare(l *quicLink, now time.Time) {
 	x := &l.paths
 	if x.ready.Load() || l.checks.sent == 0 || l.checks.overdue(now) > 0 || now.Sub(x.probed) < probePause {
@@ -49,10 +51,11 @@ func (p *Pool) prepare(l *quicLink, now time.Time) {
 }
 
 // migrate moves a connection to the pool's other socket (RFC 9000, section 9). The connection then
-// uses the host's current address, is a new flow to NATs and firewalls, and starts with the
-// smallest packet size at both ends. Its streams only notice a pause. If the spare path is not
-// ready, the congestion state is reset on the current path, because quic-go would retransmit at
-// ever longer intervals. The caller holds the pool's lock.
+// uses the host's current address, and is a new flow to NATs and firewalls. Both ends start again
+// with the smallest packet size. The streams of the connection only notice a pause.
+//
+// If the spare path is not ready, migrate resets the congestion state on the current path, because
+// quic-go would retransmit at ever longer intervals. The caller holds the lock of the pool.
 func (p *Pool) migrate(l *quicLink) {
 	p.withPaths(l, func() {
 		x := &l.paths
@@ -70,12 +73,12 @@ func (p *Pool) migrate(l *quicLink) {
 			return
 		}
 		x.migrated.Store(true)
-		_ = l.SendDatagram(nil) // the peer follows with the first packet that is not only a probe
+		_ = l.SendDatagram(nil) // the peer follows at the first packet that is not a probe
 	})
 }
 
-// withPaths calls f with exclusive access to the paths. It does nothing if another goroutine has
-// them.
+// withPaths calls a function that has exclusive access to the paths of a connection. It does
+// nothing if another function has access at the moment.
 func (p *Pool) withPaths(l *quicLink, f func()) {
 	if p.ctx.Err() != nil || l.paths.busy.Swap(true) {
 		return
@@ -98,24 +101,24 @@ func (x *paths) probe(c *quic.Conn, over *quic.Transport) bool {
 	return x.spare.Probe(ctx) == nil
 }
 
-// watchNetwork makes connections follow the host to other networks.
+// watchNetwork moves connections to the host's new address when the host changes networks.
 func (p *Pool) watchNetwork() {
 	err := watchRoutes(p.ctx, p.follow)
 	if err != nil {
-		// Silent connections migrate in any case.
+		// Without it, connections migrate only after they have become silent.
 		<-p.ctx.Done()
 	}
 }
 
-// follow migrates connections whose packets would now have another source address. Connections over
-// TCP cannot migrate and are replaced.
+// follow migrates the connections whose packets now have another source address. It replaces
+// connections over TCP, because they cannot migrate.
 func (p *Pool) follow() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
 		source, err := sourceTo(c.at)
 		if err != nil || source == c.source {
-			continue // without a route the connection is kept
+			continue // keep a connection while there is no route
 		}
 		c.source = source
 		p.punchAnew()

@@ -17,17 +17,18 @@ import (
 	"github.com/florete/florete/agent/forward/handover"
 )
 
-// passBuffer is the number of bytes that may wait for a draining process. Further packets are lost,
-// as in any network.
+// passBuffer is the number of bytes of packets that may wait for a draining process. Further
+// packets are lost, as in any network.
 const passBuffer = 4 << 20
 
-// socket is a UDP socket shared by processes of several generations. All send through it. The
-// newest reads it and passes each packet of another generation to that process, with its source
+// socket is a UDP socket that several processes share while the forwarder is upgraded. Each process
+// has a generation, and all of them send through the socket. Only the newest process reads the
+// socket. It passes each packet for an older generation to that process, with the packet's source
 // address and control messages.
 type socket struct {
 	udpSocket
 	own     generation
-	drained atomic.Pointer[net.UnixConn] // source of packets when this process is draining
+	drained atomic.Pointer[net.UnixConn] // source of packets once this process drains; nil before
 	scratch []byte                       // buffer of the reader
 
 	mu       sync.Mutex
@@ -45,10 +46,12 @@ func newSocket(c *net.UDPConn) (*socket, error) {
 	return &socket{udpSocket: merged, own: newGeneration(), scratch: make([]byte, 0, 1<<16)}, nil
 }
 
-// passPrefix returns the prefix of the file names of a socket. A generation follows in the names.
+// passPrefix returns the prefix of the names under which a socket's files are passed to the next
+// process. The name of a file is this prefix and a generation.
 func (s *socket) passPrefix() string { return "pass-" + s.LocalAddr().String() + "-" }
 
-// adopt takes over the connections to older generations.
+// adopt takes over the connections to older generations, whose files come from the previous
+// process. The keys of files are the names of the generations.
 func (s *socket) adopt(files map[string]*os.File) {
 	passes := map[generation]*net.UnixConn{}
 	for name, f := range files {
@@ -63,7 +66,8 @@ func (s *socket) adopt(files map[string]*os.File) {
 	}
 }
 
-// offer returns the files that the next process needs to pass packets on. The caller closes them.
+// offer returns the files with which the next process passes packets to this process and to older
+// ones. The caller closes the files.
 func (s *socket) offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +98,8 @@ func (s *socket) offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// drain switches to packets from the process that received the offered files.
+// drain makes this process read its packets from the next process instead of the socket. The next
+// process has received the files of the last offer.
 func (s *socket) drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +113,8 @@ func (s *socket) drain() {
 
 var past = time.Unix(1, 0)
 
-// ReadBatch implements the method of ipv4.PacketConn that quic-go uses.
+// ReadBatch reads the packets for this process. It implements the method of ipv4.PacketConn that
+// quic-go uses.
 func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	for {
 		if from := s.drained.Load(); from != nil {
@@ -132,7 +138,8 @@ func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	}
 }
 
-// pass sends packets of older generations to their processes and moves the others to the front.
+// pass sends the packets of older generations to their processes. It moves the remaining packets to
+// the front and returns their number.
 func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (kept int) {
 	for i := range ms {
 		m := &ms[i]
@@ -142,7 +149,7 @@ func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (ke
 		} else if to != nil {
 			s.forget(g)
 		}
-		if kept != i { // quic-go keeps the buffers in place
+		if kept != i { // quic-go expects each buffer at its place, so the content moves
 			into := &ms[kept]
 			into.N, into.NN, into.Flags, into.Addr = copy(into.Buffers[0], m.Buffers[0][:m.N]), copy(into.OOB, m.OOB[:m.NN]), m.Flags, m.Addr
 		}
@@ -151,7 +158,7 @@ func (s *socket) pass(ms []ipv4.Message, older map[generation]*net.UnixConn) (ke
 	return kept
 }
 
-// send passes a packet on. It returns false if the process is gone.
+// send passes a packet to an older process. It returns false if that process is gone.
 func (s *socket) send(to *net.UnixConn, m *ipv4.Message) bool {
 	from := m.Addr.(*net.UDPAddr).AddrPort()
 	b, err := from.AppendBinary(append(s.scratch[:0], 0, byte(m.NN)))
@@ -175,8 +182,8 @@ func (s *socket) send(to *net.UnixConn, m *ipv4.Message) bool {
 	return !errors.Is(failed, unix.EPIPE) && !errors.Is(failed, unix.ECONNRESET)
 }
 
-// receive is the counterpart of send. If the newest process is gone, this one reads the socket
-// again; it is about to end too.
+// receive reads one packet that another process passed on with send. If that process is gone, this
+// process reads the socket again, although it is about to end too.
 func (s *socket) receive(from *net.UnixConn, ms []ipv4.Message) (int, error) {
 	b := s.scratch[:cap(s.scratch)]
 	for {
@@ -197,7 +204,7 @@ func (s *socket) receive(from *net.UnixConn, ms []ipv4.Message) (int, error) {
 	}
 }
 
-// unpack decodes a packet from send.
+// unpack decodes a packet that was encoded by send. It returns false if the packet is malformed.
 func unpack(b []byte, m *ipv4.Message) bool {
 	if len(b) < 2 || len(b) < 2+int(b[0])+int(b[1]) {
 		return false
@@ -211,8 +218,8 @@ func unpack(b []byte, m *ipv4.Message) bool {
 	return true
 }
 
-// forget removes the connection to a process that is gone. Packets for it are answered here with
-// stateless resets.
+// forget removes the connection to an older process that is gone. This process then answers packets
+// for the older one with stateless resets.
 func (s *socket) forget(g generation) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,7 +237,8 @@ func (s *socket) forget(g generation) {
 	}
 }
 
-// SetReadDeadline sets the read deadline of the current source of packets.
+// SetReadDeadline sets the read deadline of the current source of packets: the socket, or the next
+// process.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

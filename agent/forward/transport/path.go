@@ -12,25 +12,26 @@ import (
 )
 
 const (
-	// retryQUIC is the time after which QUIC is tried again. It doubles each time, up to
-	// maxRetryQUIC.
+	// retryQUIC is the time after which QUIC is tried again for a forwarder that is reached over
+	// TCP. The time doubles with each failure, up to maxRetryQUIC.
 	retryQUIC    = 10 * time.Second
 	maxRetryQUIC = time.Minute
-	// steady is the time for which QUIC must have worked before earlier failures are forgotten.
+	// steady is the time for which QUIC must have worked before the pool forgets earlier failures.
 	steady = 5 * time.Minute
 )
 
-// path is the state of UDP to a forwarder that can be reached over TCP.
+// path records whether a forwarder that answers over TCP can be reached over UDP.
 type path struct {
 	addresses document.Addresses
 	blocked   bool
-	since     time.Time // time since which blocked has its value
+	since     time.Time // time of the last change of blocked
 	reason    string
 	failures  int
-	until     time.Time // time of the next attempt over QUIC
+	until     time.Time // time of the next attempt over QUIC; blocked is final until then
 }
 
-// Fallbacks returns the current fallbacks to TCP, sorted.
+// Fallbacks returns the forwarders that are reached over TCP because UDP does not pass. The result
+// is sorted and goes into the host's report.
 func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,7 +44,7 @@ func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	return all
 }
 
-// leads reports whether connections use TCP because of a path.
+// leads reports whether any connection uses TCP because UDP does not pass on this path.
 func (p *Pool) leads(x *path) bool {
 	for c := range p.conns {
 		if c.transport == document.OverTCP && c.route.Transport == document.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {
@@ -63,12 +64,13 @@ func (p *Pool) path(e *endpoint) *path {
 	return x
 }
 
-// block records that TCP leads to an endpoint and UDP does not. The caller holds the lock.
+// block records that an endpoint can be reached over TCP and not over UDP. The caller holds the
+// lock.
 func (p *Pool) block(e *endpoint, reason string) {
 	x, now := p.path(e), time.Now()
 	switch {
 	case x.blocked && now.Before(x.until):
-		return // already recorded for another connection of the same host
+		return // already recorded because of another connection
 	case !x.blocked && now.Sub(x.since) > steady:
 		x.failures = 0
 	}
@@ -80,15 +82,15 @@ func (p *Pool) block(e *endpoint, reason string) {
 	x.failures++
 }
 
-// pass records that UDP leads to an endpoint. The caller holds the lock.
+// pass records that an endpoint can be reached over UDP. The caller holds the lock.
 func (p *Pool) pass(e *endpoint) {
 	if x := p.paths[strings.Join(e.addresses, " ")]; x != nil && x.blocked {
 		x.blocked, x.since = false, time.Now()
 	}
 }
 
-// retryLater tries QUIC again, as long as c, over TCP, is the connection of its endpoint. The
-// caller holds the lock.
+// retryLater schedules the next attempt over QUIC for an endpoint whose connection uses TCP. The
+// attempt is cancelled when that connection ends. The caller holds the lock.
 func (p *Pool) retryLater(c *conn) {
 	timer := time.AfterFunc(max(time.Until(p.path(c.endpoint).until), 0), func() {
 		if p.begin() {
@@ -99,7 +101,7 @@ func (p *Pool) retryLater(c *conn) {
 	context.AfterFunc(c.Context(), func() { timer.Stop() })
 }
 
-// tryQUIC replaces a connection over TCP by one over QUIC if UDP passes.
+// tryQUIC tries to connect over QUIC, and replaces a connection over TCP if that succeeds.
 func (p *Pool) tryQUIC(c *conn) {
 	svid := p.identities().SVID(c.route.Caller)
 	if svid == nil || c.Context().Err() != nil {
@@ -124,5 +126,5 @@ func (p *Pool) tryQUIC(c *conn) {
 		discard(won)
 		return
 	}
-	_ = p.install(c.route, won) // an error is due to the end of the pool or to trust; the next connection reports it
+	_ = p.install(c.route, won) // an error means that the pool is closed or the trust has changed; the next connection reports it
 }

@@ -7,14 +7,15 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Parameters for measuring QUIC connections that may be replaced by TCP.
+// Parameters for measuring connections over QUIC, which TCP may replace.
 const (
 	watchPeriod = 100 * time.Millisecond
-	// slack is the additional time that an answer may take, because a busy host is not a network
-	// fault.
+	// slack is the additional time that an answer may take. It allows for a busy host, which is not
+	// a network fault.
 	slack = 200 * time.Millisecond
-	// A path is considered broken if it loses a quarter of enough packets, in two consecutive
-	// periods.
+	// A path counts as broken if it loses too many packets in lossRows consecutive periods of
+	// lossPeriod. In each period, at least lossPackets packets must have been sent, and one in
+	// lossShare lost.
 	lossPeriod  = time.Second
 	lossPackets = 50
 	lossShare   = 4
@@ -26,21 +27,22 @@ type doubt int
 
 const (
 	sure   doubt = iota
-	silent       // nothing is received although an answer is due
+	silent       // nothing is received, although an answer is due
 	lossy        // too many packets are lost
 )
 
-// measured contains measurements of a connection over QUIC.
+// measured holds the last measurements of a connection over QUIC.
 type measured struct {
 	packets    uint64 // packets received
 	at         time.Time
-	sent, lost uint64 // at the beginning of the period
+	sent, lost uint64 // counters at the beginning of the period
 	began      time.Time
 	rows       int // consecutive periods with too much loss
 	reason     string
 }
 
-// watch measures all connections and tries TCP where UDP does not pass.
+// watch measures all connections regularly, and tries TCP for those over which UDP no longer
+// passes. It also retires superseded connections.
 func (p *Pool) watch() {
 	ticker := time.NewTicker(watchPeriod)
 	defer ticker.Stop()
@@ -64,9 +66,9 @@ func (p *Pool) watch() {
 	}
 }
 
-// doubtful measures all connections and returns those that now may have to be replaced by TCP.
-// Silent connections migrate. asleep is the time for which this host was suspended or busy, in
-// which no answer was due.
+// doubtful measures all connections and returns those that newly appear broken, which TCP may have
+// to replace. It also makes silent connections migrate. The argument asleep is the time for which
+// this host was suspended or busy; no answer was due in that time.
 func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +86,8 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 		c.doubt = c.measure(l, now)
 		switch {
 		case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
-			// A peer that was restarted resets packets that are large enough. Migration can wait
-			// until the next time.
+			// A check makes a restarted peer send a reset, because its packets are large enough.
+			// Migration can wait until the next measurement.
 			l.check(now)
 		case c.doubt == silent:
 			if now.Sub(l.paths.begun) > migratePause {
@@ -106,8 +108,8 @@ func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	return found
 }
 
-// loseRelay gives up a connection through a relay that is silent, if there is another path. Streams
-// that wait for an answer then use that path. The caller holds the lock of the pool.
+// loseRelay gives up a connection through a silent relay if there is another path to the target.
+// Streams that wait for an answer then use the other path. The caller holds the lock of the pool.
 func (c *conn) loseRelay(now time.Time) {
 	if o := c.outer; o == nil || o.doubt != silent || now.Sub(o.measured.at) < silence || c.route.paths() == 1 {
 		return
@@ -120,8 +122,8 @@ func (c *conn) loseRelay(now time.Time) {
 	}
 }
 
-// measure evaluates a connection's counters. Its peer acknowledges a packet each second
-// (keepAlive).
+// measure judges a connection by its counters. It expects a packet each second, because the peer
+// acknowledges a keep-alive packet (keepAlive).
 func (c *conn) measure(l *quicLink, now time.Time) doubt {
 	m := &c.measured
 	s := l.ConnectionStats()
@@ -161,7 +163,7 @@ func (c *conn) measure(l *quicLink, now time.Time) doubt {
 	return sure
 }
 
-// replace makes another connection to the endpoint of a doubtful one.
+// replace makes another connection to the endpoint of a connection that appears broken.
 func (p *Pool) replace(c *conn) {
 	svid := p.identities().SVID(c.route.Caller)
 	if svid == nil || !p.begin() {

@@ -8,12 +8,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Registry maps server names (SNI) to targets. The SNI is a routing hint that is looked up and
-// never parsed; only the certificate proves the target.
+// Registry maps the server name (SNI) of an incoming connection to the target that it is for. The
+// SNI is a routing hint that is looked up and never parsed; only the certificate proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
-// NewRegistry returns the registry of the services that this host publishes, with their opaque names,
-// and of its vertex if it is a relay. On error it contains all valid targets.
+// NewRegistry returns the registry for the services that this host publishes. It contains their
+// SNIs and opaque names, and the SNI of the relay if this host is one. On error, the registry
+// contains all valid targets.
 func NewRegistry(f document.Forwarder) (Registry, error) {
 	r := Registry{map[string]spiffe.ID{}}
 	var errs []error
@@ -43,7 +44,8 @@ func NewRegistry(f document.Forwarder) (Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// Lookup returns the SPIFFE ID for an SNI.
+// Lookup returns the SPIFFE ID of the target with an SNI. It returns false if this host does not
+// publish it.
 func (r Registry) Lookup(sni string) (spiffe.ID, bool) {
 	id, ok := r.bySNI[sni]
 	return id, ok

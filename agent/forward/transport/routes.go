@@ -11,12 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// routeSettle is the time in which several changes of routes count as one.
+// routeSettle is the time within which several changes of routes count as one change.
 const routeSettle = 50 * time.Millisecond
 
 const routeGroups = unix.RTMGRP_LINK | unix.RTMGRP_IPV4_IFADDR | unix.RTMGRP_IPV4_ROUTE | unix.RTMGRP_IPV6_IFADDR | unix.RTMGRP_IPV6_ROUTE
 
-// watchRoutes calls changed after each change of the host's addresses and routes (rtnetlink(7)),
+// watchRoutes calls a function after each change of the host's addresses and routes (rtnetlink(7)),
 // until ctx ends. It returns an error if it cannot watch them.
 func watchRoutes(ctx context.Context, changed func()) error {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_ROUTE)
@@ -47,8 +47,8 @@ func watchRoutes(ctx context.Context, changed func()) error {
 	}
 }
 
-// nextRoute waits for a message. Its content does not matter, so it may be cut, and neither do lost
-// messages (ENOBUFS).
+// nextRoute waits for the next message about routes. The content of messages does not matter, so a
+// truncated message is fine, and lost messages (ENOBUFS) count as one.
 func nextRoute(socket *os.File, b []byte) error {
 	_, err := socket.Read(b)
 	if errors.Is(err, syscall.ENOBUFS) {

@@ -27,56 +27,58 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Server accepts connections for the services that this host publishes.
+// Server accepts connections from other forwarders, for the services that this host publishes. Its
+// fields must be set before the server listens.
 type Server struct {
-	// Addr is the address to listen on: host:port, or :port for all addresses. Each peer is
-	// answered from the address that it called.
+	// Addr is the address to listen on: host:port, or :port for all addresses. The server answers
+	// each peer from the address that the peer called.
 	Addr string
-	// Lookup returns the target for an SNI.
+	// Lookup returns the target with an SNI, and false if the SNI is unknown.
 	Lookup func(sni string) (spiffe.ID, bool)
-	// Identities returns the SVID set in force.
+	// Identities returns the current SVID set and trust roots.
 	Identities func() *hostdir.SVIDSet
-	// Rejected is called for failed handshakes.
+	// Rejected is called for each failed handshake, for logs and metrics.
 	Rejected func(Rejection)
 	// ResetKey lets a restarted server tell its old peers at once that their connections are gone
 	// (RFC 9000, section 10.3). It may be nil.
 	ResetKey *quic.StatelessResetKey
-	// Bind replaces net.ListenUDP, to use an existing socket; may be nil.
+	// Bind replaces net.ListenUDP, so that the server can use an existing socket. It may be nil.
 	Bind func(netip.AddrPort) (*net.UDPConn, error)
-	// BindTCP replaces net.ListenTCP; may be nil.
+	// BindTCP replaces net.ListenTCP in the same way. It may be nil.
 	BindTCP func(netip.AddrPort) (*net.TCPListener, error)
-	// Inherited returns files of the previous process whose names begin with prefix, by the rest of
-	// their names; may be nil.
+	// Inherited returns the files of the previous process whose names begin with a prefix. The keys
+	// of the result are the rest of their names. It may be nil.
 	Inherited func(prefix string) map[string]*os.File
 }
 
-// Rejection is a handshake that failed.
+// Rejection describes a failed handshake.
 type Rejection struct {
 	Reason string    // "unknown-name", "no-identity" or "bad-certificate"
-	SNI    string    // as sent
-	Target spiffe.ID // zero if the SNI is unknown
-	Claims spiffe.ID // claimed identity of the peer, which is not proven; zero if there is none
+	SNI    string    // SNI as the peer sent it
+	Target spiffe.ID // target of the SNI; zero if the SNI is unknown
+	Claims spiffe.ID // identity that the peer claims but has not proved; zero for none
 	Remote net.Addr
 	Err    error
 }
 
-// Incoming is an accepted connection: Peer wants to reach Target.
+// Incoming is an accepted connection from a peer who wants to reach a target on this host. If
+// Uplink is true, the connection is the uplink of a host that uses this host as its relay.
 type Incoming struct {
 	Target    spiffe.ID
 	Peer      Peer
 	Transport document.Transport
-	Uplink    bool // the peer is reached over the connection: this side opens the streams
+	Uplink    bool // this side opens the streams, to reach the peer
 	Mux       *datagram.Mux
 	Usage     *usage.Conn // set by Register
-	Limits    *acl.Share  // set when the connection is admitted
+	Limits    *acl.Share  // limits of the peer; set when the connection is admitted
 	conn      wire.Conn
-	taken     *taken    // of an uplink over TCP
-	meetings  *meetings // of an uplink over QUIC
+	taken     *taken    // for an uplink over TCP
+	meetings  *meetings // for an uplink over QUIC
 	stats     func() usage.Stats
 	until     time.Time
 }
 
-// quicConn is a wire.Conn over QUIC.
+// quicConn makes a QUIC connection a wire.Conn.
 type quicConn struct{ *quic.Conn }
 
 func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
@@ -87,16 +89,17 @@ func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	return st, nil
 }
 
-// handshake is filled in during the TLS handshake and found again in the connection's context.
+// handshake collects the result of a TLS handshake. It is stored in the context of the connection,
+// where Accept finds it again.
 type handshake struct {
-	end func() // ends the count of the handshake
+	end func() // stops counting the handshake as under way
 	mu  sync.Mutex
 	in  Incoming
 }
 
 type handshakeKey struct{}
 
-// Listener is a bound server.
+// Listener accepts connections from other forwarders over QUIC.
 type Listener struct {
 	socket     *socket
 	quic       *quic.Transport
@@ -106,7 +109,7 @@ type Listener struct {
 	punches    puncher
 }
 
-// Listen binds the server's address.
+// Listen binds the server's address for UDP and begins to accept connections over QUIC.
 func (s *Server) Listen() (*Listener, error) {
 	addr, err := net.ResolveUDPAddr("udp", s.Addr)
 	if err != nil {
@@ -161,16 +164,17 @@ func (s *Server) Listen() (*Listener, error) {
 	return l, nil
 }
 
-// Addr returns the bound address.
+// Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
 
-// Dial connects from the listener's socket.
+// Dial connects to another forwarder from the listener's socket, so that a NAT maps both to the
+// same address.
 func (l *Listener) Dial(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
 	return l.quic.Dial(ctx, to, conf, q)
 }
 
-// Reaches reports whether packets from the listener's socket may reach an address: whether it is
-// bound to all addresses of the host, or to the one that the route to it has.
+// Reaches reports whether packets sent from the listener's socket can reach an address. This is the
+// case if the socket is bound to all addresses of the host, or to the source address of the route.
 func (l *Listener) Reaches(to *net.UDPAddr) bool {
 	own := l.Addr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	if own.IsUnspecified() || own.IsLoopback() && to.IP.IsLoopback() {
@@ -180,8 +184,8 @@ func (l *Listener) Reaches(to *net.UDPAddr) bool {
 	return err == nil && source.Unmap() == own
 }
 
-// Accept waits for the next connection with a verified peer. It returns an error if there will be
-// no more.
+// Accept waits for the next connection whose peer is verified. It returns an error if the listener
+// was stopped and no more connections will come.
 func (l *Listener) Accept() (*Incoming, error) {
 	conn, err := l.ln.Accept(context.Background())
 	if err != nil {
@@ -201,17 +205,21 @@ func (l *Listener) Accept() (*Incoming, error) {
 	return &in, nil
 }
 
-// Offer returns the files that the next process needs in addition to the socket. The caller closes
-// them.
+// Offer returns the files that the next process needs in addition to the socket during an upgrade.
+// The next process uses them to pass packets back to this one. The caller closes the files.
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
-// Drain leaves new connections to the next process, which has the files offered last. That process
-// passes on the packets of existing connections. Handshakes under way are completed here.
+// Drain leaves new connections to the next process, which has the files of the last Offer. The next
+// process passes the packets of existing connections to this process, which also completes its
+// handshakes.
 func (l *Listener) Drain() { l.socket.drain() }
 
-// Stop admits no more peers. Handshakes under way are either completed, and Accept returns their
-// connections, or refused, or left unanswered so that the peers try again until the next process is
-// running. Stop returns when this is decided.
+// Stop accepts no more connections, and returns when the fate of each handshake under way is
+// decided:
+//
+//   - It was completed: Accept still returns the connection.
+//   - It was refused.
+//   - It is left unanswered: the peer tries again until the next process runs.
 func (l *Listener) Stop() { l.ln.Close() }
 
 // Close closes the listener and its remaining connections without notifying their peers.
@@ -222,8 +230,9 @@ func (l *Listener) Close() {
 	l.muxes.Wait()
 }
 
-// config returns the TLS configuration for the target that the SNI names, and checks the peer. A
-// peer that offers only the protocol of uplinks makes one; uplink is empty where it may not.
+// config returns the TLS configuration for an incoming connection, and checks the peer. The SNI of
+// the connection selects the target. A peer that offers only the protocol of uplinks makes an
+// uplink. The argument uplink is that protocol, or empty where uplinks are not allowed.
 func (s *Server) config(alpn, uplink string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	isUplink := uplink != "" && slices.Equal(hello.SupportedProtos, []string{uplink})
 	if isUplink {
@@ -267,7 +276,8 @@ func earliest(svid *trust.SVID, peer Peer) time.Time {
 	return a
 }
 
-// Register adds the connection to a table until remove is called. See usage.Table.Add.
+// Register adds the connection to a usage table, until the returned function is called. The table
+// calls shed to close the connection when memory is short; see usage.Table.Add.
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	row := usage.Row{Direction: telemetry.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
 	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
@@ -277,13 +287,13 @@ func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	return remove
 }
 
-// AcceptStream waits for the next stream. It fails when the connection ends.
+// AcceptStream waits for the next stream of the peer. It returns an error when the connection ends.
 func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
-// OpenStream opens a stream to the peer of an uplink. Over TCP it returns an error while the
-// connection has one.
+// OpenStream opens a stream to the peer of an uplink. An uplink over TCP has room for one stream;
+// further calls return an error.
 func (in *Incoming) OpenStream() (wire.Stream, error) {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -308,17 +318,17 @@ func (in *Incoming) OpenStream() (wire.Stream, error) {
 	return nil, fmt.Errorf("%T opens no streams", in.conn)
 }
 
-// taken records that an uplink over TCP has or had its stream.
+// taken records whether the only stream of an uplink over TCP was opened.
 type taken struct {
 	mu sync.Mutex
 	is bool
 }
 
-// errTaken is the error for a connection over TCP that has or had a stream, or has ended.
+// errTaken is returned for an uplink over TCP whose stream was already opened, or which has ended.
 var errTaken = errors.New("the connection has a stream or has ended")
 
-// Wait returns when an uplink has ended. Over TCP nothing reads a connection that waits for its
-// stream, so Wait looks whether the peer has closed it.
+// Wait waits until an uplink has ended. Nobody reads from an uplink over TCP that waits for its
+// stream, so Wait checks each second whether the peer has closed it.
 func (in *Incoming) Wait() {
 	c, ok := in.conn.(*tcpstream.Conn)
 	if !ok {
@@ -341,13 +351,15 @@ func (in *Incoming) Wait() {
 	}
 }
 
-// Context returns a context that ends with the connection.
+// Context returns a context that ends when the connection ends.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
-// Expired reports whether the connection must accept no more streams.
+// Expired reports whether an SVID of the connection has expired, so that the connection must not
+// accept new streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
-// Silent reports whether nothing was received for longer than a working peer would be silent.
+// Silent reports whether the connection has received nothing for longer than a working peer would
+// be silent. It is always false over TCP.
 func (in *Incoming) Silent() bool {
 	received := in.Usage.Received()
 	return in.Transport == document.OverQUIC && !received.IsZero() && time.Since(received) > silence
@@ -356,11 +368,11 @@ func (in *Incoming) Silent() bool {
 // RemoteAddr returns the address of the peer.
 func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 
-// LocalAddr returns the address that the peer called.
+// LocalAddr returns the address of this host that the peer called.
 func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
 
-// Leave tells the peer to open new streams on another connection, which is then accepted by another
-// process. This connection continues with streams that are open or being opened.
+// Leave tells the peer to use another connection for new streams. During an upgrade, the next
+// process accepts that connection. Streams that are open or being opened continue on this one.
 func (in *Incoming) Leave() {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -382,11 +394,11 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. The peer may open streams numbered first and above
-// again, because they have not been served.
+// Cut ends the connection and its streams. The streams with the number first or a higher one have
+// not been served, and the peer is told that it may open them again.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }
 
-// Close ends the connection and all its streams.
+// Close ends the connection and all its streams, with a code that tells the peer the reason.
 func (in *Incoming) Close(code wire.Code) { closeWith(in.conn, code) }

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/net/ipv4"
 )
 
-// udpSocket is a UDP socket for QUIC. A packet that cannot be sent at the moment is treated as
-// lost. Otherwise quic-go would end all connections when there is no route, for example while the
-// host changes networks.
+// udpSocket is a UDP socket for QUIC that treats a packet as lost if the kernel cannot send it at
+// the moment. Otherwise quic-go would end all connections while there is no route, for example when
+// the host changes networks.
 type udpSocket struct {
 	*merging
-	resets netip.AddrPort // address of the socket that also receives stateless resets, if any
+	resets netip.AddrPort // other socket that gets possible stateless resets; invalid for none
 }
 
-// resetSize is the size of quic-go's stateless resets.
+// resetSize is the size in bytes of the stateless resets that quic-go sends.
 const resetSize = 42
 
 func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
@@ -26,7 +26,7 @@ func newUDPSocket(c *net.UDPConn) (udpSocket, error) {
 	return udpSocket{merging: merged}, err
 }
 
-// listenUDP returns a socket with a port chosen by the kernel.
+// listenUDP returns a UDP socket on a port that the kernel chooses.
 func listenUDP() (udpSocket, error) {
 	c, err := net.ListenUDP("udp", nil)
 	if err != nil {
@@ -39,14 +39,16 @@ func listenUDP() (udpSocket, error) {
 	return s, err
 }
 
-// unsendable lists errors for packets that the kernel does not send but may send later: no route
-// (EINVAL for a blackhole route), no address, a full queue, or a filter.
+// unsendable lists errors for packets that the kernel cannot send now but may send later. Their
+// causes are a missing route (EINVAL for a blackhole route), a missing address, a full queue, or a
+// filter.
 var unsendable = []syscall.Errno{
 	syscall.ENETUNREACH, syscall.EHOSTUNREACH, syscall.ENETDOWN, syscall.EINVAL, syscall.EADDRNOTAVAIL,
 	syscall.ENOBUFS, syscall.EPERM, syscall.EACCES,
 }
 
-// WriteMsgUDP treats unsendable packets as sent.
+// WriteMsgUDP sends a packet. It reports success for packets that the kernel cannot send at the
+// moment.
 func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
 	n, oobn, err = s.merging.WriteMsgUDP(b, oob, to)
 	var errno syscall.Errno
@@ -56,14 +58,15 @@ func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err
 	return n, oobn, err
 }
 
-// passResets passes packets that may be stateless resets to another socket of this host. quic-go
-// looks for the connection of a reset only at the socket over which it was made, but a restarted
-// peer sends the reset to the socket to which the connection has migrated.
+// passResets makes the socket pass packets that may be stateless resets to another socket of this
+// process. quic-go looks for the connection of a reset only at the socket over which the connection
+// was made. A restarted peer, however, sends the reset to the socket to which the connection has
+// migrated.
 func (s *udpSocket) passResets(to udpSocket) {
 	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// ReadBatch also passes possible stateless resets to the other socket.
+// ReadBatch reads packets and also passes possible stateless resets to the other socket.
 func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
 	n, err := s.merging.ReadBatch(messages, flags)
 	if s.resets.IsValid() {

@@ -28,17 +28,17 @@ import (
 const (
 	// tcpIdle is the time for which a TCP connection waits for its next stream.
 	tcpIdle = time.Minute
-	// relayedIdle is the same for a connection through a relay. It is shorter than the time after
-	// which a relay gives up a silent uplink, so that a later stream asks the relay for one that
-	// works.
+	// relayedIdle replaces tcpIdle for a connection through a relay. It is shorter than the time
+	// after which a relay gives up a silent uplink. A later stream therefore makes a new
+	// connection, for which the relay chooses a working uplink.
 	relayedIdle = 2 * time.Second
 )
 
 // refusedPause is the delay between two attempts to connect to a forwarder that is not running.
 const refusedPause = 100 * time.Millisecond
 
-// tcpLink contains the connections of one caller to one forwarder of a target, over TCP or through
-// a relay. Each carries one stream at a time and is reused for the next.
+// tcpLink is the set of connections of one caller to one forwarder of a target, over TCP or through
+// a relay. Each connection carries one stream at a time and is then reused for the next stream.
 type tcpLink struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -54,10 +54,10 @@ type tcpConn struct {
 	*tcpstream.Conn
 	peer  Peer
 	outer *conn       // connection to the relay; nil over TCP
-	timer *time.Timer // closes the connection when it has been idle for long
+	timer *time.Timer // closes the connection when it has been idle for the link's rest
 }
 
-// dialTCP makes a connection over TCP.
+// dialTCP connects to an endpoint of a target over TCP.
 func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 	return p.dialLink(ctx, to, document.OverTCP, func(ctx context.Context) (*tcpstream.Socket, *conn, error) {
 		s, err := socketTo(ctx, to.at)
@@ -65,8 +65,8 @@ func (p *Pool) dialTCP(ctx context.Context, to destination) (*conn, error) {
 	})
 }
 
-// dialLink returns a link with one connection, which shows that further ones can be made. dial makes
-// what is below TLS.
+// dialLink returns a connection whose link has one connection already, which shows that further
+// ones can be made. The link uses dial to make each connection below TLS.
 func (p *Pool) dialLink(ctx context.Context, to destination, over document.Transport, dial dialSocket) (*conn, error) {
 	l := &tcpLink{conns: map[*tcpConn]struct{}{}, rest: tcpIdle}
 	if over == Relayed {
@@ -88,11 +88,12 @@ func (p *Pool) dialLink(ctx context.Context, to destination, over document.Trans
 	return c, nil
 }
 
-// dialSocket makes the connection below TLS, and returns the connection to the relay if it leads
-// through one.
+// dialSocket makes the connection below TLS. It also returns the connection to the relay if the
+// path leads through one, and nil otherwise.
 type dialSocket func(context.Context) (*tcpstream.Socket, *conn, error)
 
-// shakeTCP makes a connection of a link.
+// shakeTCP makes one connection of a link and performs its TLS handshake. It tries again for a
+// while if the forwarder is not running.
 func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l *tcpLink) (*tcpConn, error) {
 	if !p.begin() {
 		return nil, p.ctx.Err()
@@ -131,13 +132,13 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 	return c, l.add(c)
 }
 
-// stopped reports whether an error of a handshake may be due to a forwarder that is being restarted.
-// Callers then wait and try again, as over QUIC, where nobody answers in the meantime. A relay that
-// still has the uplink of the previous process resets the stream.
+// stopped reports whether a handshake may have failed because the forwarder is being restarted. The
+// caller then waits and tries again, as it does over QUIC, where nobody answers during a restart. A
+// relay resets the stream if it still has the uplink of the forwarder's previous process.
 func stopped(err error) bool {
 	var refused *RefusedError
 	if errors.As(explain(err, spiffe.ID{}), &refused) {
-		return refused.Code == wire.Stopping || refused.Code == wire.Reset // by a relay
+		return refused.Code == wire.Stopping || refused.Code == wire.Reset // a relay sends Reset
 	}
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
@@ -155,7 +156,7 @@ func handshakeTCP(ctx context.Context, dial dialSocket, config *tls.Config) (*tl
 	return t, outer, nil
 }
 
-// socketTo connects over TCP.
+// socketTo connects to an address over TCP.
 func socketTo(ctx context.Context, at netip.AddrPort) (*tcpstream.Socket, error) {
 	c, err := new(net.Dialer).DialContext(ctx, "tcp", at.String())
 	if err != nil {
@@ -168,7 +169,8 @@ func socketTo(ctx context.Context, at netip.AddrPort) (*tcpstream.Socket, error)
 	return socket, err
 }
 
-// add counts a connection until it ends. It returns an error if the link has ended.
+// add adds a connection to the link until the connection ends. If the link has ended, add closes
+// the connection and returns an error.
 func (l *tcpLink) add(c *tcpConn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -189,7 +191,7 @@ func (l *tcpLink) remove(c *tcpConn) {
 	l.idle = slices.DeleteFunc(l.idle, func(o *tcpConn) bool { return o == c })
 }
 
-// wait keeps a connection for the next stream.
+// wait keeps an idle connection of the link for the next stream.
 func (l *tcpLink) wait(c *tcpConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -213,7 +215,7 @@ func (l *tcpLink) expire(c *tcpConn) {
 	}
 }
 
-// take returns an idle connection, or nil if there is none.
+// take removes an idle connection from the link and returns it. It returns nil if there is none.
 func (l *tcpLink) take() *tcpConn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -230,7 +232,7 @@ func (l *tcpLink) take() *tcpConn {
 	return nil
 }
 
-// OpenStream opens a stream on an idle connection or on a new one.
+// OpenStream opens a stream on an idle connection, or on a new one if there is none.
 func (l *tcpLink) OpenStream(ctx context.Context) (wire.Stream, error) {
 	for {
 		c := l.take()
@@ -249,7 +251,7 @@ func (l *tcpLink) OpenStream(ctx context.Context) (wire.Stream, error) {
 	}
 }
 
-// CloseWithError closes all connections.
+// CloseWithError closes the link and all its connections.
 func (l *tcpLink) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,27 +18,29 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// tcpHandshakes limits the handshakes under way over TCP, and separately the connections that have
-// not begun one. One more evicts the one that has waited longest, of the network with the most.
+// tcpHandshakes limits the handshakes under way over TCP. The same limit applies separately to
+// connections that have not yet begun a handshake. When a limit is exceeded, the longest-waiting
+// connection of the network with the most connections is closed.
 var tcpHandshakes = conns.Limit{Total: 1024, Prefix: 256}
 
-// acceptPause keeps the accept loop from spinning while the host is out of file descriptors.
+// acceptPause is the delay after a failed accept. It keeps the accept loop from spinning while the
+// host is out of file descriptors.
 const acceptPause = 50 * time.Millisecond
 
-// TCPListener is a listener for peers over TCP.
+// TCPListener accepts connections from other forwarders over TCP.
 type TCPListener struct {
 	ln       net.Listener
 	server   *Server
 	accepted chan *Incoming
-	ctx      context.Context // context of the handshakes
+	ctx      context.Context // ends to abort handshakes under way
 	end      context.CancelFunc
-	stopped  context.Context // ends when no more connections come
+	stopped  context.Context // ends when Accept will return no more connections
 	stop     context.CancelFunc
-	shaking  sync.WaitGroup // goroutines that accept, and handshakes
+	shaking  sync.WaitGroup // the accept loop and the handshakes
 	conns    sync.WaitGroup
 }
 
-// ListenTCP binds the server's address for TCP.
+// ListenTCP binds the server's address for TCP and begins to accept connections.
 func (s *Server) ListenTCP() (*TCPListener, error) {
 	addr, err := net.ResolveTCPAddr("tcp", s.Addr)
 	if err != nil {
@@ -82,8 +84,9 @@ func (l *TCPListener) accept() {
 	}
 }
 
-// shake performs the handshake of a connection. Failures are passed to Server.Rejected, except
-// those of peers that close the connection or do not use TLS.
+// shake performs the TLS handshake of an accepted connection and passes the connection to Accept.
+// It passes failures to Server.Rejected, except if the peer closed the connection or does not use
+// TLS.
 func (l *TCPListener) shake(c net.Conn) error {
 	socket, err := tcpstream.NewSocket(c.(interface{ NetConn() net.Conn }).NetConn().(*net.TCPConn))
 	if err != nil {
@@ -101,8 +104,8 @@ func (l *TCPListener) shake(c net.Conn) error {
 	return nil
 }
 
-// shake performs the handshake of a connection that carries one stream at a time. begin is called
-// when the peer has sent the first message, and end after the handshake.
+// shake performs the TLS handshake with a caller whose connection carries one stream at a time. It
+// calls begin when the caller has sent its first message, and end after the handshake.
 func (s *Server) shake(ctx context.Context, socket *tcpstream.Socket, over document.Transport, begin func() error, end func(), tasks *sync.WaitGroup) (*Incoming, error) {
 	h := &handshake{end: end}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, handshakeKey{}, h), handshakeTimeout)
@@ -129,7 +132,7 @@ func (s *Server) shake(ctx context.Context, socket *tcpstream.Socket, over docum
 	var idle func()
 	if in.Uplink {
 		in.taken = &taken{}
-		idle = func() {} // the host makes another connection for the next stream
+		idle = func() {} // the peer makes another connection for the next stream
 	}
 	conn := tcpstream.New(t, idle, tasks)
 	in.Transport, in.conn, in.stats, in.Mux = over, conn, conn.Stats, datagram.NewMux(nil, nil)
@@ -146,21 +149,23 @@ func (l *TCPListener) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer and Drain are like those of Listener. The next process needs only the socket.
+// Offer returns no files: during an upgrade, the next process needs only the socket.
 func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
 
+// Drain accepts no more connections, and leaves new ones to the next process.
 func (l *TCPListener) Drain() { l.ln.Close() }
 
-// Stop admits no more peers. Handshakes under way are completed, and Accept returns their
-// connections. New connections wait in the kernel for the next process if it has the socket, and
-// are refused otherwise. Stop returns when all handshakes have ended.
+// Stop accepts no more connections and waits for the handshakes under way. Accept still returns the
+// connections of these handshakes. Connections that arrive later wait in the kernel if the next
+// process has the socket; otherwise the kernel refuses them.
 func (l *TCPListener) Stop() {
 	l.ln.Close()
 	l.shaking.Wait()
 	l.stop()
 }
 
-// Close closes the listener and ends handshakes under way. Its connections must have been closed.
+// Close closes the listener and aborts handshakes under way. The caller must have closed all
+// connections before.
 func (l *TCPListener) Close() {
 	l.end()
 	l.Stop()

@@ -1,9 +1,11 @@
-// Package transport provides the connections between forwarders: QUIC, or TLS 1.3 over TCP where
-// UDP does not pass, with an X.509-SVID on each side (package wire).
+// Package transport provides the connections between the forwarders of different hosts. A
+// connection uses QUIC, or TLS 1.3 over TCP where UDP does not pass, and has an X.509-SVID on each
+// side. Package wire defines what is sent on it.
 //
-// Each side verifies the other's chain against the trust roots of the manifest, and the exact URI
-// SAN of its leaf, in VerifyConnection, which TLS calls in every handshake. Session tickets and
-// 0-RTT are disabled, because a resumed session would rely on an earlier verification.
+// TLS calls VerifyConnection in every handshake. There, each side verifies the other's certificate
+// chain against the trust roots of the manifest, and the exact URI SAN of the leaf certificate.
+// Session tickets and 0-RTT are disabled, because a resumed session would rely on an earlier
+// verification.
 package transport
 
 import (
@@ -21,50 +23,51 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Parameters of both sides.
+// Parameters that both sides of a connection use.
 const (
 	handshakeTimeout = 5 * time.Second
 	quicIdleTimeout  = 15 * time.Second
-	keepAlive        = time.Second // after a crash, the next process answers that the connection is gone
+	keepAlive        = time.Second // after a crash, the restarted peer answers the next keep-alive with a reset
 )
 
-// packetSize is the initial size of packets on each path. It is the minimum that QUIC requires of a
-// network (RFC 9000, section 14), and some tunnels pass no larger ones. Larger packets are sent
-// after one has passed.
+// packetSize is the initial size in bytes of packets on each path. It is the minimum that QUIC
+// requires of a network (RFC 9000, section 14), and some tunnels pass no larger packets. Packets
+// grow after a larger one has passed.
 const packetSize = 1200
 
-// MaxStreams is the maximum number of concurrent TCP connections and UDP sessions of a connection.
-// Each uses 4 KiB before it is accepted.
+// MaxStreams is the maximum number of concurrent streams of a connection, each of which is a TCP
+// connection or a UDP session. A stream uses 4 KiB before it is accepted.
 const MaxStreams = 4096
 
-// window is the number of bytes of all streams of a connection that may be unread. Each stream has
-// a much smaller window of its own, so that unread streams do not use up the shared one and block
-// the others. Package usage limits the total of all connections.
+// window is the number of bytes that may be unread on all streams of a connection together. Each
+// stream also has a much smaller window, so that unread streams do not use up the shared window and
+// block the others. Package usage limits the total of all connections.
 const window = 256 << 20
 
-// Flush is the delay between the end of a connection's last stream and its own end. QUIC does not
-// report whether the last bytes have arrived, and closing would discard them.
+// Flush is the delay between the end of the last stream of a connection and closing the connection.
+// QUIC does not report whether the last bytes have arrived, and closing would discard them.
 const Flush = 200 * time.Millisecond
 
-// unrecognizedName is the TLS alert 112 (RFC 6066, section 3) as a QUIC error.
+// unrecognizedName is the TLS alert unrecognized_name (112; RFC 6066, section 3) as a QUIC error. A
+// forwarder sends it for targets that it does not publish.
 const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 
-// skew is the tolerated difference of clocks. The publishing side accepts new streams on a
-// connection until this time after an SVID of the connection has expired. The caller's side stops
-// using it at the time of expiry.
+// skew is the tolerated difference of clocks between two hosts. The caller's side stops using a
+// connection when an SVID of the connection expires. The publishing side still accepts new streams
+// for this time after the expiry.
 const skew = time.Minute
 
-// Peer is the verified other side of a connection.
+// Peer is the other side of a connection, as verified in the handshake.
 type Peer struct {
 	ID    spiffe.ID
 	Chain []*x509.Certificate // leaf first
-	trust *trust.Roots        // roots against which Chain was verified
-	side  x509.ExtKeyUsage    // usage that matches the peer's side
+	trust *trust.Roots        // trust roots that verified Chain
+	side  x509.ExtKeyUsage    // extended key usage of the peer's side: client or server
 	at    time.Time
 }
 
-// TrustedBy reports whether t, with its revocation list, would have accepted the peer at the time
-// when it connected.
+// TrustedBy reports whether the given roots, with their revocation list, would have accepted the
+// peer when it connected. It serves to find connections that a change of the roots forbids.
 func (p Peer) TrustedBy(t *trust.Roots) bool {
 	if t.Equal(p.trust) {
 		return t.Revocations().CheckChain(p.Chain, p.ID) == nil
@@ -73,21 +76,21 @@ func (p Peer) TrustedBy(t *trust.Roots) bool {
 	return err == nil
 }
 
-// verify verifies the other side's certificates. On error, the returned peer has the ID that it
-// claims.
+// verify verifies the other side's certificates against the given roots. If they are not valid, the
+// returned peer has the ID that they claim.
 func verify(t *trust.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer, error) {
 	at := time.Now()
 	id, err := t.Verify(cs.PeerCertificates, at, side)
 	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
 }
 
-// issuer returns the last certificate of the chain.
+// issuer returns the last certificate of the peer's chain.
 func (p Peer) issuer() *x509.Certificate { return p.Chain[len(p.Chain)-1] }
 
-// Leaf returns the peer's own certificate.
+// Leaf returns the certificate of the peer itself.
 func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
 
-// RefusedError means that the other forwarder refused.
+// RefusedError is returned if the other forwarder refused a connection or a stream.
 type RefusedError struct {
 	Code wire.Code
 	Peer spiffe.ID // forwarder that refused
@@ -95,8 +98,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
 
-// explain turns QUIC's errors into a *RefusedError if the peer gave a reason, as one of our codes
-// or a TLS alert.
+// explain returns a *RefusedError for an error if the peer gave a reason: one of our codes or a TLS
+// alert. It returns other errors unchanged.
 func explain(err error, peer spiffe.ID) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote {
@@ -141,7 +144,8 @@ func quicConfig() *quic.Config {
 	}
 }
 
-// tlsConfig returns the configuration that both sides share.
+// tlsConfig returns the part of the TLS configuration that both sides share. The given function
+// verifies the other side's certificates.
 func tlsConfig(alpn string, svid *trust.SVID, verify func(tls.ConnectionState) error) *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,
@@ -166,7 +170,7 @@ func closeWith(c closer, code wire.Code) {
 	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
 }
 
-// Reset resets both directions of a stream and releases it.
+// Reset aborts both directions of a stream with a code that tells the other side the reason.
 func Reset(st wire.Stream, code wire.Code) {
 	st.CancelRead(quic.StreamErrorCode(code))
 	st.CancelWrite(quic.StreamErrorCode(code))

@@ -24,39 +24,42 @@ import (
 const (
 	// uplinkChecked is the time between two checks of an uplink.
 	uplinkChecked = 250 * time.Millisecond
-	// uplinkRetry is the time after which a failed uplink is tried again. It doubles, up to
-	// maxUplinkRetry.
+	// uplinkRetry is the time after which a failed uplink is tried again. The time doubles with
+	// each failure, up to maxUplinkRetry.
 	uplinkRetry    = 500 * time.Millisecond
 	maxUplinkRetry = 15 * time.Second
-	// uplinkSpares is the number of connections over TCP that wait for a caller.
+	// uplinkSpares is the number of TCP connections to a relay that wait for a caller.
 	uplinkSpares = 2
-	// uplinkHandshakes bounds the handshakes under way with callers of an uplink.
+	// uplinkHandshakes is the maximum number of handshakes under way with callers who come through
+	// an uplink.
 	uplinkHandshakes = 256
 )
 
-// UplinkTo describes an uplink.
+// UplinkTo describes an uplink that this host is to keep: the relay, and how to connect to it.
 type UplinkTo struct {
 	Relay     spiffe.Dialable
 	Addresses document.Addresses
 	Node      spiffe.ID // of this host
 	Transport document.Transport
-	// Dial dials from the socket of a listener, so that a NAT maps both to one address. If none leads
-	// to the relay, it dials from another socket and returns no listener.
+	// Dial connects from the socket of a listener, so that a NAT maps the uplink and the listener
+	// to one address. If no listener's socket reaches the relay, Dial connects from another socket
+	// and returns no listener.
 	Dial func(context.Context, *net.UDPAddr, *tls.Config, *quic.Config) (*quic.Conn, *Listener, error)
-	// Meets means that callers may learn the address of this host to connect directly.
+	// Meets reports whether callers may learn the address of this host to connect directly.
 	Meets   bool
-	Outside *Outside // of all uplinks of the host
+	Outside *Outside // addresses of this host as its relays see them; shared by all uplinks
 }
 
-// Uplink keeps a connection to a relay, through which callers reach this host. It is a listener for
-// these callers. Over TCP it consists of several connections, each for one stream at a time.
+// Uplink keeps a connection to a relay, through which callers reach this host. It acts as a
+// listener for these callers. Over TCP, an uplink consists of several connections, each of which
+// carries one stream at a time.
 type Uplink struct {
 	UplinkTo
 	server   *Server
 	accepted chan *Incoming
-	ctx      context.Context // ends with the uplink
+	ctx      context.Context // ends when the uplink ends
 	end      context.CancelFunc
-	keeping  context.Context // ends when no further connection is made
+	keeping  context.Context // ends when the uplink makes no more connections
 	stop     context.CancelFunc
 	tasks    sync.WaitGroup
 	shaking  chan struct{}
@@ -67,20 +70,20 @@ type Uplink struct {
 	quic   bool // the last attempt over QUIC succeeded
 	conns  map[closer]Peer
 	spares int
-	tcp    context.CancelFunc // ends the connections over TCP that wait; nil if there are none
-	// tcpSVID is the SVID with which they are made.
+	tcp    context.CancelFunc // closes the waiting TCP connections; nil if none are kept
+	// tcpSVID is the SVID with which the waiting TCP connections are made.
 	tcpSVID *trust.SVID
 }
 
-// UplinkState is the state of an uplink.
+// UplinkState is the state of an uplink as flor status shows it.
 type UplinkState struct {
 	Relay     spiffe.ID
 	Transport document.Transport // empty while there is no connection
-	Since     time.Time          // time since which Transport has its value
-	Error     string             // last failure, while there is no connection
+	Since     time.Time          // time of the last change of Transport
+	Error     string             // last failure; empty while there is a connection
 }
 
-// Uplink begins to keep an uplink.
+// Uplink starts an uplink to a relay, and keeps it until the caller calls Stop or Close.
 func (s *Server) Uplink(to UplinkTo) *Uplink {
 	u := &Uplink{
 		UplinkTo: to, server: s, accepted: make(chan *Incoming), shaking: make(chan struct{}, uplinkHandshakes),
@@ -92,14 +95,15 @@ func (s *Server) Uplink(to UplinkTo) *Uplink {
 	return u
 }
 
-// State returns the current state.
+// State returns the current state of the uplink.
 func (u *Uplink) State() UplinkState {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return u.state
 }
 
-// Accept is like Listener.Accept.
+// Accept waits for the next caller who comes through the relay. It returns net.ErrClosed when the
+// uplink has ended.
 func (u *Uplink) Accept() (*Incoming, error) {
 	select {
 	case in := <-u.accepted:
@@ -109,16 +113,16 @@ func (u *Uplink) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer returns nothing: the next process makes an uplink of its own.
+// Offer returns no files: during an upgrade, the next process makes an uplink of its own.
 func (u *Uplink) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain makes no further connections. The relay uses those of the next process.
+// Drain makes no more connections to the relay. The relay then uses the uplink of the next process.
 func (u *Uplink) Drain() { u.stop() }
 
-// Stop is like Drain.
+// Stop makes no more connections to the relay, like Drain.
 func (u *Uplink) Stop() { u.stop() }
 
-// Close ends the uplink.
+// Close closes all connections of the uplink and waits for its goroutines.
 func (u *Uplink) Close() {
 	u.end()
 	u.mu.Lock()
@@ -129,7 +133,7 @@ func (u *Uplink) Close() {
 	u.tasks.Wait()
 }
 
-// Recheck closes connections to a relay that the current roots no longer accept.
+// Recheck closes the connections to a relay that the current trust roots no longer accept.
 func (u *Uplink) Recheck() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -140,7 +144,8 @@ func (u *Uplink) Recheck() {
 	}
 }
 
-// keep makes connections until the uplink is stopped.
+// keep connects to the relay, and connects again whenever the uplink fails, until the uplink is
+// stopped.
 func (u *Uplink) keep() {
 	u.tasks.Go(func() { _ = watchRoutes(u.keeping, u.wake) })
 	defer u.endTCP()
@@ -169,7 +174,7 @@ func (u *Uplink) keep() {
 	}
 }
 
-// wake makes keep look again at the connection, or try again.
+// wake makes keep check the current connection at once, or try again at once if there is none.
 func (u *Uplink) wake() {
 	select {
 	case u.again <- struct{}{}:
@@ -177,8 +182,8 @@ func (u *Uplink) wake() {
 	}
 }
 
-// record records a change of the connections, or a failure. While there is any connection, a failure
-// is not shown.
+// record applies a change of the connections and updates the state of the uplink. The state shows
+// an error only while the uplink has no connection.
 func (u *Uplink) record(change func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -200,7 +205,8 @@ func (u *Uplink) record(change func(), err error) {
 	}
 }
 
-// svid returns the node's SVID, if it is valid.
+// svid returns the SVID of this host's node and the trust roots. It returns an error if the SVID is
+// missing or not valid now.
 func (u *Uplink) svid() (*trust.SVID, *trust.Roots, error) {
 	set := u.server.Identities()
 	svid := set.SVID(u.Node)
@@ -213,7 +219,7 @@ func (u *Uplink) svid() (*trust.SVID, *trust.Roots, error) {
 	return svid, set.Trust, nil
 }
 
-// race connects to the first address of the relay that answers.
+// race connects to the first of the relay's addresses that answers.
 func race[C closer](ctx context.Context, u *Uplink, dial func(context.Context, netip.AddrPort, *trust.SVID, *trust.Roots) (C, error)) (c C, svid *trust.SVID, err error) {
 	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
 	defer cancel()
@@ -233,7 +239,7 @@ func race[C closer](ctx context.Context, u *Uplink, dial func(context.Context, n
 	return c, svid, err
 }
 
-// add records a connection until it ends.
+// add adds a connection to the uplink until the connection ends.
 func (u *Uplink) add(c interface {
 	closer
 	Context() context.Context
@@ -254,12 +260,13 @@ func (u *Uplink) add(c interface {
 	}
 }
 
-// dialQUIC makes a connection over QUIC, on which the relay opens streams.
+// dialQUIC connects to the relay over QUIC. The relay opens a stream on the connection for each
+// caller.
 func (u *Uplink) dialQUIC() (uplinkConn, *trust.SVID, error) {
 	return race(u.keeping, u, func(ctx context.Context, at netip.AddrPort, svid *trust.SVID, roots *trust.Roots) (uplinkConn, error) {
 		conf := quicConfig()
 		conf.MaxIncomingStreams = MaxStreams
-		conf.MaxIncomingUniStreams = 2 // for wire.Leave and wire.Meetings
+		conf.MaxIncomingUniStreams = 2 // one stream carries wire.Leave, the other wire.Meetings
 		var peer Peer
 		c, from, err := u.Dial(ctx, net.UDPAddrFromAddrPort(at), tlsTo(u.Relay, wire.ALPNUplink, svid, roots, at.String(), &peer), conf)
 		if err != nil {
@@ -272,13 +279,14 @@ func (u *Uplink) dialQUIC() (uplinkConn, *trust.SVID, error) {
 	})
 }
 
-// uplinkConn is a connection over QUIC.
+// uplinkConn is a connection of an uplink over QUIC.
 type uplinkConn struct {
 	*quic.Conn
-	from *Listener // from whose socket it was dialled; nil if from another one
+	from *Listener // listener whose socket is used; nil for another socket
 }
 
-// local returns this host's address. A socket may be bound to all of them.
+// local returns the address of this host on the connection. If the socket is bound to all
+// addresses, local looks up the address from which the relay is reached.
 func (c uplinkConn) local() netip.AddrPort {
 	local := c.LocalAddr().(*net.UDPAddr).AddrPort()
 	if source, err := sourceTo(c.remote()); err == nil && local.Addr().IsUnspecified() {
@@ -289,8 +297,12 @@ func (c uplinkConn) local() netip.AddrPort {
 
 func (c uplinkConn) remote() netip.AddrPort { return c.RemoteAddr().(*net.UDPAddr).AddrPort() }
 
-// hold returns when another connection is needed: this one ended, is silent, was left by the relay,
-// was made with an older SVID, or was made from another address of the host.
+// hold waits until the uplink needs another connection, for one of these reasons:
+//
+//   - The connection ended or is silent.
+//   - The relay told this host to leave.
+//   - The node's SVID was renewed.
+//   - The host now reaches the relay from another address.
 func (u *Uplink) hold(c uplinkConn, svid *trust.SVID) {
 	left := make(chan struct{})
 	u.tasks.Go(func() { u.receive(c, left) })
@@ -323,8 +335,8 @@ func (u *Uplink) hold(c uplinkConn, svid *trust.SVID) {
 	}
 }
 
-// receive accepts the unidirectional streams of the relay. It closes left when the relay sends
-// wire.Leave.
+// receive accepts the unidirectional streams of the relay, on which it sends wire.Leave and
+// wire.Meetings. When the relay sends wire.Leave, receive closes the channel left.
 func (u *Uplink) receive(c uplinkConn, left chan<- struct{}) {
 	for told := false; ; {
 		in, err := c.AcceptUniStream(c.Context())
@@ -344,7 +356,8 @@ func (u *Uplink) receive(c uplinkConn, left chan<- struct{}) {
 	}
 }
 
-// meet reads the relay's stream of meetings.
+// meet reads the meetings that the relay announces, and sends packets to the callers so that they
+// can connect directly.
 func (u *Uplink) meet(c uplinkConn, in *quic.ReceiveStream) {
 	for {
 		m, err := wire.ReadMeeting(in)
@@ -360,14 +373,14 @@ func (u *Uplink) meet(c uplinkConn, in *quic.ReceiveStream) {
 	}
 }
 
-// meets reports whether callers may be told the address of a connection. Behind a symmetric NAT it
-// would be of no use to them.
+// meets reports whether the relay may tell callers this host's address on the connection. Behind a
+// symmetric NAT, the address would be of no use to them.
 func (u *Uplink) meets(c uplinkConn) bool {
 	return u.Meets && c.from != nil && u.Outside.NAT() != OtherNAT
 }
 
-// tellMeets tells the relay whether the host may be met, and returns a function that does so again
-// when that has changed.
+// tellMeets tells the relay whether callers may learn this host's address. It returns a function
+// that tells the relay again if the answer has changed.
 func (u *Uplink) tellMeets(c uplinkConn) func() {
 	out, err := c.OpenUniStream()
 	if err != nil {
@@ -398,7 +411,8 @@ func (u *Uplink) acceptStreams(c uplinkConn) {
 	}
 }
 
-// serve performs the handshake with a caller that came through the relay.
+// serve performs the handshake with a caller who came through the relay, and passes the connection
+// to Accept.
 func (u *Uplink) serve(st wire.Stream, local, remote net.Addr, released func()) {
 	select {
 	case u.shaking <- struct{}{}:
@@ -424,8 +438,8 @@ func (u *Uplink) serve(st wire.Stream, local, remote net.Addr, released func()) 
 	})
 }
 
-// overTCP begins to keep connections over TCP, unless there are some that were made with the current
-// SVID.
+// overTCP begins to keep TCP connections to the relay. It does nothing if such connections are kept
+// and were made with the current SVID.
 func (u *Uplink) overTCP() {
 	svid, _, err := u.svid()
 	u.mu.Lock()
@@ -443,7 +457,8 @@ func (u *Uplink) overTCP() {
 	}
 }
 
-// endTCP closes the connections over TCP that wait. Others end with their stream.
+// endTCP closes the TCP connections that wait for a caller. A connection with a caller ends with
+// its stream.
 func (u *Uplink) endTCP() {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -453,7 +468,8 @@ func (u *Uplink) endTCP() {
 	}
 }
 
-// keepTCP keeps one connection over TCP that waits for a caller.
+// keepTCP keeps one TCP connection to the relay that waits for a caller. When a caller has taken
+// it, keepTCP makes another one.
 func (u *Uplink) keepTCP(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
 		c, err := u.dialTCP(ctx)
@@ -463,7 +479,7 @@ func (u *Uplink) keepTCP(ctx context.Context) {
 			err = u.await(ctx, c)
 			u.record(func() { u.spares-- }, nil)
 			if err == nil {
-				continue // it is used
+				continue // a caller uses it
 			}
 		}
 		if ctx.Err() != nil {
@@ -496,8 +512,9 @@ func (u *Uplink) dialTCP(ctx context.Context) (*tcpstream.Conn, error) {
 	return c, err
 }
 
-// await serves the first stream of a connection over TCP. The connection ends with the stream, so
-// that no more of them are open than callers and spares.
+// await waits for the relay to open a stream on a TCP connection, and serves it. The connection
+// ends after this stream, so that the number of open connections never exceeds the callers and
+// spares.
 func (u *Uplink) await(ctx context.Context, c *tcpstream.Conn) error {
 	stop := context.AfterFunc(ctx, c.Leave)
 	defer stop()
@@ -507,6 +524,6 @@ func (u *Uplink) await(ctx context.Context, c *tcpstream.Conn) error {
 	}
 	u.serve(st, c.LocalAddr(), c.RemoteAddr(), func() {})
 	c.Leave()
-	u.tasks.Go(func() { _, _ = c.AcceptStream(c.Context()) }) // ends it after the stream
+	u.tasks.Go(func() { _, _ = c.AcceptStream(c.Context()) }) // closes the connection after its stream
 	return nil
 }

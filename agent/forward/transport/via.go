@@ -14,23 +14,24 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Relayed is the transport of connections through relays. It is not a value of documents.
+// Relayed is the transport of connections through relays, as status and logs show it. It is not a
+// transport that documents may ask for.
 const Relayed document.Transport = "relay"
 
-// Via is a path through one or two relays to a forwarder that publishes a target. To the first relay
-// the node of this host connects, like a caller to a service. Inside, the target's forwarder is
-// reached as over TCP.
+// Via is a path through one or two relays to a forwarder that publishes a target. The node of this
+// host connects to the first relay as a caller connects to a service. Inside that connection, the
+// target's forwarder is reached as over TCP.
 type Via struct {
-	Relays     []string           // names of their hosts, in order
-	Node       spiffe.ID          // of this host
+	Relays     []string           // names of the relays' hosts, in order
+	Node       spiffe.ID          // node of this host
 	Relay      spiffe.Dialable    // first relay
-	Addresses  document.Addresses // of the first relay
-	Label      string             // of the route at the first relay
-	ServerName string             // SNI that names the target to its forwarder and to nobody else
-	Meet       bool               // the relay may be asked for the target's address
+	Addresses  document.Addresses // addresses of the first relay
+	Label      string             // label of the route at the first relay
+	ServerName string             // SNI that only the target's forwarder can interpret
+	Meet       bool               // this host may ask the relay for the target's address
 }
 
-// String identifies the path among those of a target.
+// String returns a name of the path, which is unique among the paths to a target.
 func (v *Via) String() string {
 	if v == nil {
 		return ""
@@ -38,7 +39,7 @@ func (v *Via) String() string {
 	return "by " + strings.Join(v.Relays, ", ")
 }
 
-// serverName returns the SNI of connections to the target.
+// serverName returns the SNI that is sent to the target's forwarder.
 func (to destination) serverName() string {
 	if via := to.endpoint.via; via != nil {
 		return via.ServerName
@@ -46,7 +47,7 @@ func (to destination) serverName() string {
 	return spiffe.SNI(to.route.Target)
 }
 
-// dialVia makes a connection through relays.
+// dialVia connects to a target through relays.
 func (p *Pool) dialVia(ctx context.Context, to destination) (*conn, error) {
 	to.address = to.endpoint.via.String()
 	return p.dialLink(ctx, to, Relayed, func(ctx context.Context) (*tcpstream.Socket, *conn, error) {
@@ -54,8 +55,8 @@ func (p *Pool) dialVia(ctx context.Context, to destination) (*conn, error) {
 	})
 }
 
-// through opens a stream through a relay. The relay's answer is read with the first bytes from the
-// other side.
+// through opens a stream through a relay to the target's forwarder. It does not wait for the
+// relay's answer, which is read with the first bytes from the forwarder.
 func (p *Pool) through(ctx context.Context, via *Via) (*tcpstream.Socket, *conn, error) {
 	st, err := p.OpenRelayed(ctx, via.Node, via.Relay, via.Addresses, via.Label)
 	if err != nil {
@@ -65,8 +66,8 @@ func (p *Pool) through(ctx context.Context, via *Via) (*tcpstream.Socket, *conn,
 	return tcpstream.NewRelayed(&unanswered{Stream: st}, source, net.UDPAddrFromAddrPort(st.conn.at), st.Release), st.conn, nil
 }
 
-// unanswered is a stream whose answer is read when its first bytes are, so that a handshake through
-// a relay begins without waiting for the relay.
+// unanswered is a stream to a relay whose answer has not been read. The answer is read together
+// with the first bytes, so that a handshake through the relay begins without a wait for the relay.
 type unanswered struct {
 	*Stream
 	once sync.Once
@@ -85,8 +86,8 @@ func (s *unanswered) Peek(b []byte) (int, error) {
 	return s.Stream.Peek(b)
 }
 
-// OpenRelayed opens a stream to a relay for the route with a label. Its answer must be awaited as
-// that of other streams.
+// OpenRelayed opens a stream to a relay, which connects the stream to the route with the given
+// label. As with Open, the caller must call Answer to learn whether the stream was accepted.
 func (p *Pool) OpenRelayed(ctx context.Context, caller spiffe.ID, relay spiffe.Dialable, at document.Addresses, label string) (*Stream, error) {
 	return p.open(ctx, toRelay(caller, relay, at), wire.AppendLabel(nil, label))
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// attempts bounds the attempts to connect to a service that is being restarted.
+// attempts is the maximum number of attempts to connect to a service that is being restarted.
 const attempts = 3
 
-// Dial connects to the upstream of a published service: TCP, UDP or a Unix socket. The error is a
-// *ForeignError if another account owns the upstream's socket. For UDP, which has no connections,
-// use a Peer to check each datagram.
+// Dial connects to the upstream of a published service over TCP, UDP or a Unix socket. It returns a
+// *ForeignError if an account that is not allowed owns the upstream's socket. UDP has no
+// connections, so Dial checks nothing there: use a Peer to check each datagram.
 func Dial(ctx context.Context, p document.Published, o Owner) (conn net.Conn, err error) {
 	if path, ok := strings.CutPrefix(p.Upstream, "unix:"); ok {
 		return dialUnix(ctx, path, o)
@@ -41,8 +41,8 @@ func dialTCP(ctx context.Context, addr string, o Owner) (net.Conn, error) {
 	return conn, err
 }
 
-// dialUnix checks the owner of the socket at the time when it began to listen, which the connection
-// records.
+// dialUnix connects to a Unix socket and checks its owner. The kernel records the owner in the
+// connection, as it was when the socket began to listen.
 func dialUnix(ctx context.Context, path string, o Owner) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	if err != nil {

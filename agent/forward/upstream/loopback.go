@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Loopback returns the addresses of a service's upstream to which every account of the host, and
-// nobody else, can connect.
+// Loopback returns the loopback addresses of a service's upstream. All accounts of this host can
+// connect to them, and nobody else. It returns none if the upstream is not on loopback.
 func Loopback(p document.Published) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(p.Upstream)
 	number, errPort := strconv.ParseUint(port, 10, 16)
@@ -31,7 +31,7 @@ func Loopback(p document.Published) []netip.AddrPort {
 	switch {
 	case err != nil:
 		return nil
-	case addr.IsUnspecified(): // as a destination, it stands for loopback
+	case addr.IsUnspecified(): // as a destination, an unspecified address means loopback
 		if addr.Is4() {
 			return at(four)
 		}

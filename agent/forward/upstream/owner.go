@@ -1,11 +1,11 @@
-// Package upstream connects to the services behind the forwarder, if the upstream's socket belongs
-// to the expected account. Otherwise a process that takes a service's port while the service is
-// down would receive its connections.
+// Package upstream connects the forwarder to the services on its host. It checks that the socket of
+// a service belongs to the expected account. Without the check, a process that takes the port of a
+// stopped service would receive the service's connections.
 //
-// The owner of a TCP listener is looked up before and after connecting. If both are the same
-// socket, no other process can have owned the address in between, so the connection goes to that
-// listener. The owner is not looked up for upstreams on another machine, or in another network
-// namespace with an address of its own; there the network identifies the upstream.
+// The owner of a TCP listener is looked up before and after connecting. If both lookups find the
+// same socket, no other process can have owned the address in between, so the connection goes to
+// that listener. The owner is not looked up if the upstream is on another machine, or in another
+// network namespace with an address of its own. There, the network identifies the upstream.
 package upstream
 
 import (
@@ -23,8 +23,9 @@ type Owner struct {
 	known   bool
 }
 
-// NewOwner returns the owner for an account, or for any system account if account is empty. If the
-// account does not exist, the returned Owner accepts only root.
+// NewOwner returns the owner for the account that a service runs as. If account is empty, the owner
+// is any system account. If the account does not exist, NewOwner returns an error and an Owner that
+// accepts only root and the forwarder.
 func NewOwner(account string) (Owner, error) {
 	o := Owner{account: account}
 	if account == "" {
@@ -38,11 +39,11 @@ func NewOwner(account string) (Owner, error) {
 	return o, nil
 }
 
-// Range is a range of uids, both ends included.
+// Range is a range of user IDs, including both ends.
 type Range = sockdiag.Range
 
-// UIDs returns the accounts that may own the upstream: root, the forwarder's own account, which has
-// the service's private key anyway, and the owner.
+// UIDs returns the user IDs that may own the upstream's socket: root, the forwarder, and the owner.
+// The forwarder is allowed because it has the private key of the service anyway.
 func (o Owner) UIDs(forwarder uint32) []Range {
 	uids := []Range{{}, {First: forwarder, Last: forwarder}}
 	switch {
@@ -54,11 +55,11 @@ func (o Owner) UIDs(forwarder uint32) []Range {
 	return uids
 }
 
-// Is reports whether uid is the account of the owner. It returns false if any system account is
-// accepted.
+// Is reports whether a user ID is that of the owner's account. It returns false if the owner is any
+// system account.
 func (o Owner) Is(uid uint32) bool { return o.known && o.uid == uid }
 
-// check returns an error unless uid may own a socket at addr.
+// check returns a *ForeignError unless an account may own the upstream's socket at an address.
 func (o Owner) check(addr string, uid uint32) error {
 	for _, r := range o.UIDs(uint32(os.Geteuid())) {
 		if r.First <= uid && uid <= r.Last {
@@ -68,8 +69,8 @@ func (o Owner) check(addr string, uid uint32) error {
 	return &ForeignError{Addr: addr, UID: uid, Want: o.account}
 }
 
-// ForeignError means that the socket of an upstream belongs to another account than that of its
-// service.
+// ForeignError is returned if the socket of an upstream belongs to an account that its service does
+// not allow.
 type ForeignError struct {
 	Addr string
 	UID  uint32 // owner of the socket

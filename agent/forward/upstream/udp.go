@@ -9,14 +9,15 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Peer checks the owner of the socket that receives the datagrams of a connected UDP socket.
+// Peer checks which account owns the socket that receives the datagrams of a connected UDP socket.
 type Peer struct {
 	owner         Owner
-	elsewhere     bool // on another host, where the owner cannot be looked up
+	elsewhere     bool // the peer is on another host, where the owner cannot be looked up
 	local, remote netip.AddrPort
 }
 
-// NewPeer returns the peer at the other end of c.
+// NewPeer returns the peer of a connected UDP socket. o says which accounts may own the peer's
+// socket.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
 		owner: o, elsewhere: !sockdiag.Here(c),
@@ -24,8 +25,9 @@ func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	}
 }
 
-// Check returns a *ForeignError if the next datagram would be received by another account. It
-// returns nil if nobody would receive it, because the kernel reports that to the sender.
+// Check returns a *ForeignError if an account that is not allowed would receive the next datagram.
+// It returns nil if nobody would receive the datagram, because the kernel reports that to the
+// sender.
 func (p *Peer) Check() error {
 	if p.elsewhere {
 		return nil

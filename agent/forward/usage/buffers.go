@@ -9,10 +9,11 @@ import (
 )
 
 const (
-	// LargeBuffer is the size of a buffer in bytes. It was measured to be best for bulk transfers.
+	// LargeBuffer is the size of a large buffer in bytes. Measurements showed that it is best for
+	// bulk transfers.
 	LargeBuffer = 512 << 10
-	// maxLargeBuffers bounds the number of large buffers in use. Blocked connections keep theirs;
-	// after that, others get a small one.
+	// maxLargeBuffers is the maximum number of large buffers in use. Blocked connections keep
+	// theirs. When all are in use, further callers of GetBuffer get a small buffer.
 	maxLargeBuffers = 64
 	smallBuffer     = 8 << 10
 )
@@ -22,8 +23,8 @@ var (
 	lent atomic.Int64
 )
 
-// GetBuffer returns a buffer for forwarding: LargeBuffer bytes, or a small one if too many are in
-// use.
+// GetBuffer returns a buffer for forwarding, of LargeBuffer bytes or less if too many are in use.
+// The caller returns it with PutBuffer.
 func GetBuffer() []byte {
 	if lent.Add(1) > maxLargeBuffers {
 		lent.Add(-1)
@@ -35,7 +36,7 @@ func GetBuffer() []byte {
 	return new([LargeBuffer]byte)[:]
 }
 
-// PutBuffer returns a buffer to the pool; b may be nil.
+// PutBuffer returns a buffer that came from GetBuffer. It does nothing if the buffer is nil.
 func PutBuffer(b []byte) {
 	if len(b) == LargeBuffer {
 		lent.Add(-1)
@@ -43,7 +44,8 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// Reader reads from a socket without allocating. It must be used by one goroutine at a time.
+// Reader reads from a socket without allocating memory, and holds no buffer while it waits. Only
+// one goroutine at a time may use it.
 type Reader struct {
 	socket syscall.RawConn
 	read   func(fd uintptr) bool
@@ -53,15 +55,16 @@ type Reader struct {
 	err    error
 }
 
-// NewReader returns a Reader for a socket.
+// NewReader returns a Reader that reads from a socket.
 func NewReader(socket syscall.RawConn) *Reader {
 	r := &Reader{socket: socket}
 	r.read = r.try
 	return r
 }
 
-// Read waits until the socket has data and returns a buffer with up to most bytes. n is 0 at the
-// end of data.
+// Read waits until the socket has data and returns a pooled buffer with the first n bytes filled.
+// It reads no more bytes than the argument most allows. At the end of data, n is 0. The caller
+// returns the buffer with PutBuffer.
 func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	r.most, r.n, r.err = most, 0, nil
 	waited := r.socket.Read(r.read)
@@ -72,7 +75,7 @@ func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	return b, r.n, r.err
 }
 
-// try reports whether there is a result to return.
+// try reads once from the socket, and reports whether Read has a result to return.
 func (r *Reader) try(fd uintptr) bool {
 	r.b = GetBuffer()
 	for {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// group is the directory of a control group (cgroup v2), "" for none.
+// group is the directory of a control group (cgroup v2). It is empty if the group is not known.
 type group string
 
-// ownGroup returns the group of this process.
+// ownGroup returns the control group of this process.
 func ownGroup() group {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	path, ok := strings.CutPrefix(strings.TrimSpace(string(b)), "0::")
@@ -20,7 +20,8 @@ func ownGroup() group {
 	return group(filepath.Join("/sys/fs/cgroup", path))
 }
 
-// short reports whether three quarters of the group's memory limit are used.
+// short reports whether more than three quarters of the group's memory limit are used. It is false
+// if the group has no limit.
 func (g group) short() bool {
 	most, ok := g.read("memory.max")
 	if !ok {
@@ -39,5 +40,5 @@ func (g group) read(name string) (int64, bool) {
 		return 0, false
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
-	return n, err == nil // "max" is not a number
+	return n, err == nil // the content is "max" if there is no limit
 }

@@ -11,26 +11,32 @@ import (
 )
 
 const (
-	// memory is the memory limit of a forwarder's process, unless GOMEMLIMIT is set.
+	// memory is the memory limit of the forwarder's process in bytes, unless GOMEMLIMIT is set.
 	memory = 512 << 20
 	period = 250 * time.Millisecond
-	// relief is the time that closed sockets may need to free their memory.
+	// relief is the time that closed sockets may need to free their memory. No other caller loses
+	// connections because of the control group's limit within this time.
 	relief = 2 * time.Second
-	// penalty is the time for which a caller that lost its connections gets no new ones.
+	// penalty is the time for which a caller who lost its connections gets no new ones.
 	penalty = 10 * time.Second
-	// negligible is the amount of memory for which nobody loses connections.
+	// negligible is the number of bytes below which no caller loses its connections.
 	negligible = 1 << 20
 )
 
-// sample contains the counters of a connection at an earlier time.
+// sample holds the counters of a connection as they were at the last estimate.
 type sample struct{ received, packets, sent, read int64 }
 
-// Shed keeps the process within its memory limit until ctx ends. If half of the limit is live, or
-// three quarters of its control group's limit are used, including kernel buffers, the caller whose
-// connections hold the most unread bytes loses them and gets no new ones for a while. If three
-// quarters of the limit are live and nobody holds unread bytes, the caller that sent the most loses
-// its connections. Flow control windows alone are not sufficient, because a byte in a frame of its
-// own uses two hundred.
+// Shed keeps the process within its memory limit until ctx ends, by closing connections when memory
+// is short. Memory is short in two cases:
+//
+//   - Half of the limit is live memory.
+//   - Three quarters of the limit of the process's control group are used, including kernel
+//     buffers.
+//
+// The caller whose connections hold the most unread bytes then loses these connections, and gets no
+// new ones for a while. If nobody holds unread bytes and three quarters of the limit are live, the
+// caller who sent the most loses its connections. Flow control windows alone do not bound memory,
+// because a byte in a frame of its own uses two hundred.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -50,7 +56,8 @@ func (t *Table) Shed(ctx context.Context) {
 		}
 		t.estimate()
 		unused.release(limit)
-		// Memory of closed connections remains live until the second collection after their end.
+		// The memory of closed connections is still live until the second garbage collection after
+		// their end.
 		live, cycle := heap()
 		short := live > limit/2 && cycle > shed+1 || group.short() && time.Since(relieved) > relief
 		if short && (t.close(held) || live > limit/4*3 && t.close(received)) {
@@ -61,17 +68,17 @@ func (t *Table) Shed(ctx context.Context) {
 	}
 }
 
-// heap returns the live heap at the end of the last garbage collection, and the number of that
-// collection.
+// heap returns the bytes that were live at the end of the last garbage collection, and the number
+// of that collection.
 func heap() (live int64, cycle uint64) {
 	s := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(s)
 	return int64(s[0].Value.Uint64()), s[1].Value.Uint64()
 }
 
-// estimate updates the time of the last receipt and the number of unread bytes of each connection.
-// QUIC does not report that number. It is estimated as the bytes received, less those read and the
-// overhead of headers and acknowledgements.
+// estimate updates, for each connection, the time of the last receipt and the number of unread
+// bytes. QUIC does not report unread bytes. They are estimated as the bytes received, minus the
+// bytes read, minus the overhead of headers and acknowledgements.
 func (t *Table) estimate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -98,8 +105,8 @@ func (t *Table) estimate() {
 func held(c *Conn) int64     { return c.held }
 func received(c *Conn) int64 { return c.last.received }
 
-// close closes the connections of the caller with the highest total of a value, unless it is
-// negligible.
+// close closes the connections of the caller for which a value, added up over its connections, is
+// the highest. It does nothing and returns false if that total is negligible.
 func (t *Table) close(of func(*Conn) int64) bool {
 	heaviest := t.heaviest(of)
 	for _, c := range heaviest {

@@ -14,16 +14,17 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Table contains the open connections of both sides. The zero Table is ready for use.
+// Table contains the open connections between this forwarder and others, in both directions. flor
+// status shows it, and Shed closes connections in it. The zero Table is ready for use.
 type Table struct {
 	mu         sync.Mutex
 	conns      map[*Conn]struct{}
-	shed       map[spiffe.ID]time.Time // callers that lost their connections, with the time
-	handshakes map[Handshakes]int64    // keys without their Count
+	shed       map[spiffe.ID]time.Time // callers that lost their connections, and when
+	handshakes map[Handshakes]int64    // counts; Count is zero in the keys
 }
 
-// Handshakes counts the connections of one caller to one target since the start. Each is a
-// handshake after which both sides were accepted.
+// Handshakes is the number of connections between a caller and a target since the forwarder
+// started. A connection counts when both sides have accepted each other in the handshake.
 type Handshakes struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -32,11 +33,11 @@ type Handshakes struct {
 	Count     int64               `json:"count"`
 }
 
-// Conn contains the counters of a connection. The code that carries its streams updates them.
+// Conn holds the counters of a connection. They are updated by the code that carries the streams.
 type Conn struct {
 	Streams atomic.Int64 // open streams
 	Opened  atomic.Int64 // streams opened so far
-	Read    atomic.Int64 // bytes of streams read from its receive buffers
+	Read    atomic.Int64 // bytes of streams read from the receive buffers
 	Full    atomic.Bool  // the peer's limit of open streams was reached
 	Waiting atomic.Bool  // streams opened by the peer are not accepted at the moment
 
@@ -49,8 +50,8 @@ type Conn struct {
 	received  atomic.Pointer[time.Time]
 }
 
-// Received returns the time of the last receipt, with a precision of a quarter of a second. It is
-// zero until Shed has measured it.
+// Received returns the time when the connection last received something, with a precision of a
+// quarter of a second. It is zero before the first measurement by Shed.
 func (c *Conn) Received() time.Time {
 	if at := c.received.Load(); at != nil {
 		return *at
@@ -58,16 +59,17 @@ func (c *Conn) Received() time.Time {
 	return time.Time{}
 }
 
-// Stats contains the totals of a connection.
+// Stats holds the total bytes and packets of a connection.
 type Stats struct {
 	Received, Packets, Sent int64
 	Unread                  int64 // unread bytes; Estimated if not known
 }
 
-// Estimated is the value of Stats.Unread for QUIC connections, which do not report the number.
+// Estimated is the value of Stats.Unread for connections over QUIC, which does not report the
+// number of unread bytes.
 const Estimated = -1
 
-// OfQUIC returns a function that returns the Stats of a QUIC connection.
+// OfQUIC returns a function that returns the current Stats of a connection over QUIC.
 func OfQUIC(c *quic.Conn) func() Stats {
 	return func() Stats {
 		s := c.ConnectionStats()
@@ -75,8 +77,8 @@ func OfQUIC(c *quic.Conn) func() Stats {
 	}
 }
 
-// Row describes connections between two forwarders, of one caller to one target, in flor status: a
-// single one over QUIC, or all over TCP.
+// Row is a row of connections in flor status: how one caller reaches one target between two
+// forwarders. It describes a single connection over QUIC, or all such connections over TCP.
 type Row struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -85,12 +87,16 @@ type Row struct {
 	Remote    string              `json:"remote"`  // address of the other forwarder; without the port for a caller over TCP
 	Streams   int64               `json:"streams"` // open now: TCP connections and UDP sessions
 	Allowed   int64               `json:"allowed"` // maximum number of open streams
-	Opened    int64               `json:"opened"`  // since the connection was made
+	Opened    int64               `json:"opened"`  // streams opened since the connection was made
 	Full      bool                `json:"full"`    // whether the other forwarder's limit of open streams was reached at the last attempt
 }
 
-// Add adds a connection until remove is called. The counters in row are ignored. datagrams counts
-// bytes that also leave its receive buffers. close is called to shed the connection.
+// Add adds a connection to the table and returns its counters. The connection stays in the table
+// until the caller calls remove. Add uses its arguments as follows:
+//
+//   - row describes the connection; its counters are ignored.
+//   - datagrams counts the bytes of datagrams that were read from the connection.
+//   - close is called to close the connection when memory is short.
 func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close func()) (conn *Conn, remove func()) {
 	conn = &Conn{row: row, stats: stats, datagrams: datagrams, close: close}
 	t.mu.Lock()
@@ -107,8 +113,8 @@ func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close 
 	}
 }
 
-// Shedding reports whether a caller has just lost its connections. Their memory is not free yet,
-// and new connections would use as much.
+// Shedding reports whether a caller has just lost its connections and must not get new ones. The
+// memory of the old connections is not free yet, and new ones would use as much.
 func (t *Table) Shedding(caller spiffe.ID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,12 +126,12 @@ func (t *Table) Shedding(caller spiffe.ID) bool {
 	return ok
 }
 
-// Rows returns the connections, sorted.
+// Rows returns the rows of all open connections, sorted.
 func (t *Table) Rows() []Row {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	rows := make([]Row, 0, len(t.conns))
-	at := map[Row]int{} // of those over TCP
+	at := map[Row]int{} // index in rows of each row over TCP
 	for c := range t.conns {
 		i, known := at[c.row]
 		if !known {
@@ -146,7 +152,7 @@ func (t *Table) Rows() []Row {
 	return rows
 }
 
-// Handshakes returns the counts of connections, sorted.
+// Handshakes returns the number of connections for each caller and target, sorted.
 func (t *Table) Handshakes() []Handshakes {
 	t.mu.Lock()
 	defer t.mu.Unlock()

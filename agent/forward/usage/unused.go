@@ -8,27 +8,28 @@ import (
 )
 
 const (
-	// rest is the time between two returns of unused memory to the kernel while much is in use, and
-	// quiet that while the process is idle. By itself, the runtime keeps the memory of a burst, and
-	// the stacks of goroutines that have ended, for minutes.
+	// rest is the time between two returns of unused memory to the kernel while much memory is in
+	// use. quiet is the time between two returns while the process is idle. Without them, the Go
+	// runtime keeps the memory of a burst, and the stacks of ended goroutines, for minutes.
 	rest  = 10 * time.Second
 	quiet = time.Second
-	// hardly is the amount allocated per second by an idle process.
+	// hardly is the number of bytes per second below which a process that allocates them counts as
+	// idle.
 	hardly = 512 << 10
-	// worth is the amount that must have been allocated, and worthEnded the number of goroutines
-	// that must have ended, for a collection to be worthwhile.
+	// worth and worthEnded say when a garbage collection is worthwhile while the process is idle.
+	// It is if worth bytes were allocated or worthEnded goroutines have ended since the last one.
 	worth      = 2 << 20
 	worthEnded = 64
 )
 
-// unused tracks when memory was returned to the kernel, and the changes since.
+// unused records when memory was last returned to the kernel, and how much was allocated since.
 type unused struct {
 	returned, measured time.Time
-	allocated, before  uint64 // at those times
-	most               int    // maximum number of goroutines since returned
+	allocated, before  uint64 // total allocated bytes at these times
+	most               int    // largest number of goroutines since returned
 }
 
-// release returns memory to the kernel if it is time.
+// release returns unused memory to the kernel if enough time has passed and it is worthwhile.
 func (u *unused) release(limit int64) {
 	now := time.Now()
 	allocated, resident := taken()
@@ -40,13 +41,13 @@ func (u *unused) release(limit int64) {
 	}
 	dirty := allocated-u.allocated > worth || u.most-runtime.NumGoroutine() > worthEnded
 	if calm && dirty || now.Sub(u.returned) > rest && resident > limit/8 {
-		runtime.GC() // the content of pools survives the first collection
+		runtime.GC() // pools keep their content in the first collection
 		debug.FreeOSMemory()
 		u.returned, u.allocated, u.most = now, allocated, runtime.NumGoroutine()
 	}
 }
 
-// taken returns the total of allocated bytes and the memory of the process.
+// taken returns the total of all bytes allocated so far, and the memory that the process uses now.
 func taken() (allocated uint64, resident int64) {
 	s := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}, {Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(s)

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// settleTimeout bounds the time until a reset and its answer have arrived. Unread data may be
-	// in front of them; after this time the connection is reset.
+	// settleTimeout is the time within which a reset of a stream must be answered. Unread data may
+	// delay the reset and its answer. After this time the connection is reset.
 	settleTimeout = 5 * time.Second
-	// closeTimeout bounds the time for delivering the reason of a closed connection.
+	// closeTimeout is the time limit for telling the other side why the connection was closed.
 	closeTimeout = time.Second
 )
 
@@ -31,31 +31,33 @@ var (
 	past     = time.Unix(1, 0)
 )
 
-// Conn is one end of a connection. The caller's end opens streams, the other end accepts them.
+// Conn is one end of a connection between two forwarders. The caller's end opens streams, and the
+// other end accepts them.
 type Conn struct {
 	tls    *tls.Conn
 	socket *Socket
-	idle   func() // at the opening end: called when a stream may be opened
+	idle   func() // called when a stream may be opened; nil at the end that accepts streams
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	reading chan struct{} // holds one element while a goroutine reads; guards in and left
-	in      *bufio.Reader // buffer for a complete frame of any type except Data, and for a short Data frame
+	reading chan struct{} // lock of the reader: holds one element while taken; guards in and left
+	in      *bufio.Reader // has room for a complete frame of any type except Data
 	left    int           // remaining bytes of the current Data frame
 
 	writing sync.Mutex
 
 	mu     sync.Mutex
-	stream *Stream // current or last stream
+	stream *Stream // current stream, or the last one
 	next   quic.StreamID
-	leave  bool // accept no further stream
-	ended  bool // start no more tasks
+	leave  bool // no further stream is accepted
+	ended  bool // no further task is started
 	tasks  sync.WaitGroup
 }
 
-// New returns a connection over t, whose handshake must be complete and whose underlying connection
-// must be a *Socket. At the end that opens streams, idle is called whenever a stream has ended; at
-// the other end it is nil. The connection is counted in tasks until it has ended completely.
+// New returns a connection over a TLS connection. The TLS handshake must be complete, and the
+// connection below TLS must be a *Socket. The argument idle depends on the end. At the end that
+// opens streams, it is called whenever a stream has ended. At the other end, it is nil. The
+// connection is counted in tasks until it has ended completely.
 func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	c := &Conn{
 		tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1),
@@ -70,14 +72,17 @@ func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	return c
 }
 
-// Context returns a context that ends with the connection.
+// Context returns a context that ends when the connection ends.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// LocalAddr and RemoteAddr return TCP addresses, or those of the connection to the relay.
-func (c *Conn) LocalAddr() net.Addr  { return c.socket.LocalAddr() }
+// LocalAddr returns the address of this side. Through a relay, it is an address of the connection
+// to the relay.
+func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
+
+// RemoteAddr returns the address of the other side. Through a relay, it is the relay's address.
 func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
 
-// OpenStream opens a stream. The previous stream must have ended.
+// OpenStream opens a stream. The previous stream of the connection must have ended.
 func (c *Conn) OpenStream() (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +92,8 @@ func (c *Conn) OpenStream() (*Stream, error) {
 	return c.begin(), nil
 }
 
-// Rest is called when a connection that opens streams has none for a while, before Usable.
+// Rest tells the connection that no stream will be opened for a while. It is called at the end that
+// opens streams, before Usable.
 func (c *Conn) Rest() { c.socket.watch() }
 
 // Usable reports whether an idle connection is still open, as far as this side knows.
@@ -103,7 +109,8 @@ func (c *Conn) begin() *Stream {
 	return s
 }
 
-// AcceptStream waits for the next stream, which begins after the previous one has ended.
+// AcceptStream waits until the previous stream has ended and the next one begins, and returns the
+// next one.
 func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	c.mu.Lock()
 	before := c.stream
@@ -138,8 +145,9 @@ func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	}
 }
 
-// Leave closes the connection with Stopping when no stream is open. A stream that begins at the
-// same time has not been read. Leave is called at the end that accepts streams.
+// Leave closes the connection as soon as no stream is open, and sends the code Stopping. A stream
+// that begins at this moment has not been read, so the caller may open it elsewhere. Leave is
+// called at the end that accepts streams.
 func (c *Conn) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +157,8 @@ func (c *Conn) Leave() {
 	}
 }
 
-// settle reads a frame or some data when the stream is no longer read. It reports whether the
-// stream was over. The caller holds reading.
+// settle reads a frame or some data after the stream is no longer read. It reports whether both
+// sides know that the stream has ended. The caller holds the lock reading.
 func (c *Conn) settle(s *Stream) (over bool, err error) {
 	c.mu.Lock()
 	over = s == nil || s.over()
@@ -179,10 +187,10 @@ func (c *Conn) settle(s *Stream) (over bool, err error) {
 	case s != nil && s.awaited():
 		return false, c.kill(fmt.Errorf("%s does not end stream %d", c.RemoteAddr(), s.id))
 	}
-	return false, nil // woken up, because the state has changed
+	return false, nil // another goroutine changed the state and woke this one up
 }
 
-// discard drops data of a stream that is no longer read.
+// discard reads and drops data of a stream that is no longer read.
 func (c *Conn) discard() error {
 	b := usage.GetBuffer()
 	defer usage.PutBuffer(b)
@@ -193,14 +201,14 @@ func (c *Conn) discard() error {
 	return err
 }
 
-// CloseWithError ends the connection and its stream and sends the reason to the other side. It does
+// CloseWithError ends the connection and its stream, and tells the other side the reason. It does
 // not block.
 func (c *Conn) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
 	c.end(&quic.ApplicationError{ErrorCode: code, ErrorMessage: reason})
 	return nil
 }
 
-// end ends the connection and wakes its reader.
+// end ends the connection and wakes up its reader.
 func (c *Conn) end(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +216,7 @@ func (c *Conn) end(cause error) {
 	_ = c.tls.SetReadDeadline(past)
 }
 
-// fail ends a connection that is broken, and returns the reason.
+// fail ends a broken connection, and returns the reason for which it ended.
 func (c *Conn) fail(err error) error {
 	if errors.Is(err, io.EOF) {
 		err = errEnded
@@ -220,7 +228,8 @@ func (c *Conn) fail(err error) error {
 	return context.Cause(c.ctx)
 }
 
-// closed returns the error with which this side closed the connection, or nil.
+// closed returns the error with which this side has closed the connection. It returns nil if this
+// side has not closed it.
 func (c *Conn) closed() *quic.ApplicationError {
 	var app *quic.ApplicationError
 	if errors.As(context.Cause(c.ctx), &app) && !app.Remote {
@@ -229,13 +238,13 @@ func (c *Conn) closed() *quic.ApplicationError {
 	return nil
 }
 
-// kill is like fail, but resets the connection.
+// kill is like fail, but the other side sees a reset.
 func (c *Conn) kill(err error) error {
 	_ = c.socket.SetLinger(0)
 	return c.fail(err)
 }
 
-// tearDown delivers the reason of the end and releases the connection's resources.
+// tearDown tells the other side why the connection ended, and releases the connection's resources.
 func (c *Conn) tearDown() {
 	timer := time.AfterFunc(closeTimeout, func() { c.socket.Close() })
 	defer timer.Stop()
@@ -263,7 +272,8 @@ func (c *Conn) tearDown() {
 
 func (c *Conn) unlock() { <-c.reading }
 
-// task runs f in a goroutine, unless the connection has ended.
+// task runs a function in a goroutine, for which tearDown waits. It does nothing if the connection
+// has ended.
 func (c *Conn) task(f func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,8 +282,9 @@ func (c *Conn) task(f func()) {
 	}
 }
 
-// Stats returns the counters of the connection below TLS. It also ends a connection that the other
-// side has reset: if the connection is neither read nor written, nothing else would notice.
+// Stats returns the counters of the connection below TLS. If the other side has reset the
+// connection, Stats also ends it here. While a connection is neither read nor written, nothing else
+// would notice the reset.
 func (c *Conn) Stats() usage.Stats {
 	s, err := c.socket.stats()
 	if err != nil {

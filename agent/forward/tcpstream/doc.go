@@ -1,7 +1,8 @@
-// Package tcpstream carries streams over TLS 1.3 on TCP, one at a time on each connection (package
-// wire defines the frames). After a stream has ended, normally or by a reset, its connection is
-// reused for the next stream.
+// Package tcpstream carries streams between forwarders over TLS 1.3 on TCP, where QUIC cannot be
+// used. Each connection carries one stream at a time. After a stream has ended, normally or by a
+// reset, its connection is reused for the next stream. Package wire defines the frames.
 //
-// Reading a stream reads its connection directly, without another goroutine or copy. When a stream
-// is no longer read, its connection is drained until the other side confirms the end of the stream.
+// Reading from a stream reads the connection directly, without another goroutine or copy. When a
+// stream is no longer read, the connection is drained until the other side confirms that the stream
+// has ended.
 package tcpstream

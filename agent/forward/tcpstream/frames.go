@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// record is the maximum payload of a TLS record (RFC 8446, section 5.1).
+// record is the maximum payload of a TLS record in bytes (RFC 8446, section 5.1).
 const record = 16 << 10
 
 var sealing = sync.Pool{New: func() any { return new([record]byte) }}
 
-// writeData writes a Data frame. The caller holds writing.
+// writeData writes a Data frame. The caller holds the lock writing.
 func (c *Conn) writeData(b []byte) error {
 	if len(b) <= record-wire.FrameHeader {
 		buf := sealing.Get().(*[record]byte)
@@ -37,8 +37,8 @@ func (c *Conn) writeData(b []byte) error {
 	return err
 }
 
-// control calls writing and writes a complete frame. It resets the connection if that takes too
-// long.
+// control writes a complete frame that is not Data. It calls the function writing just before it
+// writes. If the other side does not read the frame in time, control resets the connection.
 func (c *Conn) control(frame []byte, writing func()) {
 	timer := time.AfterFunc(settleTimeout, func() { _ = c.kill(fmt.Errorf("%s does not read", c.RemoteAddr())) })
 	defer timer.Stop()
@@ -50,8 +50,8 @@ func (c *Conn) control(frame []byte, writing func()) {
 	}
 }
 
-// step reads and handles one frame, or the header of a Data frame. After an error that is not a
-// timeout, the connection must end. The caller holds reading.
+// step reads and handles one frame. Of a Data frame it reads only the header. If step returns an
+// error other than a timeout, the connection must end. The caller holds the lock reading.
 func (c *Conn) step() error {
 	head, err := c.in.Peek(wire.FrameHeader)
 	if err != nil {
@@ -77,8 +77,8 @@ func (c *Conn) step() error {
 	return c.handle(t, frame[wire.FrameHeader:])
 }
 
-// records reads the payload of TLS records. An error that comes together with bytes is returned by
-// the next call.
+// records reads the payload of TLS records. If an error comes together with bytes, Read returns the
+// bytes first, and the error in the next call.
 type records struct{ *tls.Conn }
 
 func (r records) Read(b []byte) (int, error) {
@@ -89,7 +89,7 @@ func (r records) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// expected returns an error for data outside a stream.
+// expected returns an error if no stream may receive data now.
 func (c *Conn) expected() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +98,7 @@ func (c *Conn) expected() error {
 		if c.idle != nil {
 			return fmt.Errorf("frame: data without a stream")
 		}
-		return nil // begins the next stream
+		return nil // the data begins the next stream
 	}
 	if s.received {
 		return fmt.Errorf("frame: data behind the end of stream %d", s.id)
@@ -106,7 +106,7 @@ func (c *Conn) expected() error {
 	return nil
 }
 
-// handle handles a frame other than Data.
+// handle handles any frame except Data.
 func (c *Conn) handle(t wire.FrameType, body []byte) error {
 	c.mu.Lock()
 	s := c.stream
@@ -135,7 +135,7 @@ func (c *Conn) handle(t wire.FrameType, body []byte) error {
 		}
 		return s.receivedEnd(reset)
 	}
-	if quic.StreamID(id) == s.id { // or belongs to a stream that is over
+	if quic.StreamID(id) == s.id { // otherwise it is for a stream that is over
 		s.abort(reset)
 	}
 	return nil

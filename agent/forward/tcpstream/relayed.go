@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// relayed is a stream through a relay.
+// relayed is the lower part of a Socket that uses a stream through a relay.
 type relayed struct {
 	wire.Stream
 	local, remote net.Addr
@@ -26,11 +26,12 @@ type relayed struct {
 	received, sent atomic.Int64
 	one            [1]byte    // buffer for Peek
 	watching       sync.Mutex // guards watched
-	watched        chan error // result of watch; nil while it does not run
+	watched        chan error // result of watch; nil while watch does not run
 }
 
-// NewRelayed returns a Socket that owns a stream through a relay. local and remote are the addresses
-// of the connection to or from the relay. released is called when the Socket is closed.
+// NewRelayed returns a Socket that uses and owns a stream through a relay. Its addresses, local and
+// remote, are those of the connection between this host and the relay. The function released is
+// called when the Socket is closed.
 func NewRelayed(st wire.Stream, local, remote net.Addr, released func()) *Socket {
 	return &Socket{lower: &relayed{Stream: st, local: local, remote: remote, released: released}}
 }
@@ -45,7 +46,7 @@ func (r *relayed) Write(b []byte) (int, error) {
 }
 
 func (r *relayed) CloseWrite() error {
-	r.quiet() // the reader is about to read the rest
+	r.quiet() // ends watch, because the reader is about to read the rest
 	return r.Stream.Close()
 }
 
@@ -54,7 +55,8 @@ func (r *relayed) SetLinger(seconds int) error {
 	return nil
 }
 
-// Close ends both directions. The peer sees the end of data, or a reset after SetLinger(0).
+// Close ends both directions of the stream. The other side sees the end of data, or a reset after
+// SetLinger(0).
 func (r *relayed) Close() error {
 	r.once.Do(func() {
 		code := wire.Done
@@ -70,7 +72,7 @@ func (r *relayed) Close() error {
 	return nil
 }
 
-// receive holds no buffer while it waits.
+// receive waits for bytes and returns them in a pooled buffer. It holds no buffer while it waits.
 func (r *relayed) receive(most int) (b []byte, n int, err error) {
 	if _, err := r.Peek(r.one[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -83,12 +85,13 @@ func (r *relayed) receive(most int) (b []byte, n int, err error) {
 	n, err = r.Stream.Read(b[:min(len(b), most)])
 	r.received.Add(int64(n))
 	if n > 0 {
-		err = nil // it is returned again
+		err = nil // the next Read returns the error again
 	}
 	return b, n, err
 }
 
-// watch reads ahead until quiet is called, because a stream does not tell otherwise what has arrived.
+// watch peeks at the stream in a goroutine, until quiet is called. Without it, quiet could not know
+// whether anything has arrived.
 func (r *relayed) watch() {
 	r.watching.Lock()
 	defer r.watching.Unlock()
@@ -100,7 +103,7 @@ func (r *relayed) watch() {
 	}()
 }
 
-// quiet ends watch.
+// quiet ends watch, and reports whether nothing has arrived.
 func (r *relayed) quiet() bool {
 	r.watching.Lock()
 	defer r.watching.Unlock()

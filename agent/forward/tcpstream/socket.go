@@ -11,60 +11,62 @@ import (
 )
 
 const (
-	// gathered is the number of sealed bytes of a frame after which they are written.
+	// gathered is the number of bytes after which collected writes are written to the connection.
 	gathered = 128 << 10
-	// maxUnsent bounds the data that waits in the kernel, because a reset of a stream has to wait
-	// behind it.
+	// maxUnsent is the maximum number of unsent bytes that wait in the kernel. It is small because
+	// a reset of a stream has to wait behind them.
 	maxUnsent = 256 << 10
 )
 
-// keepAlive detects a peer that is gone while nothing is sent.
+// keepAlive detects a peer that is gone while this side sends nothing.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interval: 2 * time.Second, Count: 5}
 
-// userTimeout is the time that sent bytes may remain unacknowledged (tcp(7)).
+// userTimeout is the time after which the kernel ends a connection whose sent bytes are not
+// acknowledged (tcp(7)).
 const userTimeout = 15 * time.Second
 
-// Socket is the connection below TLS: a TCP connection (NewSocket), or a stream through a relay
-// (NewRelayed). It reads all available bytes with one call, and writes most of a frame with one. It
-// holds buffers only while they contain data.
+// Socket is the connection below TLS: either a TCP connection (NewSocket) or a stream through a
+// relay (NewRelayed). It reads all available bytes with one call, and collects the parts of a frame
+// into few writes. It holds buffers only while they contain data.
 type Socket struct {
 	lower
 
 	// The following fields belong to the reader.
-	lent, rest []byte // a pooled buffer, and its part that TLS has not read yet
-	eager      bool   // Read does not wait
+	lent, rest []byte // lent is a pooled buffer, and rest its part that TLS has not read yet
+	eager      bool   // Read returns an error instead of waiting
 
 	// The following fields belong to the writer.
 	gathering bool
-	out       []byte // a pooled buffer, nil if empty
+	out       []byte // pooled buffer; nil if it is empty
 	n         int
 }
 
-// lower carries the bytes of a Socket.
+// lower is the connection that carries the bytes of a Socket.
 type lower interface {
 	net.Conn
 	CloseWrite() error
-	// SetLinger with 0 makes Close reset the connection.
+	// SetLinger(0) makes Close reset the connection.
 	SetLinger(seconds int) error
-	// receive waits for bytes and returns a pooled buffer with up to most of them. n is 0 at the
-	// end of data.
+	// receive waits for bytes and returns them in a pooled buffer, but no more than most allows. It
+	// returns their number n, which is 0 at the end of data.
 	receive(most int) (b []byte, n int, err error)
-	// watch is called when nothing is read for a while, before quiet.
+	// watch is called when the connection will not be read for a while. quiet is called afterwards.
 	watch()
-	// quiet reports whether the peer has neither closed the connection nor sent unread data.
+	// quiet reports whether the other side has neither closed the connection nor sent unread data.
 	quiet() bool
-	// stats returns the counters, or an error if the peer has reset the connection.
+	// stats returns the counters of the connection. It returns an error if the other side has reset
+	// the connection.
 	stats() (usage.Stats, error)
 }
 
-// tcp is a TCP connection.
+// tcp is the lower part of a Socket that uses a TCP connection.
 type tcp struct {
 	*net.TCPConn
 	raw syscall.RawConn
 	in  *usage.Reader
 }
 
-// NewSocket returns a Socket that owns c.
+// NewSocket returns a Socket that uses and owns a TCP connection.
 func NewSocket(c *net.TCPConn) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -98,7 +100,7 @@ func (t *tcp) quiet() bool {
 	return err == nil && quiet
 }
 
-// stats returns the kernel's counters.
+// stats returns the kernel's counters of the connection.
 func (t *tcp) stats() (s usage.Stats, err error) {
 	var info *unix.TCPInfo
 	if e := t.raw.Control(func(fd uintptr) {
@@ -117,8 +119,8 @@ func (t *tcp) stats() (s usage.Stats, err error) {
 	return s, err
 }
 
-// nothing is the error of an eager Read without data. TLS can continue after it, because it is
-// temporary.
+// nothing is returned by Read if Read may not wait and there is no data. TLS can continue after
+// this error, because the error is temporary.
 type nothing struct{}
 
 func (nothing) Error() string   { return "nothing to read now" }
@@ -147,7 +149,7 @@ func (s *Socket) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// release returns the read buffer.
+// release returns the read buffer to the pool.
 func (s *Socket) release() {
 	usage.PutBuffer(s.lent)
 	s.lent, s.rest = nil, nil
@@ -184,10 +186,10 @@ func (s *Socket) flush() error {
 	return err
 }
 
-// gather collects writes until written is called.
+// gather makes Write collect data in a buffer, until written is called.
 func (s *Socket) gather() { s.gathering = true }
 
-// written ends gather and writes the collected data.
+// written ends the collecting that gather began, and writes the collected data.
 func (s *Socket) written() error {
 	s.gathering = false
 	err := s.flush()
@@ -196,5 +198,5 @@ func (s *Socket) written() error {
 	return err
 }
 
-// idle reports whether the connection is open and nothing has arrived.
+// idle reports whether the connection is open and has received nothing unread.
 func (s *Socket) idle() bool { return len(s.rest) == 0 && s.quiet() }

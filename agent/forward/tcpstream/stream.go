@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Stream implements wire.Stream.
+// Stream is a stream over a Conn. It carries a TCP connection or UDP session between two
+// forwarders, and implements wire.Stream.
 type Stream struct {
 	conn   *Conn
 	id     quic.StreamID
@@ -22,15 +23,15 @@ type Stream struct {
 	done   chan struct{} // closed when the stream is no longer read
 
 	// The following fields are guarded by conn.mu.
-	readErr  error     // reason why nothing more is read; nil while reading is possible
-	sendErr  error     // reason why nothing more is sent
+	readErr  error     // reason why the stream cannot be read; nil while it can
+	sendErr  error     // reason why nothing more is sent; nil while sending is possible
 	received bool      // the other side sends nothing more
 	sent     bool      // this side has written that it sends nothing more
-	settling bool      // the connection is read until the stream is over
-	deadline time.Time // for the other side's answer to a reset
+	settling bool      // a goroutine reads the connection until the stream is over
+	deadline time.Time // time limit for the other side's answer to a reset
 }
 
-// TLS returns the TLS state of the stream's connection.
+// TLS returns the TLS state of the connection that carries the stream.
 func (s *Stream) TLS() tls.ConnectionState { return s.conn.tls.ConnectionState() }
 
 func (s *Stream) StreamID() quic.StreamID  { return s.id }
@@ -39,7 +40,7 @@ func (s *Stream) Context() context.Context { return s.ctx }
 // over reports whether both sides know that the stream has ended. The caller holds conn.mu.
 func (s *Stream) over() bool { return s.received && s.sent && s.readErr != nil }
 
-// awaited reports whether the other side has missed the deadline for ending the stream.
+// awaited reports whether the other side has not ended the stream within the time limit.
 func (s *Stream) awaited() bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -60,11 +61,11 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	return s.take(b), nil
 }
 
-// lock locks conn.reading, unless the stream is no longer read; another goroutine may then hold it
-// until the next stream.
+// lock takes the lock conn.reading. If the stream is no longer read, lock returns the reason
+// instead. Another goroutine may then hold the lock until the next stream.
 func (s *Stream) lock() error {
 	select {
-	case s.conn.reading <- struct{}{}: // a single case costs less than a select with two
+	case s.conn.reading <- struct{}{}: // a select with one case costs less than one with two
 		return nil
 	default:
 	}
@@ -89,7 +90,7 @@ func (s *Stream) Peek(b []byte) (int, error) {
 	return copy(b, next), err
 }
 
-// await waits until a byte is available. The caller holds reading.
+// await waits until a byte is available. The caller holds the lock conn.reading.
 func (s *Stream) await() error {
 	c := s.conn
 	for {
@@ -114,7 +115,8 @@ func (s *Stream) await() error {
 	}
 }
 
-// take reads bytes that are already available. The caller holds reading.
+// take reads bytes that are already available, without waiting. The caller holds the lock
+// conn.reading.
 func (s *Stream) take(b []byte) (n int) {
 	c := s.conn
 	c.socket.eager = true
@@ -124,13 +126,13 @@ func (s *Stream) take(b []byte) (n int) {
 		n += m
 		c.left -= m
 		if err != nil {
-			break // an error that ends the connection will be returned again
+			break // an error that ends the connection is returned again later
 		}
 	}
 	return n
 }
 
-// readError returns the reason why the stream cannot be read.
+// readError returns the reason why the stream cannot be read, or nil if it can.
 func (s *Stream) readError() error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -169,7 +171,7 @@ func (s *Stream) sendError() error {
 	return s.sendErr
 }
 
-// Close ends the sending direction in order.
+// Close ends the sending direction after all written bytes.
 func (s *Stream) Close() error {
 	c := s.conn
 	c.writing.Lock()
@@ -186,12 +188,12 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// CancelWrite resets the sending direction.
+// CancelWrite resets the sending direction. The code tells the other side the reason.
 func (s *Stream) CancelWrite(code quic.StreamErrorCode) {
 	s.abort(&quic.StreamError{StreamID: s.id, ErrorCode: code})
 }
 
-// abort resets the sending direction, unless it has ended.
+// abort resets the sending direction. It does nothing if that direction has ended.
 func (s *Stream) abort(why *quic.StreamError) {
 	if !s.stopSending(why) {
 		return
@@ -201,7 +203,8 @@ func (s *Stream) abort(why *quic.StreamError) {
 	})
 }
 
-// stopSending ends the sending direction. It returns false if that has already ended.
+// stopSending makes Write fail with the given reason from now on. It returns false if the sending
+// direction had already ended.
 func (s *Stream) stopSending(why error) bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -213,7 +216,7 @@ func (s *Stream) stopSending(why error) bool {
 	return true
 }
 
-// CancelRead tells the other side to stop sending.
+// CancelRead tells the other side to stop sending, and makes Read fail.
 func (s *Stream) CancelRead(code quic.StreamErrorCode) {
 	c := s.conn
 	c.mu.Lock()
@@ -229,7 +232,8 @@ func (s *Stream) CancelRead(code quic.StreamErrorCode) {
 	s.unread()
 }
 
-// receivedEnd records that the other side sends nothing more.
+// receivedEnd records that the other side sends nothing more. It returns an error if the other side
+// has already ended the stream.
 func (s *Stream) receivedEnd(why error) error {
 	c := s.conn
 	c.mu.Lock()
@@ -249,8 +253,9 @@ func (s *Stream) receivedEnd(why error) error {
 	return nil
 }
 
-// sendingEnd records that the other side is about to learn that this side sends nothing more. The
-// caller holds conn.writing and writes the frame next; the answer may already be the next stream.
+// sendingEnd records that this side sends nothing more. It is called before the frame that tells
+// the other side is written, because the answer to that frame may already be the next stream. The
+// caller holds conn.writing.
 func (s *Stream) sendingEnd() {
 	c := s.conn
 	c.mu.Lock()
@@ -261,8 +266,9 @@ func (s *Stream) sendingEnd() {
 	}
 }
 
-// unread makes the connection be read on after the stream is no longer read. At the end that
-// accepts streams, AcceptStream does this.
+// unread is called when the stream is no longer read. It makes a goroutine read the connection
+// until the stream is over. At the end that accepts streams, AcceptStream reads the connection
+// instead.
 func (s *Stream) unread() {
 	c := s.conn
 	close(s.done)
@@ -290,7 +296,7 @@ func (s *Stream) unread() {
 	})
 }
 
-// SetDeadline sets the deadlines of reading and writing.
+// SetDeadline sets the deadlines of both reading and writing.
 func (s *Stream) SetDeadline(t time.Time) error {
 	if err := s.SetReadDeadline(t); err != nil {
 		return err
@@ -298,7 +304,8 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets the deadline of Read and Peek. They may be called again after it.
+// SetReadDeadline sets the deadline of Read and Peek. The stream can still be read after a missed
+// deadline.
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -308,7 +315,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	return s.conn.tls.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets the deadline of Write. A Write that misses it ends the connection, because
+// SetWriteDeadline sets the deadline of Write. If a Write misses it, the connection ends, because
 // TLS cannot continue.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.conn.mu.Lock()

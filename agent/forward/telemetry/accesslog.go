@@ -18,17 +18,19 @@ import (
 )
 
 const (
-	// linesPerSecond and lineBurst are a third of what the journal accepts from a unit (10,000
-	// lines in 30 s), so that other lines of the forwarder are not dropped.
+	// linesPerSecond and lineBurst limit the rate of the access log. They are a third of what the
+	// journal accepts from a unit (10,000 lines in 30 s), so that the journal does not drop other
+	// lines of the forwarder.
 	linesPerSecond = 100
 	lineBurst      = 300
-	// lostPause is the minimum time between two lines about dropped entries.
+	// lostPause is the minimum time between two warnings about dropped entries.
 	lostPause = 10 * time.Second
-	// SampledEvery is the number of connections per entry of a sampled service.
+	// SampledEvery is the number of connections for each entry in the access log, if the log of a
+	// service is sampled.
 	SampledEvery = 100
 )
 
-// Access is an entry of the access log. It describes a connection that has ended.
+// Access is an entry of the access log. It describes a connection or UDP session that has ended.
 type Access struct {
 	Caller    spiffe.ID          `json:"caller"`
 	Service   spiffe.ID          `json:"service"`
@@ -36,7 +38,7 @@ type Access struct {
 	From      string             `json:"from"`           // address of the caller's forwarder
 	Upstream  string             `json:"upstream"`       // address of the upstream
 	Protocol  document.Protocol  `json:"protocol,omitempty"`
-	Transport document.Transport `json:"transport"` // between the forwarders
+	Transport document.Transport `json:"transport"` // transport between the forwarders
 	Begun     time.Time          `json:"begun"`
 	Duration  time.Duration      `json:"nanoseconds"`
 	Sent      int64              `json:"sent"`     // bytes from caller to service
@@ -44,10 +46,12 @@ type Access struct {
 	End       string             `json:"end"`
 }
 
-// AccessLog writes a line for each connection or UDP session to a published service when it has
-// ended: caller, service, source, byte counts, duration and the reason of the end. If standard
-// error is systemd's journal, the entry has fields of its own, such as FLORETE_CALLER; otherwise it
-// is JSON. It contains no forwarded data and no keys. A nil AccessLog writes nothing.
+// AccessLog writes a line for each connection or UDP session to a published service when the
+// connection has ended. The line names the caller, the service and the source. It also gives byte
+// counts, the duration, and why the connection ended. It contains no forwarded data and no keys.
+//
+// If standard error is systemd's journal, each value is a field of the entry, such as
+// FLORETE_CALLER. Otherwise the line is JSON. A nil AccessLog writes nothing.
 type AccessLog struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
@@ -55,12 +59,12 @@ type AccessLog struct {
 	write  func(Access) error
 
 	mu    sync.Mutex
-	lost  int       // entries dropped since noted
-	noted time.Time // time of the last line about dropped entries
+	lost  int       // number of entries dropped since noted
+	noted time.Time // time of the last warning about dropped entries
 }
 
-// NewAccessLog returns a log that writes to the journal if standard error is connected to it, and
-// otherwise to w. If entries are dropped, log gets a warning.
+// NewAccessLog returns an access log. It writes to the journal if standard error is connected to
+// the journal, and to w otherwise. If entries are dropped, it writes a warning to log.
 func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	l := &AccessLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), random: rand.IntN}
 	l.write = func(e Access) error { return json.NewEncoder(w).Encode(e) }
@@ -70,7 +74,8 @@ func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	return l
 }
 
-// Wants reports whether the next entry of a service should be written.
+// Wants reports whether to write an entry for the next connection to a service. The answer depends
+// on the log mode of the service, and is random for a sampled log.
 func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
@@ -78,7 +83,7 @@ func (l *AccessLog) Wants(which document.AccessLog) bool {
 	return which == document.AccessFull || which == document.AccessSampled && l.random(SampledEvery) == 0
 }
 
-// Write writes an entry, or drops it if there are too many.
+// Write writes an entry. It drops the entry if there are too many.
 func (l *AccessLog) Write(e Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,7 +99,7 @@ func (l *AccessLog) Write(e Access) {
 	}
 }
 
-// Close logs the number of entries dropped since the last line.
+// Close logs how many entries were dropped since the last warning.
 func (l *AccessLog) Close() {
 	if l == nil {
 		return
@@ -112,7 +117,7 @@ func (l *AccessLog) note() {
 	}
 }
 
-// sendToJournal writes an entry in the journal's native protocol.
+// sendToJournal writes an entry to the journal, in the journal's native protocol.
 func sendToJournal(e Access) error {
 	fields := map[string]string{
 		"FLORETE_CALLER": e.Caller.String(), "FLORETE_SERVICE": e.Service.String(), "FLORETE_FROM": e.From, "FLORETE_UPSTREAM": e.Upstream,
@@ -129,7 +134,7 @@ func sendToJournal(e Access) error {
 	return journal.Send(accessLine(e), journal.PriInfo, fields)
 }
 
-// accessLine returns an entry as a line for people.
+// accessLine returns an entry as a line for people to read.
 func accessLine(e Access) string {
 	return strings.Join([]string{
 		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of a Latency's buckets. Opening a stream over loopback is in the
-// first bucket; waiting for the next process of a forwarder is in the last.
+// Bounds are the upper bounds of the buckets in a Latency. For example, opening a stream over
+// loopback is counted in the first bucket. Waiting for the next process of a forwarder is counted
+// in the last.
 var Bounds = [...]time.Duration{
 	250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,
@@ -16,13 +17,13 @@ var Bounds = [...]time.Duration{
 	time.Second, 2500 * time.Millisecond, 5 * time.Second, 10 * time.Second,
 }
 
-// Latency is a histogram of durations.
+// Latency is a histogram of durations, as flor status shows it.
 type Latency struct {
 	Nanoseconds int64   `json:"nanoseconds"`       // sum of all durations
-	Buckets     []int64 `json:"buckets,omitempty"` // number of durations in each bucket of Bounds; the last bucket is above all bounds
+	Buckets     []int64 `json:"buckets,omitempty"` // number of durations in each bucket; the last bucket is above all Bounds
 }
 
-// histogram counts durations. The zero histogram is ready for use.
+// histogram counts durations in buckets. The zero histogram is ready for use.
 type histogram struct {
 	nanoseconds atomic.Int64
 	buckets     [len(Bounds) + 1]atomic.Int64

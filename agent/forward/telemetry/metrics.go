@@ -1,5 +1,5 @@
-// Package telemetry records the traffic and the refusals of a forwarder: counters for the status
-// and for Prometheus, the access log, and traces.
+// Package telemetry records the traffic and the refusals of a forwarder. It provides counters for
+// flor status and Prometheus, the access log, and traces.
 package telemetry
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Direction is the direction of a connection.
+// Direction tells from which side a connection passes through this forwarder.
 type Direction string
 
 const (
@@ -20,23 +20,23 @@ const (
 	Out Direction = "out" // from a process of this host
 )
 
-// Refusal is a connection that was refused.
+// Refusal describes a connection that was refused.
 type Refusal struct {
 	Time      time.Time `json:"time"`
 	Direction Direction `json:"direction"`
-	Reason    string    `json:"reason"`         // one of a fixed set
+	Reason    string    `json:"reason"`         // reason from a fixed set
 	Target    string    `json:"target"`         // requested target
 	Port      string    `json:"port,omitempty"` // name of the port if the target has several
-	Peer      string    `json:"peer"`           // Direction In: the caller; Direction Out: the identity of the process
+	Peer      string    `json:"peer"`           // In: the caller; Out: the identity of the local process
 	Detail    string    `json:"detail"`
 
-	// Known means that target and peer are in the manifest, so that there are few of them, and each
-	// is counted separately.
+	// Known reports whether the target and the peer are in the manifest. The number of such pairs
+	// is small, so refusals are counted for each pair.
 	Known bool `json:"-"`
 }
 
-// Refused is the number of refusals of a caller at a target. Both are empty if they are not in the
-// manifest.
+// Refused is the number of refusals of a caller at a target for one reason. Target and Caller are
+// empty if they are not in the manifest.
 type Refused struct {
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"`
@@ -46,32 +46,33 @@ type Refused struct {
 	Count     int64     `json:"count"`
 }
 
-// Path contains the totals between one local identity and one peer, at one port of the target.
+// Path holds the traffic totals between one caller and one port of a target.
 type Path struct {
 	Direction Direction `json:"direction"`
 	Target    spiffe.ID `json:"target"`
 	Port      string    `json:"port,omitempty"` // name of the port if the target has several
 	Caller    spiffe.ID `json:"caller"`
-	Live      int64     `json:"live"`     // open connections
+	Live      int64     `json:"live"`     // connections that are open now
 	Total     int64     `json:"total"`    // all connections so far
 	Sent      int64     `json:"sent"`     // bytes from caller to target
 	Received  int64     `json:"received"` // bytes from target to caller
 	Dropped   int64     `json:"dropped"`  // datagrams dropped because a queue was full or a limit was exceeded
-	Opens     Latency   `json:"opens"`    // time until the upstream was connected
+	Opens     Latency   `json:"opens"`    // times from the beginning of a connection until the upstream was connected
 }
 
 const (
-	maxRecent = 32 // number of refusals that are kept in full
-	// maxReasons is well above the number of reasons. Peers can send any of 2^62 codes; further
-	// ones are counted as "other".
+	maxRecent = 32 // number of recent refusals that are kept in full
+	// maxReasons is the maximum number of reasons that are counted separately. It is well above the
+	// number of reasons in use, but peers can send any of 2^62 codes. Refusals for further reasons
+	// are counted as "other".
 	maxReasons = 64
 )
 
-// Counters contains the counters of a forwarder. The zero Counters is ready for use.
+// Counters counts the traffic and the refusals of a forwarder. The zero Counters is ready for use.
 type Counters struct {
 	mu      sync.Mutex
 	paths   map[pathKey]*path
-	refused map[Refused]int64 // keys without their Count
+	refused map[Refused]int64 // counts; Count is zero in the keys
 	reasons map[string]struct{}
 	recent  []Refusal
 }
@@ -83,26 +84,29 @@ type pathKey struct {
 	caller    spiffe.ID
 }
 
-// path contains the totals of ended connections and the counters of open ones.
+// path holds the totals of the ended connections of a Path, and the counters of its open ones.
 type path struct {
 	live  map[*counts]struct{}
 	ended Path
 	opens histogram
 }
 
-// counts contains the counters of one connection. It shares no cache line with those of others.
+// counts holds the counters of one connection. Each connection has its own, so that connections
+// share no cache line.
 type counts struct{ sent, received, dropped atomic.Int64 }
 
-// Conn is an open connection or UDP session. Add to its counters, and call Done once.
+// Conn counts the traffic of an open connection or UDP session. The code that forwards the traffic
+// adds to the counters, and calls Done once at the end.
 type Conn struct {
-	Sent, Received *atomic.Int64 // bytes from caller to target and from target to caller
-	Dropped        *atomic.Int64 // datagrams
+	Sent, Received *atomic.Int64 // bytes from caller to target, and from target to caller
+	Dropped        *atomic.Int64 // datagrams that were dropped
 	of             *Counters
 	path           *path
 	counts         *counts
 }
 
-// Begin counts a new connection. port is the name of the target's port, or "" if it has only one.
+// Begin counts a new connection and returns its counters. The argument port is the name of the
+// target's port, or empty if the target has only one port.
 func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, caller spiffe.ID) Conn {
 	one := &counts{}
 	c.mu.Lock()
@@ -121,10 +125,10 @@ func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, cal
 	return Conn{Sent: &one.sent, Received: &one.received, Dropped: &one.dropped, of: c, path: p, counts: one}
 }
 
-// Opened records the time until the upstream was connected.
+// Opened records the time from the beginning of the connection until the upstream was connected.
 func (c Conn) Opened(d time.Duration) { c.path.opens.add(d) }
 
-// Done records the end of the connection.
+// Done records that the connection has ended.
 func (c Conn) Done() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -138,7 +142,7 @@ func (p *Path) add(c *counts) {
 	p.Dropped += c.dropped.Load()
 }
 
-// Refuse counts a refusal.
+// Refuse counts a refusal, and keeps it among the recent ones.
 func (c *Counters) Refuse(r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,11 +164,11 @@ func (c *Counters) Refuse(r Refusal) {
 	c.recent = append(c.recent, r)
 }
 
-// Summary contains the values of all counters.
+// Summary holds the values of all counters, as flor status shows them.
 type Summary struct {
-	Paths          []Path           `json:"paths"`          // sorted by direction, target, port, caller
-	Refusals       map[string]int64 `json:"refusals"`       // by reason
-	Refused        []Refused        `json:"refused"`        // by caller and target, sorted
+	Paths          []Path           `json:"paths"`          // traffic, sorted by direction, target, port, caller
+	Refusals       map[string]int64 `json:"refusals"`       // number of refusals by reason
+	Refused        []Refused        `json:"refused"`        // refusals by caller and target, sorted
 	RecentRefusals []Refusal        `json:"recentRefusals"` // the latest refusals, oldest first
 }
 

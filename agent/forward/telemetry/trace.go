@@ -13,24 +13,27 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// traceLabel is the label for exporting keying material.
+// traceLabel is the label with which trace IDs are exported from the keys of a TLS connection (RFC
+// 5705).
 const traceLabel = "EXPORTER-florete-trace"
 
-// TraceContext identifies a stream between two forwarders at both ends. Its trace contains the span
-// of the caller's side, from a process's connection to the answer, and as its child the span of the
-// publishing side, until the upstream is connected.
+// TraceContext identifies the trace of a stream between two forwarders. Both forwarders know it.
+// The trace has two spans. The span of the caller's side lasts from a process's connection to the
+// answer. Its child is the span of the publishing side, which lasts until the upstream is
+// connected.
 //
-// It is not sent over the network. Both sides derive the IDs from the keys of their TLS connection
-// and the number of the stream (RFC 5705): 16 bytes for the trace and 8 for the caller's span. The
-// decision to keep a trace depends only on its ID, so both sides keep the same traces if they
-// sample at the same rate. A peer can neither make another host record a trace nor forge the
-// relation between spans.
+// A TraceContext is not sent over the network. Both sides derive it from the keys of their TLS
+// connection and the number of the stream (RFC 5705): 16 bytes for the trace and 8 for the caller's
+// span. A peer can therefore neither make another host record a trace nor forge the relation
+// between spans. Whether a trace is kept depends only on its ID, so that both sides keep the same
+// traces if they sample at the same rate.
 type TraceContext struct {
 	Trace  [16]byte
-	Caller [8]byte // the caller's span
+	Caller [8]byte // span of the caller's side
 }
 
-// TraceOf returns the context of a stream on a connection.
+// TraceOf returns the trace context of a stream, which is derived from the keys of its TLS
+// connection.
 func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err error) {
 	b, err := cs.ExportKeyingMaterial(traceLabel, binary.BigEndian.AppendUint64(nil, uint64(stream)), len(c.Trace)+len(c.Caller))
 	if err != nil {
@@ -41,17 +44,18 @@ func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err 
 	return c, nil
 }
 
-// TraceAlone returns a random context for a failure without a stream.
+// TraceAlone returns a random trace context. It is used for a failure that happened before there
+// was a stream.
 func TraceAlone() (c TraceContext) {
 	rand.Read(c.Trace[:])
 	rand.Read(c.Caller[:])
 	return c
 }
 
-// Span is the part of a trace that belongs to one side.
+// Span is the part of a trace that one of the two forwarders records.
 type Span struct {
 	TraceContext
-	Publisher  bool // span of the publishing side, not of the caller
+	Publisher  bool // the span is of the publishing side, not of the caller's
 	Name       string
 	Begun      time.Time
 	Ended      time.Time
@@ -59,13 +63,13 @@ type Span struct {
 	Error      string // empty if there was no error
 }
 
-// SpanAttributes returns the attributes that describe a connection. address is the address of the
-// other side's forwarder.
+// SpanAttributes returns the attributes of a span, which describe a connection. The argument
+// address is that of the other forwarder.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }
 
-// Enumeration values of OTLP.
+// Enumeration values of OTLP, the protocol in which spans are sent.
 const (
 	kindServer = 2
 	kindClient = 3
@@ -115,7 +119,7 @@ type (
 	}
 )
 
-// otlp returns a span in OTLP's form.
+// otlp returns the span in the form in which OTLP sends it.
 func (s Span) otlp() otlpSpan {
 	o := otlpSpan{
 		TraceID: hex.EncodeToString(s.Trace[:]), SpanID: hex.EncodeToString(s.Caller[:]), Name: s.Name, Kind: kindClient,

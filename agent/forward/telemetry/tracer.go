@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// queue is the number of spans that may wait for the collector. Further spans are dropped.
+	// queue is the number of spans that may wait to be sent. Further spans are dropped.
 	queue = 2048
 	batch = 512
 	// interval is the time that a span waits for others of its batch.
@@ -26,7 +26,7 @@ const (
 	timeout  = 5 * time.Second
 )
 
-// Tracer sends spans to a collector. A nil Tracer samples nothing.
+// Tracer sends spans to a collector of traces over OTLP. A nil Tracer keeps no traces.
 type Tracer struct {
 	url   string
 	every uint64
@@ -36,9 +36,9 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// NewTracer returns a Tracer that sends one in every traces to the collector at endpoint, such as
-// http://127.0.0.1:4318 (OTEL_EXPORTER_OTLP_ENDPOINT). It returns nil if endpoint is empty. host
-// returns the name of this host.
+// NewTracer returns a Tracer for the collector at an endpoint, such as http://127.0.0.1:4318
+// (OTEL_EXPORTER_OTLP_ENDPOINT). It returns nil if the endpoint is empty. The Tracer keeps one
+// trace in the number given by every. The function host returns the name of this host.
 func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
@@ -53,12 +53,12 @@ func NewTracer(endpoint string, every int, host func() string, log *slog.Logger)
 	return &Tracer{url: u.JoinPath("v1/traces").String(), every: uint64(every), host: host, log: log, spans: make(chan Span, queue)}, nil
 }
 
-// Samples reports whether a trace is kept.
+// Samples reports whether the Tracer keeps a trace. The spans of other traces need not be added.
 func (t *Tracer) Samples(c TraceContext) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[:])%t.every == 0
 }
 
-// Add queues a span, or drops it if the queue is full.
+// Add queues a span to be sent. It drops the span if the queue is full.
 func (t *Tracer) Add(s Span) {
 	select {
 	case t.spans <- s:
@@ -67,12 +67,13 @@ func (t *Tracer) Add(s Span) {
 	}
 }
 
-// Run sends spans until ctx ends, and then those that are still queued.
+// Run sends queued spans to the collector until ctx ends. It then sends the spans that are still
+// queued, and returns.
 func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return
 	}
-	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute}} // no proxy, because spans name callers
+	client := &http.Client{Timeout: timeout, Transport: &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute}} // no proxy, because spans contain the names of callers
 	defer client.CloseIdleConnections()
 	failing := false
 	for ended := false; !ended; {
@@ -92,7 +93,8 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// collect waits for a batch of spans.
+// collect waits for a batch of spans. It reports whether ctx has ended and no more spans are
+// queued.
 func (t *Tracer) collect(ctx context.Context) (spans []Span, ended bool) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

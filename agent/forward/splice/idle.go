@@ -12,26 +12,28 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// period is the minimum time after which a socket is idle; it is detected within twice that time. A
-// busy socket is only checked once in each period.
+// period is the minimum time after which a socket counts as idle. An idle socket is found within
+// twice this time. A busy socket is checked only once in each period.
 const period = 500 * time.Millisecond
 
-// events is the maximum number of sockets handled at a time.
+// events is the maximum number of ready sockets that are handled at a time.
 const events = 128
 
-// Lot waits for idle sockets without a goroutine or buffer for each: one goroutine waits for all of
-// them (epoll(7)). A reader first waits in the usual way. After a period without data its read
-// fails with os.ErrDeadlineExceeded; the reader then calls Park and ends its goroutine. The zero
-// Lot is empty and ready for use. An empty Lot releases its resources after a while.
+// Lot waits for idle sockets with a single goroutine (epoll(7)), so that an idle socket needs
+// neither a goroutine nor a buffer. A reader waits in the usual way at first. After a period
+// without data, its read fails with os.ErrDeadlineExceeded. The reader then calls Park and ends its
+// goroutine.
+//
+// The zero Lot is empty and ready for use. An empty Lot releases its resources after a while.
 type Lot struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
 	parked  map[uint64]*Socket
-	last    uint64 // last key in parked
+	last    uint64 // last key that was used in parked
 	epoll   *os.File
 }
 
-// Socket is a socket in a Lot. Only one goroutine at a time may read it.
+// Socket is a socket that was added to a Lot. Only one goroutine at a time may read it.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable
@@ -43,19 +45,19 @@ type Socket struct {
 
 	// The following fields are guarded by the Lot's lock.
 	seen, seenWrites uint32 // values of reads and writes at the last check
-	interrupted      bool   // interrupt was called since the last write
-	key              uint64 // set while the socket is parked
+	interrupted      bool   // interrupt was called after the last write
+	key              uint64 // key in parked; set while the socket is parked
 }
 
-// Parkable is a connection with a file descriptor.
+// Parkable is a connection with a file descriptor, for which a Lot can wait.
 type Parkable interface {
 	net.Conn
 	syscall.Conn
 }
 
-// Add adds a socket until Remove is called. When a parked socket becomes readable, resume is called
-// in a new goroutine. interrupt, which may be nil, is called once each time nothing has been
-// written for a period.
+// Add adds a socket to the Lot. The socket stays there until its Remove is called. The Lot calls
+// resume in a new goroutine when a parked socket becomes readable. It calls interrupt once whenever
+// nothing was written for a period. The function interrupt may be nil.
 func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -75,24 +77,26 @@ func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	return s, nil
 }
 
-// Remove removes the socket, which must not be parked.
+// Remove removes the socket from its Lot. The socket must not be parked.
 func (s *Socket) Remove() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()
 	delete(s.lot.sockets, s)
 }
 
-// Raw returns the connection for reading. Progress must be called after each read.
+// Raw returns the connection for reading from the socket. The reader must call Progress after each
+// read.
 func (s *Socket) Raw() syscall.RawConn { return s.raw }
 
-// Progress records that a read has ended.
+// Progress records that a read has ended, so that the socket does not count as idle.
 func (s *Socket) Progress() { s.reads.Add(1) }
 
-// Wrote records that something was written.
+// Wrote records that something was written, so that the Lot does not call interrupt.
 func (s *Socket) Wrote() { s.writes.Add(1) }
 
-// Park waits for the socket without a goroutine. When it becomes readable, or Wake is called,
-// resume is called. The caller must not read the socket after Park, unless Park returns an error.
+// Park hands an idle socket to the Lot, which waits for it without a goroutine of its own. The Lot
+// calls resume when the socket becomes readable or Wake is called. After Park, the caller must not
+// read the socket, unless Park returned an error.
 func (s *Socket) Park() error {
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -119,22 +123,22 @@ func (s *Socket) Park() error {
 	return nil
 }
 
-// Wake ends Park. It must be called for a socket that is closed, because nothing else would resume
-// it.
+// Wake makes the Lot call resume for a parked socket. It must be called when a socket is closed,
+// because nothing else would resume the socket.
 func (s *Socket) Wake() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()
 	s.lot.wake(s.key)
 }
 
-// wake resumes a socket if it is still parked. The caller holds the lock.
+// wake resumes the socket with a key if it is still parked. The caller holds the lock.
 func (l *Lot) wake(key uint64) {
 	s := l.parked[key]
 	if s == nil {
 		return
 	}
 	delete(l.parked, key)
-	// fails harmlessly for a closed socket
+	// This fails for a closed socket, which does no harm.
 	_ = s.raw.Control(func(fd uintptr) {
 		if epoll, err := l.epoll.SyscallConn(); err == nil {
 			_ = epoll.Control(func(at uintptr) { _ = unix.EpollCtl(int(at), unix.EPOLL_CTL_DEL, int(fd), nil) })
@@ -143,12 +147,12 @@ func (l *Lot) wake(key uint64) {
 	go s.resume()
 }
 
-// run wakes sockets that become readable until there are none left.
+// run wakes parked sockets when they become readable. It returns when the Lot is empty.
 func (l *Lot) run(epoll *os.File) {
 	defer epoll.Close()
 	raw, err := epoll.SyscallConn()
 	if err != nil {
-		panic(err) // cannot happen, because the file is open
+		panic(err) // cannot happen: the file is open
 	}
 	var ready [events]unix.EpollEvent
 	for {
@@ -177,8 +181,8 @@ func (l *Lot) wakeAll(ready []unix.EpollEvent) {
 	}
 }
 
-// sweep interrupts reads that have waited since the last sweep. It reports whether there are
-// sockets, and releases all resources if there are none.
+// sweep interrupts the reads and streams that have been idle since the last sweep. It returns false
+// if the Lot is empty, after it has released all resources.
 func (l *Lot) sweep() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

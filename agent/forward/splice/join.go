@@ -14,18 +14,20 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Joined contains two streams whose other ends are elsewhere, and their counters.
+// Joined describes two streams that a relay joins, and the counters for their traffic. Neither
+// stream ends on this host.
 type Joined struct {
 	From, To wire.Stream
-	// Sent and Received count the bytes that went to To and came from it. Read counts the bytes read
-	// from From.
+	// Sent counts the bytes that were written to To, and Received those that were written to From.
+	// Read counts the bytes that were read from From.
 	Sent, Received, Read *atomic.Int64
-	Limits               *acl.Share // of the caller
+	Limits               *acl.Share // traffic limits of the caller
 }
 
-// Join carries both directions between two streams. The end of data and a reset of one stream reach
-// the other, with the reset's code. Join returns when both directions have ended: nil after a normal
-// end, and otherwise a reason. If ctx ends, it resets both streams with Stopping.
+// Join forwards data in both directions between two streams. It passes the end of data and a reset
+// of one stream on to the other, and keeps the code of the reset. Join returns when both directions
+// have ended. It returns nil after a normal end, and the reason otherwise. If ctx ends, Join resets
+// both streams with Stopping.
 func Join(ctx context.Context, j Joined) error {
 	defer context.AfterFunc(ctx, func() {
 		for _, st := range []wire.Stream{j.From, j.To} {
@@ -44,9 +46,9 @@ func Join(ctx context.Context, j Joined) error {
 	return received
 }
 
-// carry carries one direction to its end.
+// carry forwards data in one direction until that direction has ended.
 func (j Joined) carry(ctx context.Context, from, to wire.Stream, read, carried *atomic.Int64) error {
-	// STOP_SENDING, and the end of the connection, are noticed here at once. Otherwise only the next
+	// This notices STOP_SENDING and the end of the connection at once. Otherwise only the next
 	// write would notice them.
 	sending := to.Context()
 	cancelled := context.AfterFunc(sending, func() {
@@ -57,7 +59,7 @@ func (j Joined) carry(ctx context.Context, from, to wire.Stream, read, carried *
 	defer cancelled()
 	var one [1]byte
 	for {
-		// An idle stream holds no buffer.
+		// Peek first, so that an idle stream holds no buffer.
 		if _, err := from.Peek(one[:]); err != nil {
 			if errors.Is(err, io.EOF) {
 				_, _ = from.Read(one[:]) // quic-go frees the stream only after a Read that returns the end
@@ -84,7 +86,7 @@ func (j Joined) carry(ctx context.Context, from, to wire.Stream, read, carried *
 	}
 }
 
-// code returns the code of a reset, or Reset.
+// code returns the code of a stream that was reset. It returns wire.Reset for any other error.
 func code(err error) quic.StreamErrorCode {
 	var reset *quic.StreamError
 	if errors.As(err, &reset) {

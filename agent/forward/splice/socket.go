@@ -7,22 +7,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxUnsent bounds the unsent data in the kernel for a peer that does not read. Data in flight to a
-// peer that reads is not included.
+// maxUnsent is the maximum number of bytes that wait unsent in the kernel for a peer that does not
+// read. It does not include data in flight to a peer that reads.
 const maxUnsent = 64 << 10
 
-// boundUnsent sets that bound if the kernel supports it. A Unix socket has a bound of its own.
+// boundUnsent limits the unsent data of a TCP connection to maxUnsent, if the kernel supports it. A
+// Unix socket has its own limit.
 func boundUnsent(c syscall.Conn) {
 	if raw, err := c.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
 	}
 }
 
-// awaitReset waits after the end of data until the connection is closed. It returns nil if the
-// connection ended in order.
+// awaitReset waits, after the end of data, until the connection is closed. It returns nil if the
+// connection ended in order, and an error if the peer reset it.
 func awaitReset(c Conn, raw syscall.RawConn) (err error) {
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
-		return nil // closed by the other direction, which reports the reason
+		return nil // the other direction has closed the connection and reports the reason
 	}
 	werr := raw.Read(func(fd uintptr) bool {
 		soerr, e := unix.GetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_ERROR)
@@ -36,7 +37,7 @@ func awaitReset(c Conn, raw syscall.RawConn) (err error) {
 		return e == nil && poll[0].Revents&unix.POLLHUP != 0
 	})
 	if werr != nil {
-		return nil // closed by the other direction
+		return nil // the other direction has closed the connection
 	}
 	return err
 }

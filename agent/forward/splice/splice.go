@@ -1,5 +1,6 @@
-// Package splice joins a local connection and a stream, so that each local peer sees the actions of
-// the other: bytes, the end of data in one direction, and a reset.
+// Package splice joins a local connection and a stream to another forwarder. Each of the two local
+// peers sees the actions of the other: its bytes, the end of its data in one direction, and a
+// reset.
 package splice
 
 import (
@@ -21,14 +22,14 @@ import (
 )
 
 // Conn is a connection whose directions end separately: TCP or a Unix socket. A Unix socket cannot
-// be reset; its peer takes a reset for the end of data.
+// be reset; its peer sees the end of data instead of a reset.
 type Conn interface {
 	net.Conn
 	syscall.Conn
 	CloseWrite() error
 }
 
-// Reset closes c so that its peer sees a reset, if c supports it.
+// Reset closes a connection so that its peer sees a reset, if the connection supports resets.
 func Reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -36,29 +37,33 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
-// Pair contains the two ends to join, and their counters.
+// Pair describes a local connection and a stream that Start joins, and the counters for their
+// traffic.
 type Pair struct {
 	Local  Conn
 	Stream wire.Stream
 
-	// FromLocal and ToLocal count forwarded bytes; Read counts the bytes read from the stream. They
-	// may be nil.
+	// FromLocal and ToLocal count the bytes forwarded in each direction. Read counts the bytes read
+	// from the stream. Each of them may be nil.
 	FromLocal, ToLocal, Read *atomic.Int64
 
-	// Limits are the limits of the caller; may be nil.
+	// Limits are the traffic limits of the caller. They may be nil.
 	Limits *acl.Share
 
-	// Closing is called before Local is closed, possibly twice; may be nil.
+	// Closing is called before Local is closed, possibly twice. It may be nil.
 	Closing func()
 }
 
-// Start carries both directions and calls ended when they have ended: with nil after a normal end,
-// and otherwise with the reason of the reset, which is ErrLocal or the stream's error. If ctx ends,
-// Start resets both ends and calls ended with its cause. Both ends are closed before ended is
-// called.
+// Start forwards data in both directions, and calls the function ended when both directions have
+// ended. Both ends are closed before that call. The argument of ended is one of:
 //
-// No goroutine waits for the end, because its stack would be as large as that of establishing the
-// connection.
+//   - nil after a normal end.
+//   - ErrLocal if the local end was reset.
+//   - The error of the stream if the other end was reset.
+//   - The cause of ctx if ctx ended. Start then resets both ends.
+//
+// Start uses no goroutine to wait for the end. The stack of such a goroutine would be as large as
+// the stack that was needed to establish the connection.
 func Start(ctx context.Context, p Pair, ended func(error)) {
 	s := &session{Pair: p, aborted: make(chan struct{}), ended: ended}
 	s.directions.Store(2)
@@ -71,7 +76,7 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 	}
 	s.in = usage.NewReader(s.local.Raw())
 	s.stopped = context.AfterFunc(ctx, func() { s.abort(wire.Reset, context.Cause(ctx)) })
-	// STOP_SENDING and the end of the connection are noticed here at once. Otherwise only the next
+	// This notices STOP_SENDING and the end of the connection at once. Otherwise only the next
 	// write would notice them.
 	sending := p.Stream.Context()
 	s.cancelled = context.AfterFunc(sending, func() {
@@ -83,15 +88,15 @@ func Start(ctx context.Context, p Pair, ended func(error)) {
 	go s.toLocal()
 }
 
-// ErrLocal is passed to ended if the local end was reset.
+// ErrLocal is the error that Start reports if the local end was reset.
 var ErrLocal = errors.New("the local end was reset")
 
-// lot contains the local ends that wait for their processes.
+// lot waits for the local ends that are idle.
 var lot Lot
 
 type session struct {
 	Pair
-	local              *Socket // nil if it could not be added
+	local              *Socket // nil if lot could not add it
 	in                 *usage.Reader
 	stopped, cancelled func() bool
 	directions         atomic.Int32 // number of directions that have not ended
@@ -102,7 +107,7 @@ type session struct {
 	ended              func(error)
 }
 
-// over is called when a direction has ended.
+// over records that a direction has ended. After the second one, it releases everything.
 func (s *session) over() {
 	if s.directions.Add(-1) > 0 {
 		return
@@ -126,7 +131,7 @@ func (s *session) closing() {
 	}
 }
 
-// abort resets both ends, so that neither takes an incomplete stream for a complete one.
+// abort resets both ends, so that neither peer takes an incomplete stream for a complete one.
 func (s *session) abort(code wire.Code, why error) {
 	s.once.Do(func() {
 		s.why = why
@@ -141,7 +146,8 @@ func (s *session) abort(code wire.Code, why error) {
 	})
 }
 
-// whose returns ErrLocal for an error of the local end, and otherwise err.
+// whose returns ErrLocal for an error of the local end. It returns an error of the stream
+// unchanged.
 func whose(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -150,8 +156,8 @@ func whose(err error) error {
 	return err
 }
 
-// fromLocal carries data until the local end has been idle for a while. It is called again when
-// data arrives.
+// fromLocal forwards data from the local end to the stream. It returns when the local end has ended
+// or was idle for a while. After an idle time, it is called again when data arrives.
 func (s *session) fromLocal() {
 	parked, err := s.carryFromLocal()
 	if parked {
@@ -189,8 +195,8 @@ func (s *session) carryFromLocal() (parked bool, err error) {
 	}
 }
 
-// toLocal carries data until the stream has been idle for a while. It is called again when data
-// arrives.
+// toLocal forwards data from the stream to the local end. It returns when the stream has ended or
+// was idle for a while. After an idle time, it is called again when data arrives.
 func (s *session) toLocal() {
 	parked, err := s.carryToLocal()
 	if parked {
@@ -203,8 +209,9 @@ func (s *session) toLocal() {
 	s.over()
 }
 
-// interrupt returns a function that interrupts a read of an idle QUIC stream, so that await can
-// take over. It returns nil for TCP, where the reader of the stream reads its connection.
+// interrupt returns a function that interrupts the read of an idle QUIC stream, so that await can
+// wait for the stream instead. It returns nil for a stream over TCP, where the reader of the stream
+// reads the connection.
 func (s *session) interrupt() func() {
 	if st, ok := s.Stream.(*quic.Stream); ok {
 		return func() { _ = st.SetReadDeadline(past) }
@@ -214,7 +221,8 @@ func (s *session) interrupt() func() {
 
 var past = time.Unix(1, 0)
 
-// await waits for the stream in a goroutine with a small stack, because quic-go has no callbacks.
+// await waits for data of an idle stream, in a goroutine with a small stack. quic-go has no
+// callbacks that could replace the goroutine.
 func (s *session) await() {
 	_, _ = s.Stream.Peek(s.one[:])
 	go s.toLocal()
@@ -222,7 +230,7 @@ func (s *session) await() {
 
 func (s *session) carryToLocal() (parked bool, err error) {
 	for {
-		// An idle stream holds no buffer.
+		// Peek first, so that an idle stream holds no buffer.
 		if _, err := s.Stream.Peek(s.one[:]); err != nil {
 			if errors.Is(err, os.ErrDeadlineExceeded) {
 				err := s.Stream.SetReadDeadline(time.Time{})
@@ -238,7 +246,7 @@ func (s *session) carryToLocal() (parked bool, err error) {
 		s.local.Wrote()
 		b := usage.GetBuffer()
 		n, err := s.Stream.Read(b[:min(len(b), s.Limits.Most())])
-		if errors.Is(err, os.ErrDeadlineExceeded) { // interrupted just before it would have waited
+		if errors.Is(err, os.ErrDeadlineExceeded) { // interrupt was called just before this read
 			err = s.Stream.SetReadDeadline(time.Time{})
 		}
 		count(s.Read, n)

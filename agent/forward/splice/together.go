@@ -2,16 +2,17 @@ package splice
 
 import "github.com/quic-go/quic-go"
 
-// small is the size of writes that may share a packet with those of other streams.
+// small is the size in bytes of the largest writes that may share a packet with writes of other
+// streams.
 const small = 1000
 
-// together lets n bytes that were just written to the stream share a packet with data that other
-// streams are about to write.
+// together lets a small write share a packet with data that other streams are about to write. It is
+// called after n bytes were written to the stream.
 //
-// The write has woken quic-go's loop, which would run next and send a packet for this data alone.
-// Starting a goroutine takes its place in the scheduler, so that the loop runs after the goroutines
-// that are ready, most of which write too. If the runtime schedules differently, only the goroutine
-// is wasted.
+// The write has woken up quic-go's loop, which would run next and send a packet with this data
+// alone. together starts a goroutine that takes the place of the loop in the scheduler. The loop
+// then runs after the goroutines that are ready, most of which write too. If the runtime schedules
+// in another way, only the goroutine is wasted.
 func (s *session) together(n int) {
 	if _, ok := s.Stream.(*quic.Stream); ok && n <= small {
 		go func() {}()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Code is the reason why a stream was reset or a connection closed. Numbers are never reused, and
-// their meanings never change. New codes are added at the end.
+// Code is the reason for which a stream was reset or a connection closed. Numbers are never reused
+// and their meanings never change; new ones are added at the end.
 type Code uint64
 
 const (
@@ -22,7 +22,7 @@ const (
 	Stopping     Code = 8  // the forwarder is stopping and did not serve the stream: try again
 	Untrusted    Code = 9  // the peer's certificate is not trusted, or no longer
 	Busy         Code = 10 // a limit of the caller, this host or the upstream is reached: try later
-	Foreign      Code = 11 // the upstream's socket belongs to an account not allowed for it
+	Foreign      Code = 11 // the upstream's socket belongs to another account than that of the service
 	OverLimit    Code = 12 // a limit of the topology for the caller or the service is reached: try later
 	NoRoute      Code = 13 // the relay has no connection to the host at the moment
 )
@@ -44,13 +44,12 @@ var names = [...]string{
 	NoRoute:      "no-route",
 }
 
-// Unserved returns the reason text for closing a connection with Reset after its streams were cut.
-// The text contains the QUIC stream ID of the first stream that was not served. The caller may open
-// that stream and later ones again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114, section 5.2).
+// Unserved returns the reason text of a connection that is closed with Reset after streams were
+// cut: it contains the QUIC stream ID of the first stream that was not served. That stream and
+// later ones may be opened again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114, section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 
-// ParseUnserved returns the stream ID in a reason text made by Unserved, and false for any other
-// text.
+// ParseUnserved parses the reason text of a closed connection.
 func ParseUnserved(reason string) (first int64, ok bool) {
 	digits, ok := strings.CutPrefix(reason, unserved)
 	if !ok {
@@ -62,7 +61,7 @@ func ParseUnserved(reason string) (first int64, ok bool) {
 
 const unserved = "unserved from "
 
-// String returns the name of the code as logs and counters show it.
+// String returns the code's name in logs and counters.
 func (c Code) String() string {
 	if c < Code(len(names)) {
 		return names[c]

@@ -9,17 +9,15 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// MaxPayload is the maximum payload in bytes of a UDP datagram over IPv4.
+// MaxPayload is the maximum payload of a UDP datagram over IPv4.
 const MaxPayload = 65507
 
-// AppendStreamID appends the prefix of a DATAGRAM frame, which tells to which stream's UDP session
-// the datagram belongs. The payload follows.
+// AppendStreamID appends the prefix of a DATAGRAM frame for a stream. The payload follows.
 func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
 
-// CutStreamID splits a DATAGRAM frame into its stream ID and payload. CutStreamID is the inverse of
-// AppendStreamID.
+// CutStreamID splits a DATAGRAM frame into its stream and payload.
 func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	quarter, n, err := quicvarint.Parse(b)
 	if err != nil {
@@ -31,13 +29,13 @@ func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	return quic.StreamID(quarter * 4), b[n:], nil
 }
 
-// AppendLength appends the length of a datagram that is sent on a stream. The payload follows.
+// AppendLength appends the length of a payload to b. The payload follows on the stream.
 func AppendLength(b []byte, length int) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(length))
 }
 
-// ReadLength reads the length of the next datagram from a stream. It returns io.EOF at the end of
-// the UDP session.
+// ReadLength reads the length of the next payload from a stream. It returns io.EOF at the end of
+// the session.
 func ReadLength(r io.Reader) (int, error) {
 	var b [2]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// ALPNOverTCP is the ALPN protocol of connections over TLS 1.3 on TCP. Such a connection carries
-// one stream at a time, in frames:
+// ALPNOverTCP is the ALPN protocol of connections over TLS 1.3 on TCP. They carry one stream at a
+// time, as over QUIC, in frames:
 //
 //	offset 0  type
 //	offset 1  length of the rest, three bytes, big endian
@@ -18,18 +18,16 @@ import (
 //	          of End: nothing
 //
 // Streams have the same IDs as over QUIC: 0, 4, 8. A stream begins with the caller's first Data
-// frame. The next stream may begin after each side has sent End or Abort and has received End or
-// Abort from the other side. Datagrams are sent on the stream.
-//
-// Abort corresponds to RESET_STREAM of QUIC, and Stop to STOP_SENDING. If a side receives Stop for
-// the current stream and has not yet ended it, the side sends Abort with the same code.
+// frame. The next stream may begin after each side has sent End or Abort and has received the
+// other's. Abort and Stop correspond to RESET_STREAM and STOP_SENDING. A side that receives Stop
+// for the current stream, and has not ended it, sends Abort with the same code. Datagrams are sent
+// on the stream.
 const ALPNOverTCP = "florete-tcp/1"
 
-// ALPNUplinkOverTCP is the ALPN protocol of uplinks over TCP. On an uplink, the relay's end opens
-// the streams.
+// ALPNUplinkOverTCP is the same for an uplink, on which the relay's end opens the streams.
 const ALPNUplinkOverTCP = "florete-uplink-tcp/1"
 
-// FrameType is the type of a frame over TCP. Numbers are never reused.
+// FrameType is the type of a frame. Numbers are never reused.
 type FrameType byte
 
 const (
@@ -43,14 +41,13 @@ const (
 const (
 	// FrameHeader is the length of a frame's header in bytes.
 	FrameHeader = 4
-	// MaxData is the maximum number of bytes in a Data frame, without the header.
+	// MaxData is the maximum length of a Data frame.
 	MaxData = 1<<24 - 1
-	// MaxControl is the maximum number of bytes in any other frame, without the header.
+	// MaxControl is the maximum length of any other frame.
 	MaxControl = 256
 )
 
-// AppendFrame appends the header of a frame to b. The caller appends or writes the body of the
-// given length next.
+// AppendFrame appends the header of a frame to b. length bytes must follow.
 func AppendFrame(b []byte, t FrameType, length int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t)<<24|uint32(length))
 }
@@ -62,15 +59,14 @@ func AppendAbort(b []byte, t FrameType, stream int64, code Code) []byte {
 	return quicvarint.Append(b, uint64(code))
 }
 
-// AppendClose appends a complete Close frame to b. It truncates a reason that is too long.
+// AppendClose appends a complete Close frame to b. The reason is truncated if it is too long.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	reason = reason[:min(len(reason), MaxControl-8)]
 	b = quicvarint.Append(AppendFrame(b, Close, quicvarint.Len(uint64(code))+len(reason)), uint64(code))
 	return append(b, reason...)
 }
 
-// ParseFrame parses the header of a frame, which is FrameHeader bytes long. It returns an error if
-// the type is unknown or the length is not allowed for the type.
+// ParseFrame parses the header of a frame, of FrameHeader bytes.
 func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	head := binary.BigEndian.Uint32(b)
 	t, length = FrameType(head>>24), int(head&MaxData)

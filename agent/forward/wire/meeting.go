@@ -6,33 +6,29 @@ import (
 	"net/netip"
 )
 
-// Meeting tells a host the addresses that it needs to connect directly to another host, as a relay
-// sees them. They may differ from the hosts' own addresses, because a NAT in front of a host
-// changes its address.
+// Meeting tells a host by which addresses it and another one are seen from a relay. A NAT in front
+// of a host changes its address.
 type Meeting struct {
-	Peer netip.AddrPort // address of the other host; zero if the meeting has none
-	Own  netip.AddrPort // address of the host that receives the meeting
+	Peer netip.AddrPort // address of the other host; zero if only Own is told
+	Own  netip.AddrPort // address of the host that is told
 }
 
-// MeetingLen is the length in bytes of an encoded Meeting.
+// MeetingLen is the length of an encoded Meeting.
 const MeetingLen = 2 * addressLen
 
 const addressLen = 18
 
-// A host sends MayMeet or MayNotMeet to its relay, on a unidirectional stream of its uplink. They
-// say whether the relay may tell other hosts its address.
+// MayMeet and MayNotMeet are sent by a host on a unidirectional stream of its uplink.
 const (
 	MayNotMeet byte = 0
 	MayMeet    byte = 1
 )
 
-// Meetings is the first byte of the unidirectional stream on which a relay sends meetings to a
-// host.
+// Meetings is the first byte of the relay's unidirectional stream on which Meetings follow.
 const Meetings byte = 2
 
-// Append appends the encoded meeting to b. Each address is encoded as 16 bytes of IPv6 and a port
-// in big endian. An IPv4 address has the mapped form (RFC 4291, section 2.5.5.2). ReadMeeting is
-// the inverse of Append.
+// Append appends the encoded meeting to b: for each address, its 16 bytes as IPv6, an IPv4 address in
+// the mapped form (RFC 4291, section 2.5.5.2), and the port, big endian. ReadMeeting is its inverse.
 func (m Meeting) Append(b []byte) []byte {
 	for _, at := range []netip.AddrPort{m.Peer, m.Own} {
 		var ip [16]byte
@@ -45,7 +41,7 @@ func (m Meeting) Append(b []byte) []byte {
 	return b
 }
 
-// ReadMeeting reads one meeting, and no further bytes.
+// ReadMeeting reads exactly one meeting.
 func ReadMeeting(r io.Reader) (m Meeting, err error) {
 	var b [MeetingLen]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -54,7 +50,7 @@ func ReadMeeting(r io.Reader) (m Meeting, err error) {
 	return Meeting{Peer: address(b[:addressLen]), Own: address(b[addressLen:])}, nil
 }
 
-// address decodes an address of a meeting. It returns the zero AddrPort if the port is 0.
+// address decodes an address. One with port 0 is zero.
 func address(b []byte) netip.AddrPort {
 	port := uint16(b[16])<<8 | uint16(b[17])
 	if port == 0 {

@@ -8,33 +8,32 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// Stream carries one TCP connection or one UDP session between two forwarders. It is a QUIC stream
-// or its equivalent over TLS (package tcpstream). In both cases, a reset is reported as a
-// *quic.StreamError, and a closed connection as a *quic.ApplicationError.
+// Stream carries one TCP connection or UDP session between two forwarders. It is a QUIC stream or
+// its equivalent over TLS (package tcpstream). Errors are QUIC's in both cases: a *quic.StreamError
+// for a reset, a *quic.ApplicationError for a closed connection.
 type Stream interface {
 	StreamID() quic.StreamID
 	Read([]byte) (int, error)
-	// Peek waits for the next byte and copies it to the buffer without consuming it. The buffer has
-	// room for one byte.
+	// Peek waits for the next byte and copies it without consuming it. The buffer has room for one
+	// byte.
 	Peek([]byte) (int, error)
 	Write([]byte) (int, error)
-	// Close ends the sending direction after all written bytes.
+	// Close ends the sending direction in order.
 	Close() error
 	CancelRead(quic.StreamErrorCode)
 	CancelWrite(quic.StreamErrorCode)
 	SetDeadline(time.Time) error
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
-	// Context returns a context that ends when nothing more can be sent. After Close, its cause is
-	// quic.ErrStreamClosed.
+	// Context ends when nothing more can be sent. Its cause is quic.ErrStreamClosed after Close.
 	Context() context.Context
 }
 
-// Conn is a connection between two forwarders, over QUIC or TCP.
+// Conn is a connection between two forwarders, over either transport.
 type Conn interface {
 	AcceptStream(context.Context) (Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error
-	// Context returns a context that ends when the connection ends. Its cause is the reason.
+	// Context ends with the connection. Its cause is the reason.
 	Context() context.Context
 	LocalAddr() net.Addr
 	RemoteAddr() net.Addr

@@ -1,78 +1,61 @@
-// Package wire defines the protocol between the forwarders of two hosts. Inside QUIC (RFC 9000),
-// its ALPN protocol is "florete/1".
-//
-// # Streams
+// Package wire defines the protocol between two forwarders inside QUIC (RFC 9000), ALPN
+// "florete/1".
 //
 // A connection is between one caller and one target, both proven by their X.509-SVIDs. Each TCP
-// connection and each UDP session is one bidirectional stream. The caller's side opens the stream
-// with a preamble:
+// connection and each UDP session is one bidirectional stream, which the caller's side opens with a
+// preamble:
 //
 //	offset 0  version, 1
 //	offset 1  type, 1 = a TCP connection, 3 = a UDP session
 //	offset 2  length of the rest, big endian, at most MaxBody
 //	offset 4  SPIFFE ID of the target; for a named port followed by ":" and the port's name
 //
-// For example, a stream to spiffe://demo.flor/service/outline begins with 01 01 00 22 and the 34
-// bytes of that ID. The caller's bytes may follow at once. When the upstream is connected, the
-// publishing side answers with one zero byte, followed by the upstream's bytes. To refuse the
-// stream, it resets both directions with a Code.
+// A stream to spiffe://demo.flor/service/outline therefore begins with 01 01 00 22 and the 34 bytes
+// of that ID. The caller's bytes may follow at once. The publishing side answers with one zero byte
+// once the upstream is connected, followed by the upstream's bytes, or refuses the stream by
+// resetting both directions with a Code.
 //
-// A FIN of TCP becomes the FIN of the stream, separately in each direction. An RST of TCP becomes
-// RESET_STREAM and STOP_SENDING with code Reset. Codes are also used as application error codes of
-// CONNECTION_CLOSE.
-//
-// # UDP sessions
+// A FIN of TCP is the FIN of the stream, separately in each direction. An RST of TCP is
+// RESET_STREAM and STOP_SENDING with code Reset.
 //
 // A UDP session consists of the datagrams that one local address sends to the target, and those
-// that the target sends back. A datagram is sent in a DATAGRAM frame (RFC 9221). Its prefix is the
-// ID of the stream divided by four, as a varint (RFC 9000, section 16; compare RFC 9297, section
-// 2.1). Two kinds of datagrams are sent on the stream instead, prefixed by their length in two
-// bytes, big endian: datagrams that are too large for a frame, and datagrams that the caller sends
-// before the answer. The latter directly follow the preamble. The end of either direction of the
-// stream ends the session.
+// that the target sends back. Datagrams are sent in DATAGRAM frames (RFC 9221), prefixed by the ID
+// of the stream divided by four, as a varint (RFC 9000, section 16; compare RFC 9297, section 2.1).
+// A datagram that is too large for a frame is sent on the stream, prefixed by its length in two
+// bytes, big endian. So are datagrams that the caller sends before the answer, directly after the
+// preamble. The end of either direction of the stream ends the session.
 //
-// # Checks and migration
+// Over QUIC a caller may open one unidirectional stream. The publishing side then opens one on
+// which it returns every byte of it, all zero; a byte that does not come back was lost. An empty
+// DATAGRAM frame has no meaning; a caller sends it to show its new address after a migration.
 //
-// Over QUIC, a caller may open one unidirectional stream to check that packets of full size pass.
-// The caller sends zero bytes on it. The publishing side returns each byte on a unidirectional
-// stream of its own. A byte that does not come back was lost.
+// During a handover, the publishing side opens a further unidirectional stream, which older callers
+// do not allow, and sends Leave on it. The caller then opens new streams on a new connection, and
+// closes this one after its last stream. Over TCP, the publishing side closes the connection with
+// Stopping after the current stream has ended.
 //
-// A caller sends an empty DATAGRAM frame to show its new address after a migration. The frame has
-// no other meaning.
-//
-// # Handover
-//
-// During a handover to another process, the publishing side opens a further unidirectional stream
-// and sends Leave on it. Older callers do not allow this stream. The caller then opens new streams
-// on a new connection, and closes the old connection after its last stream. Over TCP, the
-// publishing side closes the connection with Stopping after the current stream has ended.
-//
-// # Relays
-//
-// A relay is called like a service: the target of the connection is the relay's vertex, and the
-// caller is a node or the vertex of another relay. On this connection, the body of a preamble of
-// type 4 is the label of a route, which the relay looks up. The relay opens a stream to the
-// target's host or to the next relay, joins the two streams, and answers with one zero byte. The
-// streams then carry a connection between the caller's and the target's forwarder, as over TCP
-// (ALPNOverTCP). The relay cannot read it.
+// A relay is called like a service: the target of the connection is its vertex, and the caller is a
+// node, or the vertex of another relay. On it, a stream of type 4 has as body the label of a route,
+// which the relay looks up. The relay joins the stream to one that it opens to the target's host, or
+// to the next relay, and answers with one zero byte. What follows is a connection as over TCP
+// (ALPNOverTCP) between the caller's and the target's forwarder, which the relay cannot read.
 //
 // An uplink is a connection by which a host makes itself reachable at a relay. The host connects as
-// its node to the relay's vertex, with ALPNUplink. The relay opens the streams of an uplink, which
-// have no preamble and no answer.
+// its node to the relay's vertex, with ALPNUplink. The relay opens its streams, which have no
+// preamble and no answer.
 //
-// # Meetings
+// Two hosts that a relay knows may connect directly, also where a NAT lets in only answers. The
+// caller opens a stream of type 5 to the relay, with the label of a route that leads to the host. If
+// the host may be met, the relay answers with one zero byte and a Meeting, and ends the stream. It
+// sends the caller's address to the host, which sends packets of one byte there, so that its NAT lets
+// in those of the caller. The caller connects to the address that it was told, as to any other.
 //
-// Two hosts that a relay knows may connect directly, even through a NAT that lets in only answers.
-// The caller opens a stream of type 5 to the relay, with the label of a route that leads to the
-// host. If the host allows it, the relay answers with one zero byte and a Meeting, and ends the
-// stream. The relay also sends the caller's address to the host. The host sends packets of one byte
-// to this address, so that the host's NAT lets in packets from the caller. The caller then connects
-// to the address in the Meeting, as to any other.
+// For this, a host opens a unidirectional stream on its uplink over QUIC, and sends MayMeet or
+// MayNotMeet on it whenever that changes. The relay then opens one too, and sends the byte Meetings
+// and a Meeting without a peer, by which the host learns its own address. A Meeting follows for each
+// caller.
 //
-// To take part, a host opens a unidirectional stream on its uplink over QUIC. On it, the host sends
-// MayMeet or MayNotMeet, and again whenever this changes. The relay then opens a unidirectional
-// stream too. On it, the relay sends the byte Meetings and a Meeting without a peer, from which the
-// host learns its own address. A Meeting follows for each caller.
+// Codes are also used as application error codes of CONNECTION_CLOSE.
 package wire
 
 import (
@@ -86,21 +69,20 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// ALPN is the ALPN protocol that both sides of a connection over QUIC must negotiate.
+// ALPN is the ALPN protocol that both sides must negotiate.
 const ALPN = "florete/1"
 
-// ALPNUplink is the ALPN protocol of uplinks over QUIC.
+// ALPNUplink is the same for an uplink.
 const ALPNUplink = "florete-uplink/1"
 
-// MaxBody is the maximum length in bytes of a preamble's body. It exceeds the length of all our
-// SPIFFE IDs.
+// MaxBody is the maximum length of a preamble's body. It exceeds the length of all our SPIFFE IDs.
 const MaxBody = 512
 
-// Connected is the answer of the publishing side when it has accepted a stream.
+// Connected is the publishing side's answer to a preamble that it accepts.
 const Connected byte = 0
 
-// Leave tells a caller to open new streams on another connection. The publishing side sends it on a
-// unidirectional stream during a handover. Callers ignore other bytes on that stream.
+// Leave is the content of the publishing side's unidirectional stream in a handover. Callers ignore
+// other bytes on it.
 const Leave byte = 1
 
 const (
@@ -108,7 +90,7 @@ const (
 	headerLen = 4
 )
 
-// StreamType tells what a stream carries. Numbers are never reused.
+// StreamType is the type of a stream's content. Numbers are never reused.
 type StreamType byte
 
 const (
@@ -118,15 +100,14 @@ const (
 	Meet    StreamType = 5 // see AppendMeet
 )
 
-// Preamble is the beginning of a stream. It tells the publishing side what the stream carries and
-// for which target.
+// Preamble opens a stream.
 type Preamble struct {
 	Type   StreamType
 	Target spiffe.ID
 	Port   string // name of the port if the target has several
 }
 
-// Append appends the encoded preamble to b. The function Read is its inverse.
+// Append appends the encoded preamble to b. Read is its inverse.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
@@ -135,8 +116,8 @@ func (p Preamble) Append(b []byte) []byte {
 	return appendBody(b, p.Type, target)
 }
 
-// AppendLabel appends the preamble of a stream to a relay. The body of the preamble is the label of
-// a route. ReadLabel is the inverse of AppendLabel.
+// AppendLabel appends the preamble of a stream to a relay, whose body is the label of a route.
+// ReadLabel is its inverse.
 func AppendLabel(b []byte, label string) []byte { return appendBody(b, Relayed, label) }
 
 func appendBody(b []byte, t StreamType, body string) []byte {
@@ -145,16 +126,15 @@ func appendBody(b []byte, t StreamType, body string) []byte {
 	return append(b, body...)
 }
 
-// AppendMeet appends the preamble of a stream on which a caller asks a relay for a host's address.
-// The label is that of a route which leads to the host.
+// AppendMeet appends the preamble of a stream on which a caller learns the address of the host that
+// the route with a label leads to.
 func AppendMeet(b []byte, label string) []byte { return appendBody(b, Meet, label) }
 
-// ReadLabel reads the preamble of a stream to a relay, and no further bytes. It returns the type of
-// the stream, Relayed or Meet, and the label of the route.
+// ReadLabel reads exactly the preamble of a stream to a relay. It returns Relayed or Meet, and the
+// label.
 func ReadLabel(r io.Reader) (StreamType, string, error) { return readBody(r, Relayed, Meet) }
 
-// readBody reads a preamble, and no further bytes. It returns an error if the type of the stream is
-// none of the given types.
+// readBody reads exactly the preamble of a stream of one of these types.
 func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -182,8 +162,7 @@ func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	return t, string(body), nil
 }
 
-// Read reads the preamble of a stream, and no further bytes. It returns an error if the preamble is
-// malformed or the type of the stream is none of the given types.
+// Read reads exactly the preamble of a stream of one of these types.
 func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	t, body, err := readBody(r, types...)
 	if err != nil {

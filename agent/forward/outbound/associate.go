@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// associate serves the request UDP ASSOCIATE (RFC 1928, section 7): the client gets a socket for
-// its datagrams for as long as its TCP connection is open. The sender of each datagram must also be
-// a caller of the listener's identity.
+// associate serves the request UDP ASSOCIATE (RFC 1928, section 7). The client gets a socket for
+// its datagrams, which stays open as long as the client's TCP connection. Each datagram must come
+// from a process that may act under the identity of the listener.
 func (s *Server) associate(local *net.TCPConn, c connection) error {
 	release, ok := s.associations.Acquire(c.by.UID)
 	if !ok {
@@ -38,7 +38,8 @@ func (s *Server) associate(local *net.TCPConn, c connection) error {
 	return err
 }
 
-// named returns the service named in a client's datagram. Fragmented datagrams are refused.
+// named returns the service that a client's datagram is for, with the identity to act under. It
+// refuses fragmented datagrams.
 func named(r *rules, as spiffe.ID, b []byte) (destination, *refusal) {
 	d := destination{connKey: connKey{as: as, socks: true, serviceKey: serviceKey{protocol: document.UDP}}}
 	parsed, err := statute.ParseDatagram(b)

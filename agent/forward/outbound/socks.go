@@ -23,11 +23,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// negotiationTimeout bounds the time before the SOCKS5 request is complete.
+// negotiationTimeout is the time that a client has to send a complete SOCKS5 request.
 const negotiationTimeout = 10 * time.Second
 
-// socks serves SOCKS5 for a process that acts under the listener's identity: methods, request,
-// reply, and the requested operation.
+// socks serves a client of a SOCKS5 listener. The client's process acts under the identity of the
+// listener. socks negotiates the method, reads the request, performs the requested operation, and
+// replies.
 func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	if denied := c.rules.caller(c.connKey); denied != nil {
 		s.refuse(c, denied)
@@ -59,8 +60,8 @@ func (s *Server) socks(ctx context.Context, local *net.TCPConn, c connection, en
 	}
 }
 
-// negotiate reads exactly the methods and the request. The only method is "no authentication",
-// because the kernel authenticates the process.
+// negotiate reads the client's methods and its request, and no further bytes. It offers only the
+// method "no authentication", because the kernel authenticates the process.
 func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	var version [1]byte
 	if _, err := io.ReadFull(local, version[:]); err != nil {
@@ -87,10 +88,10 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	return request, err
 }
 
-// otherProtocol is the error for a client that does not begin with SOCKS5's version.
+// otherProtocol is returned for a client that does not speak SOCKS5, judging by its first byte.
 type otherProtocol struct{ first byte }
 
-// socks4 is the version of SOCKS4 and SOCKS4a.
+// socks4 is the version number that SOCKS4 and SOCKS4a clients send first.
 const socks4 = 4
 
 func (o *otherProtocol) Error() string {
@@ -104,20 +105,22 @@ func (o *otherProtocol) Error() string {
 	return fmt.Sprintf("a first byte of %#x, want %#x of SOCKS5: %s", o.first, statute.VersionSocks5, remedy)
 }
 
-// answer refuses a client in its own protocol, if it is known, so that a person sees the reason.
+// answer refuses a client that does not speak SOCKS5, in its own protocol if that is known. The
+// person who uses the client then sees the reason.
 func (o *otherProtocol) answer(local *net.TCPConn) {
 	switch {
 	case o.first == socks4:
-		_, _ = local.Write([]byte{0, 91, 0, 0, 0, 0, 0, 0}) // request rejected or failed
+		_, _ = local.Write([]byte{0, 91, 0, 0, 0, 0, 0, 0}) // code 91: request rejected or failed
 	case o.first >= 'A' && o.first <= 'Z':
 		_, _ = fmt.Fprintf(local, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain\r\nConnection: close\r\n\r\n%s\n", o)
 	}
-	// Closing with unread bytes would reset the connection and lose the answer.
+	// Closing the connection with unread bytes would reset it and lose the answer.
 	_ = local.CloseWrite()
 	_, _ = io.CopyN(io.Discard, local, 64<<10)
 }
 
-// connect serves the request CONNECT. It replies after the far side's answer.
+// connect serves the request CONNECT. It replies to the client after the remote forwarder has
+// answered.
 func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.AddrSpec, c connection, ends *handover.Ends) error {
 	to, code, err := c.rules.resolve(&dest, document.TCP)
 	c.serviceKey = to
@@ -149,8 +152,9 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 	return nil
 }
 
-// resolve returns the service of a destination, which must be a name. If the service has a single
-// port, the port of the destination is ignored; otherwise it must be the port that callers use.
+// resolve returns the service for the destination of a SOCKS5 request, which must be a name. If the
+// service has a single port, resolve ignores the port of the destination. Otherwise that port must
+// be one that callers use for the service. On error, resolve also returns the SOCKS5 reply code.
 func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (serviceKey, uint8, error) {
 	k := serviceKey{protocol: over}
 	if dest.FQDN == "" {
@@ -178,8 +182,9 @@ func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (service
 	return k, 0, nil
 }
 
-// named returns the service with a name: its own name, an alias, or the name of a reachable service
-// of another trust domain.
+// named returns the reachable service that a name stands for. The name is the service's own name,
+// an alias, or the full name of a service in another trust domain. The function resolve parses the
+// first kind.
 func (r *rules) named(name string, resolve func(name, trustDomain string) (spiffe.Dialable, error)) (spiffe.Dialable, error) {
 	d, err := resolve(name, r.trustDomain)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -198,7 +203,8 @@ func reply(w io.Writer, code uint8) error {
 	return replyFrom(w, code, netip.AddrPortFrom(netip.IPv4Unspecified(), 0))
 }
 
-// replyFrom sends a reply with the address to which the process must send its datagrams.
+// replyFrom sends a SOCKS5 reply with a code and an address. For UDP ASSOCIATE, the client sends
+// its datagrams to this address.
 func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
 	addr := statute.AddrSpec{AddrType: statute.ATYPIPv6, IP: bound.Addr().Unmap().AsSlice(), Port: int(bound.Port())}
 	if bound.Addr().Unmap().Is4() {
@@ -208,7 +214,7 @@ func replyFrom(w io.Writer, code uint8, bound netip.AddrPort) error {
 	return err
 }
 
-// replyTo returns the reply code that best describes an error.
+// replyTo returns the SOCKS5 reply code that best describes an error.
 func replyTo(err error) uint8 {
 	var refused *transport.RefusedError
 	if !errors.As(err, &refused) {

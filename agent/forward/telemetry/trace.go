@@ -63,8 +63,8 @@ type Span struct {
 	Error      string // empty if there was no error
 }
 
-// SpanAttributes returns the attributes of a span, which describe a connection. The argument
-// address is that of the other forwarder.
+// SpanAttributes returns the attributes of a span, which describe a connection. The last argument
+// is the address of the other forwarder.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }

@@ -189,8 +189,8 @@ func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, pee
 }
 
 // tlsTo returns the TLS configuration for a connection to a target. The connection accepts only a
-// certificate of that target. When the handshake has verified the certificate, it stores the result
-// in peer.
+// certificate of that target. The handshake stores the verified peer in the variable that peer
+// points to.
 func tlsTo(target spiffe.Dialable, alpn string, svid *trust.SVID, roots *trust.Roots, address string, peer *Peer) *tls.Config {
 	want := target.ID()
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
@@ -251,9 +251,9 @@ func (to destination) conn(over document.Transport, l link, peer Peer, mux *data
 	return c
 }
 
-// sourceTo returns the local address from which this host sends packets to at. It returns an error
-// if there is no route to at, for example because the host has no IPv6. It creates a socket but
-// sends nothing.
+// sourceTo returns the local address from which this host sends packets to another address. It
+// returns an error if there is no route, for example because the host has no IPv6. It creates a
+// socket but sends nothing.
 func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(at))
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// connect returns a connection to the first endpoint, in the given order, that has or gets one. It
-// races the endpoints: the next one is tried if an endpoint has not answered within
+// connect returns a connection to the first endpoint that can be reached. It races the endpoints in
+// the given order, and starts with the next one if an endpoint has not answered within
 // conns.RaceStagger. It keeps connections that lose the race, because later streams may use them.
 func (p *Pool) connect(ctx context.Context, r Route, svid *trust.SVID, order []*endpoint) (*conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)

@@ -18,8 +18,8 @@ const (
 	photoFinish = 100 * time.Millisecond
 )
 
-// waitForQUIC returns the time that QUIC has to connect to an endpoint before TCP is tried. A
-// negative time means that TCP is tried first and alone.
+// waitForQUIC returns the time that QUIC has to connect to an endpoint before TCP is tried. If the
+// time is negative, TCP is tried before QUIC.
 func (p *Pool) waitForQUIC(e *endpoint) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

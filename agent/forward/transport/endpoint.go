@@ -24,8 +24,8 @@ const (
 	// near is the latency below which endpoints count as equally near. Among equally near
 	// endpoints, the load decides.
 	near = 10 * time.Millisecond
-	// fade is the half-life of a measured latency. It makes the pool try an endpoint again that was
-	// slow once.
+	// fade is the half-life of a measured latency. After some time, the pool therefore tries an
+	// endpoint again that was slow once.
 	fade = 10 * time.Second
 	// avoidFor is the time for which a failed endpoint is avoided. The time doubles with each
 	// failure, up to maxAvoid.
@@ -58,8 +58,8 @@ type endpoint struct {
 	shakenAt time.Time     // time of the last such handshake
 }
 
-// cost estimates how long a new stream would wait at the endpoint: its latency times its number of
-// streams. The estimate assumes that all streams are alike.
+// cost estimates how long a new stream would wait at the endpoint. The estimate is the latency
+// times the number of streams, including the new one, and assumes that all streams are alike.
 func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
 	known := float64(e.latency) * math.Exp2(-float64(now.Sub(e.measured))/float64(fade))
 	return max(known, float64(near)) * float64(e.streams+1)
@@ -104,14 +104,15 @@ func (e *endpoint) ordered() []string {
 
 // order returns the endpoints of a route in the order in which they are tried:
 //
-//   - the cheaper of two working endpoints, which are drawn at random
+//   - the cheaper of two endpoints that are drawn at random from the first few working ones
 //   - the other working endpoints, those with a connection first
 //   - the endpoints through relays
 //   - the avoided endpoints
 //
-// The random choice keeps independent callers from gathering at the best endpoint (Mitzenmacher,
-// The Power of Two Choices in Randomized Load Balancing). If an endpoint through relays is first,
-// order also starts measuring the other relays with svid.
+// The random choice keeps independent callers from gathering at the best endpoint, and from waiting
+// for the worst (Mitzenmacher, The Power of Two Choices in Randomized Load Balancing). If no
+// endpoint works directly, order also starts measuring the paths through relays, for which it uses
+// svid.
 func (p *Pool) order(r Route, svid *trust.SVID) []*endpoint {
 	p.mu.Lock()
 	defer p.mu.Unlock()

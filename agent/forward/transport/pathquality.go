@@ -14,8 +14,8 @@ const (
 	// a network fault.
 	slack = 200 * time.Millisecond
 	// A path counts as broken if it loses too many packets in lossRows consecutive periods of
-	// lossPeriod. In each period, at least lossPackets packets must have been sent, and one in
-	// lossShare lost.
+	// lossPeriod. In each period, at least lossPackets packets must have been sent, and at least
+	// one in lossShare must have been lost.
 	lossPeriod  = time.Second
 	lossPackets = 50
 	lossShare   = 4

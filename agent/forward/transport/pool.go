@@ -28,8 +28,7 @@ const (
 	dialTimeout = 10 * time.Second // time limit for connecting to any endpoint of a target
 )
 
-// Route describes a target to which a stream is to be opened: who calls it, and how its forwarders
-// can be reached.
+// Route describes how one caller on this host can reach a target. Streams are opened for a route.
 type Route struct {
 	Caller    spiffe.ID
 	Target    spiffe.Dialable
@@ -182,8 +181,8 @@ func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	return fresh, err
 }
 
-// Answer waits until the target's forwarder has connected the stream to the service. It returns one
-// of these errors, after which the stream has ended:
+// Answer waits until the target's forwarder has connected the stream to the service. After an error
+// the stream has ended. These errors are common:
 //
 //   - *RefusedError: the forwarder refused the stream.
 //   - context.DeadlineExceeded: the forwarder did not answer in time.
@@ -297,8 +296,8 @@ func (p *Pool) recordResult(s *Stream, connected bool) {
 	}
 }
 
-// acquire returns a connection for a route, and counts one more stream on it. It makes a connection
-// if there is none; fresh then is true.
+// acquire returns a connection for a route, and counts one more stream on it. If there is no
+// connection, acquire makes one and returns true for fresh.
 func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	for {
 		c, fresh, err = p.acquireOnce(ctx, r)
@@ -363,7 +362,7 @@ var (
 )
 
 // errReplaced is returned for a connection that was retired while it was made. This happens when
-// its SVID is renewed or its forwarder leaves.
+// the caller's SVID is renewed or the forwarder leaves.
 var errReplaced = errors.New("connection was replaced while it was made")
 
 // giveUp retires a connection over TCP or through a relay after a stream could not be opened on it.

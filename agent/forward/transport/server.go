@@ -37,7 +37,7 @@ type Server struct {
 	Lookup func(sni string) (spiffe.ID, bool)
 	// Identities returns the current SVID set and trust roots.
 	Identities func() *hostdir.SVIDSet
-	// Rejected is called for each failed handshake, for logs and metrics.
+	// Rejected is called for failed handshakes, for logs and metrics.
 	Rejected func(Rejection)
 	// ResetKey lets a restarted server tell its old peers at once that their connections are gone
 	// (RFC 9000, section 10.3). It may be nil.
@@ -167,8 +167,8 @@ func (s *Server) Listen() (*Listener, error) {
 // Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
 
-// Dial connects to another forwarder from the listener's socket, so that a NAT maps both to the
-// same address.
+// Dial connects to another forwarder from the listener's socket. A NAT then maps the connection and
+// the listener to the same address.
 func (l *Listener) Dial(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
 	return l.quic.Dial(ctx, to, conf, q)
 }
@@ -210,8 +210,8 @@ func (l *Listener) Accept() (*Incoming, error) {
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
 // Drain leaves new connections to the next process, which has the files of the last Offer. The next
-// process passes the packets of existing connections to this process, which also completes its
-// handshakes.
+// process passes the packets of existing connections back to this process. Handshakes under way are
+// completed here.
 func (l *Listener) Drain() { l.socket.drain() }
 
 // Stop accepts no more connections, and returns when the fate of each handshake under way is
@@ -394,8 +394,8 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. The streams with the number first or a higher one have
-// not been served, and the peer is told that it may open them again.
+// Cut ends the connection and its streams. It tells the peer that the stream whose ID is given by
+// first, and all later ones, were not served. The peer may open these streams again.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }

@@ -23,8 +23,8 @@ var (
 	lent atomic.Int64
 )
 
-// GetBuffer returns a buffer for forwarding, of LargeBuffer bytes or less if too many are in use.
-// The caller returns it with PutBuffer.
+// GetBuffer returns a buffer for forwarding. The buffer has LargeBuffer bytes, or fewer if too many
+// buffers are in use. The caller returns it with PutBuffer.
 func GetBuffer() []byte {
 	if lent.Add(1) > maxLargeBuffers {
 		lent.Add(-1)

@@ -34,9 +34,9 @@ type sample struct{ received, packets, sent, read int64 }
 //     buffers.
 //
 // The caller whose connections hold the most unread bytes then loses these connections, and gets no
-// new ones for a while. If nobody holds unread bytes and three quarters of the limit are live, the
-// caller who sent the most loses its connections. Flow control windows alone do not bound memory,
-// because a byte in a frame of its own uses two hundred.
+// new ones for a while. If nobody holds many unread bytes but three quarters of the limit are live,
+// the caller who sent the most loses its connections. Flow control windows alone do not bound the
+// memory, because one byte in a frame of its own uses two hundred bytes.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {

@@ -13,7 +13,7 @@ const (
 	// runtime keeps the memory of a burst, and the stacks of ended goroutines, for minutes.
 	rest  = 10 * time.Second
 	quiet = time.Second
-	// hardly is the number of bytes per second below which a process that allocates them counts as
+	// hardly is the rate of allocation, in bytes per second, below which the process counts as
 	// idle.
 	hardly = 512 << 10
 	// worth and worthEnded say when a garbage collection is worthwhile while the process is idle.

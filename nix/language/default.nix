@@ -166,7 +166,7 @@ let
         );
         threshold =
           default
-            "Number of different keys in `signingKeys` that must sign documents, revocation lists and admissions of devices. With 2, one stolen key publishes nothing."
+            "Number of different keys in `signingKeys` that must sign each document, revocation list and admission of a device. With 2, one stolen key is not enough to publish."
             1
             (between 1 16 "keys");
       }

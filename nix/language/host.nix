@@ -45,7 +45,7 @@ record "a host" {
     oneOrMore bind
   );
   relay = of "Whether the host carries connections between other hosts, which it can neither read nor change. It needs an address." flag;
-  relayLimits = limits 4096 "Limits of each other host, for the connections that it makes through this relay.";
+  relayLimits = limits 4096 "Limits that this relay applies to each host, for the connections that the host makes through it.";
   relays = of "Hosts with `relay = true;` through which others reach this host, besides its own addresses. It keeps a connection to two of them. By default those of the innermost of its host groups." (
     atMost 4 name
   );

@@ -1,4 +1,4 @@
-# The record of limits, of a service, a user and a relay.
+# The record with the limits of a service, a user or a relay.
 let
   inherit (import ./types)
     between

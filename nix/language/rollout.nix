@@ -58,14 +58,14 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         seconds;
     atOnce =
       of
-        "Disruption budgets: limits of how many hosts are changed at the same time. All of them hold, in rollouts and for `florctl deploy`. Without `waves`, a version then reaches hosts in one wave."
+        "Disruption budgets. Each limits how many hosts with certain tags are changed at the same time, by rollouts and by `florctl deploy`. If `waves` is not set, a rollout then has one wave with all hosts."
         (
           listOf (
             record "a disruption budget" {
               tags = of "Hosts with all of these tags." tags;
               most =
                 required
-                  "Number of these hosts that may be changed at the same time. A host that is not healthy counts as one of them."
+                  "Number of these hosts that may be changed at the same time. A host that is not healthy counts as one that is being changed."
                   "1"
                   (between 1 10000 "hosts");
             }

@@ -1,5 +1,6 @@
-// Package signers verifies texts that the operators of a cluster sign: documents, revocation lists,
-// admissions and join grants. Every program that accepts such a text uses this package.
+// Package signers verifies the signatures of texts that the operators of a cluster sign: documents,
+// revocation lists, admissions and join grants. Operators can require that several of them sign each
+// text. Every program that accepts such a text uses this package.
 package signers
 
 import (
@@ -16,8 +17,8 @@ import (
 // Most is the largest threshold, and the largest number of signatures of one text.
 const Most = 16
 
-// Set contains public keys, in Nix format ("name:base64"), and the number of them that must sign a
-// text. A Threshold of zero stands for one.
+// Set is a set of public keys, in Nix format ("name:base64"), of which at least Threshold must sign
+// a text. A Threshold of zero stands for one.
 type Set struct {
 	Keys      []string
 	Threshold int
@@ -29,8 +30,8 @@ func Any(keys ...string) Set { return Set{Keys: keys} }
 // Need returns the number of different keys that must sign a text.
 func (s Set) Need() int { return max(1, s.Threshold) }
 
-// Join returns several signatures of the same text as one value, sorted. It leaves out repeated
-// ones. A single signature is returned as it is.
+// Join combines signatures of the same text into one value, in which they are sorted and separated
+// by spaces. An argument may itself contain several signatures. Join leaves out duplicates.
 func Join(signatures ...string) string {
 	var all []string
 	for _, s := range signatures {
@@ -44,7 +45,8 @@ func Join(signatures ...string) string {
 	return strings.Join(all, " ")
 }
 
-// Names returns the names of the keys that claim to have signed, without verifying anything.
+// Names returns the key names in signatures, separated by commas, for messages to people. It verifies
+// no signature, so anybody could have made them.
 func Names(signatures string) string {
 	var all []string
 	for one := range strings.FieldsSeq(signatures) {
@@ -54,13 +56,13 @@ func Names(signatures string) string {
 	return strings.Join(all, ", ")
 }
 
-// MissingError is the error for a text with valid signatures by too few keys.
+// MissingError is the error for a text that some keys have signed, but fewer than the threshold.
 type MissingError struct {
-	What    string
+	What    string   // describes the text
 	Signed  []string // names of the keys that signed
-	Others  []string // names of the keys that did not
-	Need    int
-	ignored error // a pinned key that is no key
+	Others  []string // names of the keys that did not sign
+	Need    int      // number of keys that must sign
+	ignored error    // reason why a pinned key was ignored; nil if none was
 }
 
 func (e *MissingError) Error() string {
@@ -73,10 +75,12 @@ func (e *MissingError) Error() string {
 	return text
 }
 
-// Verify checks that text is signed by as many different keys of the set as it demands. The
-// signatures are separated by spaces. Several signatures by one key count once, and so do several
-// names of one key. Verify ignores weak keys, for which anybody can create a signature, and
-// signatures by other keys. The argument what describes the text at the beginning of errors.
+// Verify returns an error unless enough different keys of the set have signed text. The argument
+// signatures contains the signatures, separated by spaces. A key counts once, even if it signed
+// several times or is in the set under several names. Verify ignores signatures by keys outside the
+// set, and weak keys, for which anybody can create a signature. Errors begin with the argument what,
+// which describes the text. If only some of the needed keys have signed, the error is a
+// MissingError.
 func (s Set) Verify(what, text, signatures string) error {
 	given := strings.Fields(signatures)
 	switch {
@@ -108,7 +112,7 @@ func (s Set) Verify(what, text, signatures string) error {
 			continue
 		}
 		seen[string(pin.Data)] = true
-		// Try every signature whatever its name: while keys rotate, two pins may have the same name.
+		// Try signatures with other key names too: while keys rotate, two keys may have the same name.
 		if !slices.ContainsFunc(parsed, func(sig signature.Signature) bool { return pin.Verify(text, sig) }) {
 			missing.Others = append(missing.Others, pin.Name)
 			continue
@@ -126,7 +130,8 @@ func (s Set) Verify(what, text, signatures string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, Names(signatures))
 }
 
-// Check returns an error if no text can be signed by as many different keys as the set demands.
+// Check returns an error if the set is unusable: a key that cannot be read, or a threshold that is
+// out of range or above the number of different keys.
 func (s Set) Check() error {
 	distinct := map[string]bool{}
 	for _, k := range s.Keys {
@@ -148,7 +153,9 @@ func (s Set) Check() error {
 	return nil
 }
 
-// VerifyAny checks that at least one of the sets accepts the signatures of text.
+// VerifyAny returns nil if at least one of the sets accepts the signatures of text, and otherwise the
+// error of the first set. A host needs this while a new manifest changes the signing keys. See
+// Set.Verify for the other arguments.
 func VerifyAny(what, text, signatures string, sets ...Set) error {
 	var errs []error
 	for _, s := range sets {

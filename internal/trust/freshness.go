@@ -10,43 +10,46 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// NamesDocuments is the format since which revocation lists name documents.
+// NamesDocuments is the first format in which a revocation list can name documents. Hosts that only
+// understand earlier formats cannot read such a list.
 var NamesDocuments = document.Format{Major: 1, Minor: 1}
 
-// NamedDocuments names, in a revocation list, the newest published version of the cluster's
-// documents. Because the list is signed, a provider cannot hide from hosts that there are newer
-// documents than those that it offers.
+// NamedDocuments is the part of a revocation list that names the newest published version of the
+// cluster's documents. The list is signed, so a host with the list notices when a provider withholds
+// newer documents.
 type NamedDocuments struct {
 	Serial int64  `json:"serial"`
-	Digest string `json:"digest"`        // of all envelopes of the version, publish.Tree.Digest
-	Rev    string `json:"rev,omitempty"` // revision in the envelopes; empty if it is not the same in all
+	Digest string `json:"digest"`        // digest of all envelopes of the version, see publish.Tree.Digest
+	Rev    string `json:"rev,omitempty"` // revision in the envelopes; empty if they have different revisions
 
-	// Due is the time from which hosts must have documents of this version or a newer one. It
+	// Due is the time by which hosts must have documents of this version or a newer one. It
 	// leaves time for the version's rollout.
 	Due unixtime.Time `json:"due"`
 
-	// Earlier names versions that were published before and that are due before this one, by
-	// serial. Without them, hosts of a cluster that publishes often would never find a version due.
+	// Earlier contains earlier versions that are due before this one, sorted by serial. A cluster
+	// may publish so often that the newest version is never due. The earlier versions still are.
 	Earlier []EarlierDocuments `json:"earlier,omitempty"`
 }
 
-// EarlierDocuments names a version that was published before the newest one.
+// EarlierDocuments is an entry of a revocation list for a version that was published before the
+// newest version.
 type EarlierDocuments struct {
 	Serial int64         `json:"serial"`
 	Due    unixtime.Time `json:"due"`
 }
 
-// NameDocuments names a newer version in r. Of earlier versions it keeps only so many that no host
-// may have older documents for longer than spacing after they were due. A cluster that publishes
-// often therefore does not fill the list.
+// NameDocuments makes the list name next as the newest version. It moves the version that the list
+// named before to the earlier versions. To keep the list short in a cluster that publishes often,
+// NameDocuments removes an earlier version if the remaining versions on both sides of it are due at
+// most spacing apart. A host may therefore notice up to spacing later that its documents are too old.
 func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing time.Duration) {
 	var kept []EarlierDocuments
 	for _, e := range r.Documents.all() {
 		if e.Serial >= next.Serial || !e.Due.Before(next.Due.Time) {
-			continue // the next one is due first
+			continue // next supersedes this version, and is due no later
 		}
 		if !e.Due.After(now) {
-			kept = nil // this one includes those before
+			kept = nil // e is due, so versions before e no longer matter
 		}
 		if n := len(kept); n > 1 && e.Due.Sub(kept[n-2].Due.Time) <= spacing {
 			kept = kept[:n-1]
@@ -57,7 +60,8 @@ func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing 
 	r.Documents = &next
 }
 
-// all returns the earlier versions and the newest one, by serial. It returns none for nil.
+// all returns the earlier versions and the newest version, sorted by serial. It returns nil if d is
+// nil.
 func (d *NamedDocuments) all() []EarlierDocuments {
 	if d == nil {
 		return nil
@@ -65,8 +69,8 @@ func (d *NamedDocuments) all() []EarlierDocuments {
 	return append(slices.Clone(d.Earlier), EarlierDocuments{d.Serial, d.Due})
 }
 
-// due returns the newest version that hosts must have at the time now. The serial is zero if no
-// version is due.
+// due returns the newest version that is due at the time now. Hosts must have it or a newer version.
+// If no version is due, the result has the serial zero.
 func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	for _, e := range d.all() {
 		if !now.Before(e.Due.Time) && e.Serial > newest.Serial {
@@ -76,20 +80,20 @@ func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	return newest
 }
 
-// Withheld describes a document in force that is older than the revocation list allows, or that is
-// not the document which the operator published under its serial. A provider may withhold the
-// documents that the list names.
+// Withheld describes a document in force that the revocation list does not allow, for an alarm. The
+// document is older than a version that is due, or it has the serial of that version and another
+// revision. A possible cause is a provider that withholds newer documents.
 type Withheld struct {
-	Kind   string `json:"kind"`   // type of the document
-	Serial int64  `json:"serial"` // serial of the document in force
-	Rev    string `json:"rev,omitempty"`
+	Kind   string `json:"kind"`          // type of the document
+	Serial int64  `json:"serial"`        // serial of the document in force
+	Rev    string `json:"rev,omitempty"` // revision of the document in force
 
 	List  int64         `json:"list"`  // number of the revocation list
-	Named int64         `json:"named"` // serial that the list names
+	Named int64         `json:"named"` // serial of the newest version that is due according to the list
 	Since unixtime.Time `json:"since"` // time at which that version became due
 }
 
-// String describes the document. It is empty for nil.
+// String returns a description of the document for people. It returns "" if w is nil.
 func (w *Withheld) String() string {
 	if w == nil {
 		return ""
@@ -101,8 +105,9 @@ func (w *Withheld) String() string {
 		w.Kind, w.Serial, w.List, w.Named, w.Since.UTC().Format(time.RFC3339))
 }
 
-// Withheld returns the oldest of the documents in force, given by their envelopes, that the list no
-// longer allows at the time now. It returns nil if the list allows all of them, or names none.
+// Withheld checks the documents in force on a host, given by their envelopes, against the versions
+// that the list names. It returns the oldest document that the list does not allow at the time now.
+// It returns nil if the list allows all documents or names no version.
 func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *Withheld {
 	if r == nil || r.Documents == nil {
 		return nil
@@ -118,11 +123,12 @@ func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *With
 	return nil
 }
 
-// soon is the longest time before NextUpdate at which a list counts as about to end.
+// soon is the longest time before NextUpdate for which Ends warns.
 const soon = 7 * 24 * time.Hour
 
-// Ends returns the time until a newer list is due, if that is less than a week and less than a
-// quarter of the list's lifetime. It returns zero otherwise, and if the list is overdue.
+// Ends returns the remaining time until a newer list is due, so that operators can be warned. It
+// returns zero while more than a week or more than a quarter of the list's lifetime remains, and if
+// the list is already overdue.
 func (r *ReportedRevocations) Ends(now time.Time) time.Duration {
 	if r == nil || r.Signed.IsZero() || r.NextUpdate.IsZero() {
 		return 0

@@ -58,11 +58,11 @@ of "How a published version reaches hosts. By default it reaches all at once." (
         seconds;
     atOnce =
       of
-        "Disruption budgets. Each limits how many hosts with certain tags are changed at the same time, by rollouts and by `florctl deploy`. If `waves` is not set, a rollout then has one wave with all hosts."
+        "Disruption budgets. Each limits how many hosts with certain tags are changed at the same time, by rollouts and by `florctl deploy`. With budgets and without `waves`, a rollout has one wave with all hosts."
         (
           listOf (
             record "a disruption budget" {
-              tags = of "Hosts with all of these tags." tags;
+              tags = of "The budget applies to the hosts that have all of these tags." tags;
               most =
                 required
                   "Number of these hosts that may be changed at the same time. A host that is not healthy counts as one that is being changed."

@@ -8,8 +8,9 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// introduce tells a caller and a host each other's address, as a relay. A host that is not to be met
-// is no fault, and is not recorded as a refusal.
+// introduce is called on a relay when a caller requests the address of the host at the end of a
+// route. It tells the caller and the host each other's address, so that they can connect directly.
+// It is no fault if the host does not permit this, so introduce does not record a refusal then.
 func (s *Server) introduce(in *transport.Incoming, st wire.Stream, label string, done func(opened bool)) {
 	code, err := wire.NoRoute, errors.New("a host that calls over TCP meets none")
 	var m wire.Meeting

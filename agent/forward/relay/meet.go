@@ -12,20 +12,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// meetRate bounds how often a host asks to meet another one, and how often a host is told about
-// callers, per second. Short bursts may be larger.
+// meetRate limits, for each host, how many addresses of other hosts it may request per second, and
+// how many callers may request its own address. Bursts of up to meetBurst requests are allowed.
 const (
 	meetRate  = 4
 	meetBurst = 32
 )
 
-// meets counts the meetings of nodes.
+// meets limits the rate of the requests for direct connections in which each node takes part.
 type meets struct {
 	mu    sync.Mutex
 	limit map[spiffe.ID]*rate.Limiter
 }
 
-// allow counts a meeting of a node that a route names.
+// allow reports whether a node may take part in another request now. A route must contain the node,
+// so that the number of nodes is limited.
 func (m *meets) allow(node spiffe.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -40,8 +41,10 @@ func (m *meets) allow(node spiffe.ID) bool {
 	return l.Allow()
 }
 
-// Meet tells the host that a route leads to that a caller at an address wants to connect directly,
-// and returns the addresses that the caller needs.
+// Meet introduces a caller to the host at the end of a route, so that the two can connect directly.
+// It tells the host the caller's address, and returns the addresses of both for the caller. The
+// argument label names the route, and peer is the caller. If the introduction is refused, Meet
+// returns the code and the reason.
 func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
 	release, ok := s.gate.Admit(passage{peer, label}, func() {})
 	if !ok {

@@ -13,19 +13,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// meetings is the relay's side of the streams by which the host of an uplink learns addresses.
+// meetings is the relay's side of the streams on which it tells the host of an uplink the addresses
+// of callers that want to connect directly.
 type meetings struct {
 	conn *quic.Conn
 
 	mu   sync.Mutex
-	may  bool             // the host may be met
-	tell *quic.SendStream // nil until the host asks to be told
+	may  bool             // the relay may tell the host's address to callers
+	tell *quic.SendStream // stream to the host; nil until the host asks for it
 }
 
-// tellTimeout is the time that a host has to read what it is told.
+// tellTimeout is the time within which a peer must read the bytes that write sends.
 const tellTimeout = time.Second
 
-// serve reads whether the host may be met, until its connection ends.
+// serve opens the stream to the host when the host asks for it, tells the host its own outside
+// address, and then reads whether callers may learn this address, until the connection ends.
 func (m *meetings) serve() {
 	in, err := m.conn.AcceptUniStream(m.conn.Context())
 	if err != nil {
@@ -57,7 +59,8 @@ func (m *meetings) serve() {
 	}
 }
 
-// write writes all bytes, or ends the stream if the peer does not read them.
+// write writes b to a stream, and reports whether it succeeded. If it did not, or took longer than
+// tellTimeout, write resets the stream.
 func write(to *quic.SendStream, b []byte) bool {
 	_ = to.SetWriteDeadline(time.Now().Add(tellTimeout))
 	if _, err := to.Write(b); err != nil {
@@ -67,8 +70,9 @@ func write(to *quic.SendStream, b []byte) bool {
 	return true
 }
 
-// Meet tells the host of an uplink about a caller, and returns the host's address as it is seen from
-// here. It returns false if the host must not be met, or not by this caller.
+// Meet introduces a caller to the host of an uplink, so that the two can connect directly. It tells
+// the host the caller's address, and returns the host's address as this relay sees it. It returns
+// false if the host does not permit this, or if the two addresses have different versions of IP.
 func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	m := in.meetings
 	if m == nil {
@@ -87,8 +91,8 @@ func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	return own, true
 }
 
-// Outside returns the address of a peer as it is seen from here. It returns false if the peer uses
-// TCP, whose addresses are of no use to UDP.
+// Outside returns the address of the peer as this host sees it, behind the peer's NAT. It returns
+// false if the connection uses TCP, because an address of TCP is of no use for UDP.
 func (in *Incoming) Outside() (netip.AddrPort, bool) {
 	c, ok := in.conn.(quicConn)
 	if !ok {
@@ -105,37 +109,41 @@ func unmapped(at netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// NAT describes how the addresses of a socket are translated between this host and relays.
+// NAT is a kind of network address translation, as observed between a socket of this host and its
+// relays. It tells whether other hosts can connect to the socket directly.
 type NAT string
 
 const (
+	// NATUnknown means that no relay has told this host its address.
 	NATUnknown NAT = ""
 	// NoNAT means that a relay sees the host's own address.
 	NoNAT NAT = "none"
-	// SameNAT means that two relays see the same address (endpoint-independent mapping, RFC 4787,
-	// section 4.1), so that others can reach the host by it.
+	// SameNAT means that two relays see the same address, so that other hosts can connect to it
+	// (endpoint-independent mapping, RFC 4787, section 4.1).
 	SameNAT NAT = "same"
-	// OtherNAT means that two relays see different addresses (a symmetric NAT). Other hosts would see
-	// yet another one, which nobody can know.
+	// OtherNAT means that two relays see different addresses (a symmetric NAT). Another host would
+	// see a third address, which nobody can know in advance, so a direct connection is not
+	// possible.
 	OtherNAT NAT = "other"
-	// SomeNAT means that a NAT is used, of which only one relay has been seen.
+	// SomeNAT means that there is a NAT. Its kind is unknown, because only one relay sees it.
 	SomeNAT NAT = "some"
 )
 
-// Outside collects the addresses by which relays see a socket of this host. The zero Outside is ready
-// for use.
+// Outside collects the addresses at which relays see the sockets of this host, to find out the kind
+// of NAT. The zero Outside is ready for use.
 type Outside struct {
 	mu   sync.Mutex
 	seen map[spiffe.ID]seenAt // by relay
 }
 
+// seenAt is the observation of one relay.
 type seenAt struct {
-	own, outside netip.AddrPort
-	over         *quic.Conn
+	own, outside netip.AddrPort // address of the socket on this host, and as the relay sees it
+	over         *quic.Conn     // connection over which the relay told it
 }
 
-// see records that a relay sees the socket at own as outside, until the connection ends over which
-// it has told so.
+// see records that a relay sees the socket with the local address own at the address outside. The
+// relay told this over the connection over. The record is removed when this connection ends.
 func (o *Outside) see(relay spiffe.ID, own, outside netip.AddrPort, over *quic.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -156,8 +164,8 @@ func (o *Outside) forget(relay spiffe.ID, over *quic.Conn) {
 	}
 }
 
-// NAT returns the kind of NAT. Where sockets or versions of IP differ, one that is symmetric
-// decides.
+// NAT returns the kind of NAT according to all relays. If the sockets of this host differ in this,
+// or the versions of IP do, NAT returns OtherNAT if any of them is behind a symmetric NAT.
 func (o *Outside) NAT() NAT {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -185,9 +193,9 @@ func (o *Outside) NAT() NAT {
 	return kind
 }
 
-// mayMeet reports whether a relay may name an address to this host. A relay that lies must not make
-// hosts send to what is near them: an address that is not public is only used if the relay's is of the
-// same kind.
+// mayMeet reports whether this host may send packets to the address at, which the relay at the
+// address relay has told. A relay that lies must not make a host send packets into its own network.
+// An address that is not public is therefore used only if the relay's address is of the same kind.
 func mayMeet(at, relay netip.AddrPort) bool {
 	a, r := at.Addr().Unmap(), relay.Addr().Unmap()
 	switch {
@@ -205,5 +213,5 @@ func mayMeet(at, relay netip.AddrPort) bool {
 	return true
 }
 
-// sharedSpace is used between carriers and their customers (RFC 6598).
+// sharedSpace is the shared address space of carrier-grade NATs (RFC 6598).
 var sharedSpace = netip.MustParsePrefix("100.64.0.0/10")

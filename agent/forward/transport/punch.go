@@ -11,15 +11,17 @@ import (
 )
 
 const (
-	// Packets of one byte are sent to a caller so that the NAT in front of this host lets in what
-	// the caller sends. They are few and small: a relay could name the address of a stranger.
+	// This host sends punchPackets packets of one byte to a caller, one each punchEvery. After
+	// that, the NAT in front of this host lets in packets from the caller. The packets are few and
+	// small, because a relay could name the address of a stranger.
 	punchPackets = 20
 	punchEvery   = 50 * time.Millisecond
-	// punchRate bounds how many callers are sent packets to, per second.
+	// punchRate is the number of callers per second to which this host sends such packets.
 	punchRate = 8
 )
 
-// puncher sends packets from the socket of a listener to callers.
+// puncher limits the packets that a listener sends to callers so that they can connect through this
+// host's NAT.
 type puncher struct {
 	once    sync.Once
 	limit   *rate.Limiter
@@ -27,7 +29,8 @@ type puncher struct {
 	running map[netip.AddrPort]struct{}
 }
 
-// begin reports whether packets may be sent to an address, and records that they are.
+// begin reports whether packets may be sent to an address now. If so, it records that they are
+// being sent, until end.
 func (p *puncher) begin(to netip.AddrPort) bool {
 	p.once.Do(func() { p.limit, p.running = rate.NewLimiter(punchRate, punchRate), map[netip.AddrPort]struct{}{} })
 	p.mu.Lock()
@@ -45,9 +48,10 @@ func (p *puncher) end(to netip.AddrPort) {
 	delete(p.running, to)
 }
 
-// Punch sends packets to the address of a caller that is about to connect, until ctx ends or the
-// packets have been sent. It sends none if it has just sent some, or many to others. The caller's
-// forwarder drops them.
+// Punch prepares the NAT in front of this host for a caller that is about to connect directly. It
+// sends small packets to the caller's address from the socket of the listener, for about a second
+// or until ctx ends, in a task of tasks. The caller's forwarder drops these packets. Punch sends
+// nothing if packets to this address are still being sent, or if it would exceed punchRate.
 func (l *Listener) Punch(ctx context.Context, tasks *sync.WaitGroup, to netip.AddrPort) {
 	if !l.punches.begin(to) {
 		return

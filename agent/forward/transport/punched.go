@@ -17,23 +17,26 @@ import (
 )
 
 const (
-	// punchRetry is the time after which a host is asked to meet again. It doubles with each failure,
-	// up to maxPunchRetry. After a change of the network, it does not count.
+	// punchRetry is the minimum time between two attempts to connect directly to the same host. It
+	// doubles with each failure, up to maxPunchRetry. After a change of the network, the next
+	// attempt may begin at once.
 	punchRetry    = time.Minute
 	maxPunchRetry = 10 * time.Minute
-	// rejoins and rejoinPause are how often a relay is asked to introduce a host anew after a change
-	// of the network. The connection to the relay moves at the same time.
+	// After a change of the network, this host asks the relay rejoins times, with pauses of
+	// rejoinPause, to introduce it to the other host anew. It asks several times because the
+	// connection to the relay moves to the new network at the same time.
 	rejoins     = 4
 	rejoinPause = 250 * time.Millisecond
-	// meetTimeout is the time that a relay has to introduce a host.
+	// meetTimeout is the time within which a relay must answer a request for a host's address.
 	meetTimeout = 5 * time.Second
 )
 
-// Punched is the transport of direct connections to hosts behind a NAT, over QUIC, as it is shown. It
-// is not a value of documents.
+// Punched is the name that users see for the transport of direct connections over QUIC that a relay
+// made possible, between hosts behind NATs. Documents do not contain it.
 const Punched document.Transport = "punched"
 
-// path returns the transport, or Punched.
+// path returns the transport of the connection for users, which is Punched for a direct connection
+// that a relay made possible.
 func (c *conn) path() document.Transport {
 	if c.endpoint.punched != nil {
 		return Punched
@@ -41,20 +44,20 @@ func (c *conn) path() document.Transport {
 	return c.transport
 }
 
-// punched is the direct path to a host that a relay introduced. Its addresses are known only while
-// there is a connection.
+// punched is the direct path to a host whose address a relay told. The address is kept only while a
+// connection over the path exists.
 type punched struct {
 	via      *Via           // path through the relay that introduced the host
 	at       netip.AddrPort // outside address of the host; zero while there is no connection
 	socket   int            // socket of the pool whose packets the host's NAT lets in
-	conns    int            // connections to at
-	busy     bool           // is being made
-	failures int            // consecutive failures
-	reason   string         // of the last failure
-	next     time.Time      // time before which it is not tried
+	conns    int            // number of connections to at
+	busy     bool           // an attempt is in progress
+	failures int            // consecutive failed attempts
+	reason   string         // reason of the last failure
+	next     time.Time      // earliest time of the next attempt
 }
 
-// punchKey identifies the host that a route of a relay leads to.
+// punchKey identifies the host to which a route of a relay leads.
 type punchKey struct {
 	relay spiffe.ID
 	label string
@@ -62,11 +65,12 @@ type punchKey struct {
 
 func (v *Via) key() punchKey { return punchKey{v.Relay.ID(), v.Label} }
 
-// name identifies the path among those of a target.
+// name returns the key of the path among the endpoints of a target.
 func (x *punched) name() string { return "direct to " + x.at.String() }
 
-// standing returns the endpoints of the direct paths that relays have made possible. The caller holds
-// the lock.
+// standing returns the endpoints of the direct paths to a route's target that relays have made
+// possible and that have a connection. It reuses endpoints in known, the endpoints of the target by
+// name. The caller holds the lock.
 func (p *Pool) standing(r Route, known map[string]*endpoint) (all []*endpoint) {
 	if r.Transport == document.OverTCP {
 		return nil
@@ -85,8 +89,9 @@ func (p *Pool) standing(r Route, known map[string]*endpoint) (all []*endpoint) {
 	return all
 }
 
-// seekDirect begins to look for a direct path to the host that a relayed connection leads to, unless
-// there is one, or it was tried a short time ago.
+// seekDirect begins an attempt to connect directly to the host to which the relayed connection c
+// leads. It does nothing if a direct path exists, or if an attempt is in progress or was made a
+// short time ago.
 func (p *Pool) seekDirect(r Route, c *conn) {
 	via := c.endpoint.via
 	if via == nil || !via.Meet || r.Transport == document.OverTCP {
@@ -124,8 +129,8 @@ func (p *Pool) seekDirect(r Route, c *conn) {
 	})
 }
 
-// punch connects directly to the host that a relay introduces. That host is proven as on any other
-// path, so a relay that names a wrong address achieves nothing.
+// punch asks a relay for the address of a host, and connects to the host directly. The host proves
+// its identity as on any other path, so a relay that names a wrong address cannot pose as the host.
 func (p *Pool) punch(r Route, via *Via, x *punched) error {
 	at, socket, err := p.meet(via)
 	var refused *RefusedError
@@ -158,8 +163,9 @@ func (p *Pool) punch(r Route, via *Via, x *punched) error {
 	return nil
 }
 
-// meet asks a relay for the address of a host, which is told the address of this one. It returns the
-// socket of the pool that has that address.
+// meet asks a relay for the address of a host. The relay also tells that host the address of this
+// host. meet returns the other host's address, and the index of the pool's socket from which this
+// host must connect, because the other host's NAT lets in packets from that socket only.
 func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, meetTimeout)
 	defer cancel()
@@ -196,7 +202,7 @@ func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
 	return m.Peer, socket, nil
 }
 
-// dialPunched makes a further connection over a direct path.
+// dialPunched makes a further connection over a direct path that already has one.
 func (p *Pool) dialPunched(ctx context.Context, to destination) (*conn, error) {
 	p.mu.Lock()
 	x := to.endpoint.punched
@@ -211,8 +217,8 @@ func (p *Pool) dialPunched(ctx context.Context, to destination) (*conn, error) {
 	return p.dialQUIC(ctx, to)
 }
 
-// losePunched gives up a direct connection over which not everything passes. Streams that wait for an
-// answer, and new ones, use relays. The caller holds the lock of the pool.
+// losePunched gives up a direct connection that loses packets. New streams, and streams that still
+// wait for an answer, then use relays. The caller holds the lock of the pool.
 func (c *conn) losePunched(now time.Time) {
 	c.lose()
 	c.endpoint.current = nil
@@ -220,26 +226,26 @@ func (c *conn) losePunched(now time.Time) {
 	c.endpoint.fail(now)
 }
 
-// leave counts the end of a connection over a direct path, which is forgotten with its last
-// one. The caller holds the lock.
+// leave records that a connection over a direct path has ended. After the last connection, it
+// forgets the address. The caller holds the lock.
 func (x *punched) leave() {
 	if x.conns--; x.conns == 0 {
 		x.at = netip.AddrPort{}
 	}
 }
 
-// punchAnew lets direct paths be tried at once, because the network has changed. The caller holds the
-// lock.
+// punchAnew permits attempts to connect directly at once, because the network has changed. The
+// caller holds the lock.
 func (p *Pool) punchAnew() {
 	for _, x := range p.punched {
 		x.next, x.failures = time.Time{}, 0
 	}
 }
 
-// rejoin has the relay tell the host of a direct connection the new address of this host, whose
-// network has changed. The NAT in front of the other host then lets in what comes from there, and the
-// connection goes on. It may have to follow the connection to the relay to the pool's other socket.
-// The caller holds the lock.
+// rejoin keeps a direct connection working after this host has changed networks. It asks the relay
+// to tell the other host the new address of this host, so that the other host's NAT lets in packets
+// from there. If the connection to the relay has moved to the pool's other socket, further
+// connections over the direct path use that socket too. The caller holds the lock.
 func (p *Pool) rejoin(c *conn) {
 	x := c.endpoint.punched
 	if x == nil || !c.busy() || p.ctx.Err() != nil {
@@ -263,15 +269,16 @@ func (p *Pool) rejoin(c *conn) {
 	})
 }
 
-// PathInUse is the path to a target that new streams of a caller use.
+// PathInUse describes the path that new streams of a caller to a target use, for flor status.
 type PathInUse struct {
 	Caller, Target spiffe.ID
 	Path           string    // "direct", "direct (punched)", or "by gate, gate2"
 	Since          time.Time // time when the current connection was made
-	Why            string    // reason why the path is not a direct one
+	Why            string    // reason why the path is not direct; empty for a direct path
 }
 
-// PathsInUse returns the paths to the targets that relays lead to and that have connections, sorted.
+// PathsInUse returns the path in use of each target that can be reached through relays and that has
+// a connection. The paths are sorted by target and then by caller.
 func (p *Pool) PathsInUse() (all []PathInUse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -309,7 +316,8 @@ func (p *Pool) PathsInUse() (all []PathInUse) {
 	return all
 }
 
-// precedes reports whether new streams use an endpoint rather than another, both with connections.
+// precedes reports whether new streams prefer the endpoint e to other, if both have connections.
+// The argument relay is the chosen path through relays.
 func (e *endpoint) precedes(other, relay *endpoint, now time.Time) bool {
 	rank := func(x *endpoint) int {
 		switch {
@@ -325,8 +333,8 @@ func (e *endpoint) precedes(other, relay *endpoint, now time.Time) bool {
 	return rank(e) < rank(other)
 }
 
-// whyRelayed returns the reason why the target that a path leads to is not connected to directly. The
-// caller holds the lock.
+// whyRelayed returns the reason why new streams use the path via through relays instead of a direct
+// connection. The caller holds the lock.
 func (p *Pool) whyRelayed(via *Via, now time.Time) string {
 	x := p.punched[via.key()]
 	switch {
@@ -348,5 +356,5 @@ func (p *Pool) whyRelayed(via *Via, now time.Time) string {
 	return fmt.Sprintf("%s; tried again after %s", x.reason, x.next.Sub(now).Round(time.Second))
 }
 
-// NAT returns the kind of NAT between this host's calls and its relays, as far as it is known.
+// NAT returns the kind of NAT that relays have observed in front of the pool's first socket.
 func (p *Pool) NAT() NAT { return p.outside.NAT() }

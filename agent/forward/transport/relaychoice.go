@@ -9,33 +9,34 @@ import (
 )
 
 const (
-	// remeasure is the time after which the paths through relays to a target are measured again,
-	// while one of them is used.
+	// remeasure is the interval at which all paths through relays to a target are measured, while
+	// one of them is in use.
 	remeasure = 30 * time.Second
-	// better is the time for which another path must have been better by clearly and a fifth before
-	// new streams use it.
+	// New streams change to another path if it has been faster for the time better, by a fifth and
+	// by at least clearly.
 	better  = 10 * time.Second
 	clearly = 10 * time.Millisecond
-	// perRelay is added for each relay after the first.
+	// perRelay is added to the time of a path for each relay after the first.
 	perRelay = 10 * time.Millisecond
 )
 
-// relayChoice is the choice between the paths through relays to one target. New streams stay on a
-// path until it fails, or until another has been better for a while.
+// relayChoice chooses one of the paths through relays to a target. New streams stay on the chosen
+// path until it fails, or until another path has been clearly faster for a while.
 type relayChoice struct {
-	chosen, rival *endpoint
-	since         time.Time // time since which rival is better
+	chosen, rival *endpoint // path in use, and a faster one; nil for none
+	since         time.Time // time since which rival is faster
 	measured      time.Time // beginning of the last measurement of all paths
 }
 
-// detour returns the time that the path to an endpoint through relays takes for a handshake with the
-// target, and an amount for each further relay. Differences below near do not count.
+// detour returns the measure by which paths through relays are compared: the time of a handshake
+// with the target, plus perRelay for each relay after the first. Times below near count as near.
 func (e *endpoint) detour(near time.Duration) time.Duration {
 	return max(e.shaken, near) + time.Duration(len(e.via.Relays)-1)*perRelay
 }
 
-// choose returns the working paths through relays to a target in the order in which they are tried.
-// Those that were not measured yet count as near. random returns a number below n.
+// choose returns the working paths through relays to a target in the order in which new streams try
+// them, with the chosen path first. A path that was not measured yet counts as near. The function
+// random returns a random number below n. It spreads callers over equally fast relays.
 func (x *relayChoice) choose(working []*endpoint, now time.Time, near time.Duration, random func(n int) int) []*endpoint {
 	if len(working) == 0 {
 		return nil
@@ -45,7 +46,7 @@ func (x *relayChoice) choose(working []*endpoint, now time.Time, near time.Durat
 	best := order[0]
 	switch {
 	case !slices.Contains(working, x.chosen):
-		// Callers spread over the relays that are equally good.
+		// Choose at random between equally fast relays, so that callers spread over them.
 		equal := 1
 		for equal < len(order) && order[equal].detour(near) == best.detour(near) {
 			equal++
@@ -62,7 +63,8 @@ func (x *relayChoice) choose(working []*endpoint, now time.Time, near time.Durat
 	return slices.Insert(slices.Delete(order, i, i+1), 0, x.chosen)
 }
 
-// shook records the time of a handshake through relays. One that took long may be chance.
+// shook records how long a handshake through relays took. A single slow handshake may be chance, so
+// it changes the smoothed time less than a fast one.
 func (e *endpoint) shook(took time.Duration, now time.Time) {
 	switch {
 	case e.shaken == 0:
@@ -75,8 +77,9 @@ func (e *endpoint) shook(took time.Duration, now time.Time) {
 	e.shakenAt = now
 }
 
-// remeasureRelays measures the paths that were not used for a while by a handshake on each, if it is
-// time. The caller holds the lock.
+// remeasureRelays measures paths through relays by a handshake on each, if the last measurement was
+// at least remeasure ago. It leaves out paths on which a handshake was made since. The caller holds
+// the lock.
 func (p *Pool) remeasureRelays(r Route, svid *trust.SVID, x *relayChoice, working []*endpoint, now time.Time) {
 	if len(working) < 2 || now.Sub(x.measured) < remeasure || p.ctx.Err() != nil {
 		return
@@ -89,7 +92,8 @@ func (p *Pool) remeasureRelays(r Route, svid *trust.SVID, x *relayChoice, workin
 	}
 }
 
-// shakeThrough makes a connection to the target through relays, for the next stream or for nobody.
+// shakeThrough measures a path through relays by making a connection to the target. A later stream
+// may use this connection.
 func (p *Pool) shakeThrough(r Route, svid *trust.SVID, e *endpoint) {
 	p.mu.Lock()
 	var l *tcpLink

@@ -6,11 +6,12 @@ import (
 	"net/netip"
 )
 
-// Meeting tells a host by which addresses it and another one are seen from a relay. A NAT in front
-// of a host changes its address.
+// Meeting is a message with which a relay introduces two hosts, so that they can connect directly.
+// It tells one of them the addresses at which the relay sees both. If a host is behind a NAT, this
+// is an address of the NAT.
 type Meeting struct {
 	Peer netip.AddrPort // address of the other host; zero if only Own is told
-	Own  netip.AddrPort // address of the host that is told
+	Own  netip.AddrPort // address of the host that receives the message
 }
 
 // MeetingLen is the length of an encoded Meeting.
@@ -18,7 +19,8 @@ const MeetingLen = 2 * addressLen
 
 const addressLen = 18
 
-// MayMeet and MayNotMeet are sent by a host on a unidirectional stream of its uplink.
+// MayMeet and MayNotMeet are the bytes with which a host tells a relay whether callers may learn
+// its address. The host sends them on a unidirectional stream of its uplink.
 const (
 	MayNotMeet byte = 0
 	MayMeet    byte = 1
@@ -27,8 +29,9 @@ const (
 // Meetings is the first byte of the relay's unidirectional stream on which Meetings follow.
 const Meetings byte = 2
 
-// Append appends the encoded meeting to b: for each address, its 16 bytes as IPv6, an IPv4 address in
-// the mapped form (RFC 4291, section 2.5.5.2), and the port, big endian. ReadMeeting is its inverse.
+// Append appends the encoded meeting to b. Each of the two addresses is encoded as 16 bytes of IPv6
+// address and 2 bytes of port, big endian. An IPv4 address has the mapped form (RFC 4291, section
+// 2.5.5.2). ReadMeeting is the inverse.
 func (m Meeting) Append(b []byte) []byte {
 	for _, at := range []netip.AddrPort{m.Peer, m.Own} {
 		var ip [16]byte
@@ -41,7 +44,7 @@ func (m Meeting) Append(b []byte) []byte {
 	return b
 }
 
-// ReadMeeting reads exactly one meeting.
+// ReadMeeting reads one encoded meeting from r, and no byte after it.
 func ReadMeeting(r io.Reader) (m Meeting, err error) {
 	var b [MeetingLen]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {
@@ -50,7 +53,7 @@ func ReadMeeting(r io.Reader) (m Meeting, err error) {
 	return Meeting{Peer: address(b[:addressLen]), Own: address(b[addressLen:])}, nil
 }
 
-// address decodes an address. One with port 0 is zero.
+// address decodes an address. It returns the zero AddrPort if the port is 0.
 func address(b []byte) netip.AddrPort {
 	port := uint16(b[16])<<8 | uint16(b[17])
 	if port == 0 {

@@ -12,7 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Stage says which documents a host is offered during a rollout.
+// Stage says which documents a host is offered during a rollout. Without disruption budgets, the
+// stage of a host follows from the state of the rollout. For each host in a budget, State.Stages
+// records it.
 type Stage string
 
 // The stages of a host, in order.
@@ -24,16 +26,17 @@ const (
 	StageBack    Stage = "back"    // the former documents again
 )
 
-// Stage returns which documents a host is offered. wave and group are those of Offers. If bridged
-// is true and the rollout has a policy for the host that grants the needs of both versions, the
-// host is offered this policy instead of its version's.
+// Stage returns the stage of a host. The arguments wave and group are as in Offers. If bridged is
+// true, and the rollout has a policy for the host that grants the needs of both versions, the host
+// is offered this policy instead of the policy of its version.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):
 		stage = s.Stages[host]
 	case s.Status == Returning:
-		// Some hosts may still have the new version. Once policies of the new version were
-		// offered, none with a lower serial can follow.
+		// Some hosts may still have the new version, so providers keep granting the needs of
+		// both. While the rollout was closing, hosts were offered policies of the new version, and
+		// would refuse a policy with a lower serial.
 		return StageBack, !s.Closing
 	case s.Closing:
 		stage = StageWhole
@@ -45,6 +48,7 @@ func (s State) Stage(host string, wave int, group string) (stage Stage, bridged 
 	return stage, stage == StagePolicy || stage == StageVersion
 }
 
+// budgeted reports whether a host is in a disruption budget.
 func (s State) budgeted(host string) bool {
 	return slices.ContainsFunc(s.Budgets, func(b document.Budget) bool {
 		_, found := slices.BinarySearch(b.Hosts, host)
@@ -52,8 +56,10 @@ func (s State) budgeted(host string) bool {
 	})
 }
 
-// Stop ends a rollout in progress, and hosts are offered the former documents again. As long as
-// budgets do not permit that for all hosts, the rollout is returning.
+// Stop returns the state of a rollout that goes back to the former documents. The argument ends is
+// its final status. If no host in a disruption budget has been offered other documents yet, the
+// rollout ends at once. Otherwise it is returning until the budgets have permitted to offer the
+// former documents to all hosts.
 func (s State) Stop(ends Status, reason string, now time.Time) State {
 	if len(s.Stages) == 0 || !s.AtWork() {
 		return s.End(ends, reason, now)
@@ -66,8 +72,10 @@ func (s State) Stop(ends Status, reason string, now time.Time) State {
 	return s
 }
 
-// goBack offers the former documents to further hosts. It does not wait for the last hosts, because
-// one that stays broken must not prevent the next publication.
+// goBack returns the next state of a rollout that is returning. It offers the former documents to
+// further hosts, as budgets permit. The rollout ends when all hosts have been offered them. It does
+// not wait until the last hosts are healthy, because a host that stays broken must not prevent the
+// next publication.
 func (s State) goBack(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	blocked, _, offered := s.allot(now, hosts, report)
 	s.Blocked = some(blocked)
@@ -80,14 +88,15 @@ func (s State) goBack(now time.Time, hosts []Host, report func(host string) host
 	return s
 }
 
-// member is a host in a budget.
+// member is a host in a disruption budget, with its entries in the list of hosts for which a
+// rollout waits.
 type member struct {
 	name     string
-	manifest *Host // nil for a host in no wave
-	policy   *Host // nil for a host without a policy that grants the needs of both versions
+	manifest *Host // entry for its manifest; nil if the host is in no wave
+	policy   *Host // entry for its policy that grants the needs of both versions; nil if it has none
 }
 
-// members returns the hosts in budgets, by name.
+// members returns the hosts in disruption budgets, by name.
 func (s State) members(hosts []Host) map[string]*member {
 	all := map[string]*member{}
 	for _, b := range s.Budgets {
@@ -107,11 +116,11 @@ func (s State) members(hosts []Host) map[string]*member {
 	return all
 }
 
-// goal returns the stage that a host is to be offered now, if budgets permit.
+// goal returns the stage to which the rollout would bring a host now if there were no budgets.
 func (s State) goal(m *member) Stage {
 	is := s.Stages[m.name]
 	switch {
-	case s.Status == Returning && is == StageFormer: // which has the former documents
+	case s.Status == Returning && is == StageFormer: // the host still has the former documents
 		return is
 	case s.Status == Returning:
 		return StageBack
@@ -125,7 +134,8 @@ func (s State) goal(m *member) Stage {
 	return is
 }
 
-// due returns the hosts that are to be offered documents, if budgets permit.
+// due returns the hosts in budgets that are not at their goal, so that they must be offered other
+// documents as soon as budgets permit.
 func (s State) due(hosts []Host) map[string]bool {
 	all := map[string]bool{}
 	for name, m := range s.members(hosts) {
@@ -136,7 +146,8 @@ func (s State) due(hosts []Host) map[string]bool {
 	return all
 }
 
-// closes reports whether a host in a budget has yet to receive its policy of the new version.
+// closes reports whether a host in a budget must receive its policy of the new version after the
+// last wave, because it has had a policy that grants the needs of both versions.
 func (s State) closes(hosts []Host) bool {
 	for _, m := range s.members(hosts) {
 		if m.policy != nil {
@@ -146,22 +157,23 @@ func (s State) closes(hosts []Host) bool {
 	return false
 }
 
-// use is the use of one budget.
+// use is a disruption budget together with the hosts that use it at some time.
 type use struct {
 	document.Budget
-	changing int
-	taken    []string // reasons, of hosts that are being changed or are not healthy
+	changing int      // number of hosts that are being changed
+	taken    []string // for each host that is being changed or is not healthy, its name and the reason
 }
 
-// usage is the use of all budgets.
+// usage is the use of all disruption budgets at some time. With it, allot decides which hosts may
+// be changed next.
 type usage struct {
-	of      map[string][]*use // by host
+	of      map[string][]*use // budgets of each host, by host
 	changes map[string]bool   // hosts that are being changed
 	takes   map[string]bool   // hosts that are being changed or are not healthy
 }
 
-// usage returns the use of all budgets at the time now, and a text for each host that is being
-// changed.
+// usage returns the use of all budgets at the time now. The result changing has a text for each
+// host that is being changed, except for hosts that were silent when the rollout began.
 func (s State) usage(now time.Time, members map[string]*member, report func(host string) hostreport.Kept) (l usage, changing []string) {
 	uses := make([]use, len(s.Budgets))
 	l = usage{map[string][]*use{}, map[string]bool{}, map[string]bool{}}
@@ -183,6 +195,8 @@ func (s State) usage(now time.Time, members map[string]*member, report func(host
 	return l, changing
 }
 
+// take records that a host uses its budgets, for the reason in text. The argument change is true if
+// the host is being changed, and false if it is only not healthy.
 func (l usage) take(name string, change bool, text string) {
 	for _, u := range l.of[name] {
 		if change && !l.changes[name] {
@@ -195,7 +209,9 @@ func (l usage) take(name string, change bool, text string) {
 	l.changes[name], l.takes[name] = l.changes[name] || change, true
 }
 
-// waits returns why a host cannot be changed now, or "" if all budgets permit it.
+// waits returns the reason why a host cannot be changed now, or "" if all of its budgets permit it.
+// A host that already uses a budget because it is not healthy may be changed if fewer than Most
+// hosts are being changed: it uses no more of the budget then.
 func (l usage) waits(name string) string {
 	for _, u := range l.of[name] {
 		full := len(u.taken)+1 > u.Most
@@ -209,8 +225,10 @@ func (l usage) waits(name string) string {
 	return ""
 }
 
-// allot offers documents to hosts as far as all budgets permit. It returns a text for each host
-// that waits for a budget, and for each host that is being changed.
+// allot offers documents to hosts in budgets, as far as all budgets permit, and records that in
+// s.Stages. The result blocked has a text for each host that waits for a budget, and changing has
+// one for each host that is being changed. The result offered is true if a host was offered
+// documents.
 func (s *State) allot(now time.Time, hosts []Host, report func(host string) hostreport.Kept) (blocked, changing []string, offered bool) {
 	if len(s.Budgets) == 0 {
 		return nil, nil, false
@@ -225,7 +243,7 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 			waitsForPolicy = waitsForPolicy || s.Status == Returning && m.policy == nil
 		}
 	}
-	// A host that takes part of a budget in any case comes first: it may become healthy by that.
+	// Hosts that already use a budget come first, because new documents may make them healthy.
 	slices.SortStableFunc(due, func(a, b *member) int {
 		return cmp.Compare(rank(l.takes[b.name]), rank(l.takes[a.name]))
 	})
@@ -251,15 +269,17 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 	return blocked, changing, offered
 }
 
-// Claim is the part of its budgets that a host takes while an operator deploys it.
+// Claim is the right of an operator to deploy a host in a disruption budget. Until the claim is
+// released or expires, the host counts as one that is being changed.
 type Claim struct {
-	By    string        `json:"by"`
-	Until unixtime.Time `json:"until"`
+	By    string        `json:"by"`    // operator who deploys the host
+	Until unixtime.Time `json:"until"` // time at which the claim expires
 }
 
-// Claim adds a claim of a host. budgets are those of the version in force, which count besides the
-// budgets of a rollout in progress. If a budget does not permit to change the host now, Claim
-// returns the reason and an unchanged state.
+// Claim returns the state with the claim c for a host. If a budget does not permit to change the
+// host now, or another operator has a claim for it, Claim returns the reason and the unchanged
+// state. The argument budgets contains the disruption budgets of the version in force. They apply
+// in addition to the budgets of a rollout in progress. The other arguments are as in Step.
 func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.Time, hosts []Host, report func(host string) hostreport.Kept) (_ State, waits string) {
 	if was, ok := s.Claims[host]; ok && was.By != c.By && now.Before(was.Until.Time) {
 		return s, fmt.Sprintf("%s: is being deployed by %s", host, was.By)
@@ -278,7 +298,7 @@ func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.T
 	return s, ""
 }
 
-// Release removes the claim of a host.
+// Release returns the state without the claim for a host, after the host was deployed.
 func (s State) Release(host string, now time.Time) State {
 	s.Claims = s.claims(now)
 	delete(s.Claims, host)
@@ -296,6 +316,7 @@ func (s State) claims(now time.Time) map[string]Claim {
 	return all
 }
 
+// rank returns 1 for true and 0 for false.
 func rank(b bool) int {
 	if b {
 		return 1
@@ -303,8 +324,9 @@ func rank(b bool) int {
 	return 0
 }
 
-// takes returns why a host takes a part of its budgets, or "" if it takes none. change is true if
-// the host has been offered documents and has not yet confirmed them.
+// takes returns the reason why a host uses its budgets, or "" if it does not use them. The result
+// change is true if the host is being changed: an operator deploys it, or it was offered documents
+// and is not healthy with them yet.
 func (s State) takes(now time.Time, m *member, r hostreport.Kept) (change bool, text string) {
 	stage := s.Stages[m.name]
 	if c, ok := s.Claims[m.name]; ok && now.Before(c.Until.Time) {
@@ -329,10 +351,11 @@ func (s State) takes(now time.Time, m *member, r hostreport.Kept) (change bool, 
 	return false, ""
 }
 
-// wants returns the serials that a host at a stage must have put in force, by type of document.
+// wants returns the serials of the documents that a host must have put in force at a stage, by type
+// of document.
 func (s State) wants(m *member, stage Stage) map[string]int64 {
 	want := map[string]int64{}
-	if m.manifest == nil { // its documents come with its system
+	if m.manifest == nil { // the documents of the host come with its system
 		return want
 	}
 	switch stage {

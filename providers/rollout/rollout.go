@@ -9,8 +9,8 @@
 //	               ──▶ aborted       an operator ended it: the former documents again
 //	               ──▶ superseded    an operator published to all at once
 //
-// With disruption budgets (document.Budget), hosts go back under the same budgets. Until all of
-// them have been offered the former documents, a rollout that was stopped or aborted is returning.
+// Disruption budgets (document.Budget) also apply when hosts go back. A rollout that was stopped or
+// aborted has the status returning until the former documents have been offered to all hosts.
 //
 // During a rollout, hosts of the waves that it has reached are offered the new version, and all
 // other hosts the former version. Wave 0 consists of provider hosts. Before any host has the new
@@ -61,12 +61,12 @@ type State struct {
 	Opened  map[string]int                        `json:"opened,omitempty"`  // wave that the hosts of a group with a window are offered, by group
 
 	Budgets []document.Budget `json:"budgets,omitempty"`
-	Stages  map[string]Stage  `json:"stages,omitempty"`  // documents that a host in a budget is offered, by host; without an entry, the former ones
-	Closing bool              `json:"closing,omitempty"` // every wave was healthy, and provider hosts in budgets receive the policies of the version
+	Stages  map[string]Stage  `json:"stages,omitempty"`  // stages of hosts in budgets, by host; a host without an entry is offered the former documents
+	Closing bool              `json:"closing,omitempty"` // every wave was healthy, and provider hosts in budgets now receive the policies of the new version
 	Again   int64             `json:"again,omitempty"`   // serial under which the former documents are offered again
-	Ends    Status            `json:"ends,omitempty"`    // status after returning
+	Ends    Status            `json:"ends,omitempty"`    // status that follows returning
 	Blocked string            `json:"blocked,omitempty"` // while returning, the hosts that wait for a budget
-	Claims  map[string]Claim  `json:"claims,omitempty"`  // by host, also while no rollout is in progress
+	Claims  map[string]Claim  `json:"claims,omitempty"`  // claims of operators who deploy hosts, by host; also while no rollout is in progress
 
 	Began    unixtime.Time `json:"began"`
 	Since    unixtime.Time `json:"since"`             // time of the last offer
@@ -112,9 +112,9 @@ func (s State) AtWork() bool {
 	return s.Status == Active || s.Status == Paused || s.Status == Returning
 }
 
-// Offers reports whether the rollout has reached a host. wave and group are the host's wave, and
-// the group with its maintenance window. A host in a budget may have to wait for the offer: see
-// Stage.
+// Offers reports whether the rollout has reached a host. The arguments are the host's wave, and the
+// group with its maintenance window. A host in a disruption budget may have to wait after that
+// until it is offered the version. See Stage.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -220,7 +220,7 @@ func (s State) advance(now time.Time) State {
 	return s
 }
 
-// offered starts the periods anew.
+// offered records that hosts were offered documents now, so that all waiting periods start again.
 func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }

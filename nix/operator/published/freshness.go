@@ -13,17 +13,18 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// naming is a version of the documents as a revocation list names it.
+// naming is the entry that the next revocation list gets for a version of the documents.
 type naming struct {
 	trust.NamedDocuments
-	spacing time.Duration // see trust.Revocations.NameDocuments
+	spacing time.Duration // argument of trust.Revocations.NameDocuments
 }
 
-// spacings is the number of earlier versions that a list names for each staleAfter, approximately.
+// spacings is the approximate number of earlier versions that a revocation list names for each
+// period of providers.config.staleAfter.
 const spacings = 24
 
-// namingOf returns the naming of a version that is published at the time at. Hosts must have its
-// documents after the longest time that their rollout may take, and providers.config.staleAfter.
+// namingOf returns the entry for a version that is published at the time at. Its due time is at,
+// plus the longest time that the rollout may take, plus providers.config.staleAfter.
 func namingOf(tree publish.Tree, v version, atOnce bool, at time.Time) naming {
 	var stale, rollout time.Duration
 	for _, documents := range tree {
@@ -43,9 +44,11 @@ func namingOf(tree publish.Tree, v version, atOnce bool, at time.Time) naming {
 	}
 }
 
-// names reports whether the next list is to name a version. It is not if the list names it already
-// or a newer one, or if a host could not read a list that names documents. A list that names any is
-// always continued by lists that do, so that no report of a provider can end that.
+// names reports whether the next revocation list must name the version serves. This is not
+// necessary if the present list names this version or a newer one. If the present list names no
+// versions, the next list may name one only if every host that reports can read it. If the present
+// list names a version, names does not look at reports, because a provider could forge them to end
+// the naming.
 func (c Cluster) names(ctx context.Context, list *trust.Revocations, serves naming) (bool, error) {
 	if list.Documents != nil {
 		return list.Documents.Serial < serves.Serial, nil

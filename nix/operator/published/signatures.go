@@ -16,10 +16,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// signaturesSchema is the schema of a signature file.
+// signaturesSchema is the value of the field schema in a signature file.
 const signaturesSchema = "florete.signatures/v1"
 
-// Acts for which operators sign.
+// Acts for which several operators sign, as a signature file names them.
 const (
 	actPublish  = "publication"
 	actRollback = "rollback"
@@ -30,31 +30,31 @@ const (
 // maxSignatures is the maximum size of a signature file in bytes.
 const maxSignatures = 64 << 20
 
-// longestRound is the longest time in which several operators may sign the same texts.
+// longestRound is the longest time between the signatures of the first and the last operator.
 const longestRound = 7 * 24 * time.Hour
 
 // signatures is the content of a signature file, with which operators sign the same texts one after
-// the other. It has no text in it, but the digest of each. Every operator makes the texts from
-// their own checkout, so nobody signs a text that they did not make themselves.
+// the other. The file contains the digest of each text but not the text. Every operator makes the
+// texts from their own checkout, so nobody signs a text that somebody else made.
 type signatures struct {
 	Schema  string        `json:"schema"`
 	Cluster string        `json:"cluster"`
-	Act     string        `json:"act"`
-	Serial  int64         `json:"serial"` // of the version, or number of the list; zero for others
-	Time    unixtime.Time `json:"time"`   // time in the texts
+	Act     string        `json:"act"`    // act for which operators sign, such as actPublish
+	Serial  int64         `json:"serial"` // serial of the version, or number of the list; zero for other acts
+	Time    unixtime.Time `json:"time"`   // time at which the first operator signed, which the texts contain
 	Texts   []signedText  `json:"texts"`
 
-	file string
+	file string // path of the file
 }
 
-// signedText is a text that operators signed.
+// signedText is an entry of a signature file: the digest of one text and its signatures.
 type signedText struct {
-	What       string `json:"what"`   // for people
-	Digest     string `json:"digest"` // document.Digest of the signed text
-	Signatures string `json:"signatures"`
+	What       string `json:"what"`       // description of the text, for people
+	Digest     string `json:"digest"`     // document.Digest of the text
+	Signatures string `json:"signatures"` // signatures, separated by spaces
 }
 
-// readSignatures reads a signature file.
+// readSignatures reads a signature file that another operator wrote.
 func readSignatures(file string) (s signatures, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -75,15 +75,18 @@ func readSignatures(file string) (s signatures, err error) {
 	return s, nil
 }
 
-// round is one act that operators sign together, with this operator's part in it.
+// round is one act for which operators sign together. It collects the signatures of this operator
+// and of the operators who signed before.
 type round struct {
-	key Key
-	by  signers.Set
-	at  time.Time // time for all texts of the round
-	signatures
+	key        Key
+	by         signers.Set // keys that must sign
+	at         time.Time   // time that the texts contain
+	signatures             // content of the signature file that this operator writes
 }
 
-// begin begins to sign an act of a cluster, of which as many keys must sign as by demands.
+// begin returns a new round in which this key signs an act of a cluster. The argument by contains
+// the keys that must sign. If other operators signed before, begin checks that their signature
+// files are for the same act, and takes the time and the serial from them.
 func (k Key) begin(cluster, act string, by signers.Set) (*round, error) {
 	r := &round{key: k, by: by, at: time.Now(), signatures: signatures{Schema: signaturesSchema, Cluster: cluster, Act: act}}
 	for i, s := range k.others {
@@ -107,9 +110,10 @@ func (k Key) begin(cluster, act string, by signers.Set) (*round, error) {
 	return r, nil
 }
 
-// sign signs a text, and returns the signatures of all operators who signed it. It returns an error
-// if another operator signed a different text instead, and unless the key only signs, if too few
-// signed it.
+// sign signs a text, and returns the signatures of all operators who signed it. The argument what
+// describes the text. sign returns an error if another operator signed a different text instead. It
+// also returns an error if too few operators signed, unless this key only signs for another
+// operator.
 func (r *round) sign(what, text string) (string, error) {
 	digest := document.Digest([]byte(text))
 	sig, err := r.key.Sign(nil, text)
@@ -139,7 +143,8 @@ func (r *round) sign(what, text string) (string, error) {
 	return all, nil
 }
 
-// instead describes the text that a file signs under the same name.
+// instead describes, for an error, the text that the file contains instead of a text with the
+// description what. It returns "" if there is none.
 func (s signatures) instead(what string) string {
 	for _, t := range s.Texts {
 		if t.What == what {
@@ -152,10 +157,12 @@ func (s signatures) instead(what string) string {
 	return ""
 }
 
-// ErrSignedOnly is returned by acts that were signed with --sign-only, so that nothing else is done.
+// ErrSignedOnly is the error of an act that was run with --sign-only. The signature file has been
+// written, and the act was not carried out.
 var ErrSignedOnly = errors.New("signed only")
 
-// write writes the signature file if the key only signs, and then returns ErrSignedOnly.
+// write writes the signature file and returns ErrSignedOnly, if this key only signs. Otherwise it
+// does nothing. The argument describe describes the act to the operator.
 func (r *round) write(out io.Writer, describe string) error {
 	if r.key.only == "" {
 		return nil

@@ -1,6 +1,6 @@
 // Package signers verifies the signatures of texts that the operators of a cluster sign: documents,
-// revocation lists, admissions and join grants. Operators can require that several of them sign each
-// text. Every program that accepts such a text uses this package.
+// revocation lists, admissions and join grants. Operators can require that several of them sign
+// each text. Every program that accepts such a text uses this package.
 package signers
 
 import (
@@ -45,8 +45,8 @@ func Join(signatures ...string) string {
 	return strings.Join(all, " ")
 }
 
-// Names returns the key names in signatures, separated by commas, for messages to people. It verifies
-// no signature, so anybody could have made them.
+// Names returns the key names in signatures, separated by commas, for messages to people. It
+// verifies no signature, so anybody could have made them.
 func Names(signatures string) string {
 	var all []string
 	for one := range strings.FieldsSeq(signatures) {
@@ -78,8 +78,8 @@ func (e *MissingError) Error() string {
 // Verify returns an error unless enough different keys of the set have signed text. The argument
 // signatures contains the signatures, separated by spaces. A key counts once, even if it signed
 // several times or is in the set under several names. Verify ignores signatures by keys outside the
-// set, and weak keys, for which anybody can create a signature. Errors begin with the argument what,
-// which describes the text. If only some of the needed keys have signed, the error is a
+// set, and weak keys, for which anybody can create a signature. Errors begin with the argument
+// what, which describes the text. If only some of the needed keys have signed, the error is a
 // MissingError.
 func (s Set) Verify(what, text, signatures string) error {
 	given := strings.Fields(signatures)
@@ -112,7 +112,8 @@ func (s Set) Verify(what, text, signatures string) error {
 			continue
 		}
 		seen[string(pin.Data)] = true
-		// Try signatures with other key names too: while keys rotate, two keys may have the same name.
+		// Try signatures with other key names too: while keys rotate, two keys may have the same
+		// name.
 		if !slices.ContainsFunc(parsed, func(sig signature.Signature) bool { return pin.Verify(text, sig) }) {
 			missing.Others = append(missing.Others, pin.Name)
 			continue
@@ -153,8 +154,8 @@ func (s Set) Check() error {
 	return nil
 }
 
-// VerifyAny returns nil if at least one of the sets accepts the signatures of text, and otherwise the
-// error of the first set. A host needs this while a new manifest changes the signing keys. See
+// VerifyAny returns nil if at least one of the sets accepts the signatures of text, and otherwise
+// the error of the first set. A host needs this while a new manifest changes the signing keys. See
 // Set.Verify for the other arguments.
 func VerifyAny(what, text, signatures string, sets ...Set) error {
 	var errs []error

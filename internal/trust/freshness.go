@@ -15,12 +15,12 @@ import (
 var NamesDocuments = document.Format{Major: 1, Minor: 1}
 
 // NamedDocuments is the part of a revocation list that names the newest published version of the
-// cluster's documents. The list is signed, so a host with the list notices when a provider withholds
-// newer documents.
+// cluster's documents. The list is signed, so a host with the list notices when a provider
+// withholds newer documents.
 type NamedDocuments struct {
 	Serial int64  `json:"serial"`
-	Digest string `json:"digest"`        // digest of all envelopes of the version, see publish.Tree.Digest
-	Rev    string `json:"rev,omitempty"` // revision in the envelopes; empty if they have different revisions
+	Digest string `json:"digest"`        // digest of all envelopes, as by publish.Tree.Digest
+	Rev    string `json:"rev,omitempty"` // revision in the envelopes; empty if it differs
 
 	// Due is the time by which hosts must have documents of this version or a newer one. It
 	// leaves time for the version's rollout.
@@ -41,7 +41,8 @@ type EarlierDocuments struct {
 // NameDocuments makes the list name next as the newest version. It moves the version that the list
 // named before to the earlier versions. To keep the list short in a cluster that publishes often,
 // NameDocuments removes an earlier version if the remaining versions on both sides of it are due at
-// most spacing apart. A host may therefore notice up to spacing later that its documents are too old.
+// most spacing apart. A host may therefore notice up to spacing later that its documents are too
+// old.
 func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing time.Duration) {
 	var kept []EarlierDocuments
 	for _, e := range r.Documents.all() {
@@ -69,8 +70,8 @@ func (d *NamedDocuments) all() []EarlierDocuments {
 	return append(slices.Clone(d.Earlier), EarlierDocuments{d.Serial, d.Due})
 }
 
-// due returns the newest version that is due at the time now. Hosts must have it or a newer version.
-// If no version is due, the result has the serial zero.
+// due returns the newest version that is due at the time now. Hosts must have it or a newer
+// version. If no version is due, the result has the serial zero.
 func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	for _, e := range d.all() {
 		if !now.Before(e.Due.Time) && e.Serial > newest.Serial {
@@ -89,7 +90,7 @@ type Withheld struct {
 	Rev    string `json:"rev,omitempty"` // revision of the document in force
 
 	List  int64         `json:"list"`  // number of the revocation list
-	Named int64         `json:"named"` // serial of the newest version that is due according to the list
+	Named int64         `json:"named"` // serial of the newest version that is due
 	Since unixtime.Time `json:"since"` // time at which that version became due
 }
 

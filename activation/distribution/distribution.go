@@ -61,7 +61,7 @@ type Follower struct {
 	fresh time.Time     // time of the last check for stale documents
 	stale time.Duration // time without an answer about the documents, if it is too long
 
-	withheld *trust.Withheld // document that is older than the revocation list allows; nil for none
+	withheld *trust.Withheld // document in force that the revocation list does not allow; nil for none
 }
 
 // Open makes the Follower use the documents that are now in force, and the table of their needs.
@@ -130,11 +130,13 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 // unless that time is too long.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// Withheld returns the document in force that the revocation list no longer allows, or nil.
+// Withheld returns the document in force that the revocation list does not allow. It returns nil if
+// the list allows all of them. See trust.Withheld.
 func (f *Follower) Withheld() *trust.Withheld { return f.withheld }
 
-// CheckFreshness raises an alarm when documents become stale, or older than the revocation list
-// allows, and ends it when a provider answers again, or has newer documents.
+// CheckFreshness raises an alarm when no provider has answered about documents for too long, and
+// when the documents in force are older than the revocation list allows. It ends the first alarm
+// when a provider answers again, and the second when newer documents are in force.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {

@@ -201,7 +201,7 @@ func (s *Store) newer(d document.Document, held document.Envelope, pins []signer
 	return false, nil
 }
 
-// keysNeeded returns how many keys must sign, in words.
+// keysNeeded returns the number of keys that must sign, in words for an error: "a key" or "2 keys".
 func keysNeeded(by signers.Set) string {
 	if by.Need() == 1 {
 		return "a key"

@@ -21,7 +21,7 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 	}
 	if err == nil {
 		if s.hasList(list) {
-			return nil // verified before, perhaps under a lower threshold
+			return nil // it was verified before, perhaps under a lower threshold
 		}
 		m := s.set.Manifest
 		if err = signed.Verify(list, m.Cluster, m.Trust.Signers()); err != nil {
@@ -60,7 +60,7 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 	return nil
 }
 
-// hasList reports whether exactly this list is in force.
+// hasList reports whether list, byte for byte, is the revocation list in force.
 func (s *Store) hasList(list *trust.Revocations) bool {
 	held, err := trust.ReadRevocations(s.layout.Revocations(), s.list)
 	return err == nil && held != nil && held.AsSigned().List == list.AsSigned().List

@@ -17,7 +17,7 @@ type Summary struct {
 	// Stale is the time since a provider last answered a request for documents. It is zero unless
 	// that time is too long.
 	Stale time.Duration `json:"-"`
-	// Withheld is the document in force that the revocation list no longer allows, or nil.
+	// Withheld is the document in force that the revocation list does not allow, or nil.
 	Withheld *trust.Withheld `json:"-"`
 }
 

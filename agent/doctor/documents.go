@@ -126,8 +126,9 @@ func (h *host) revocations() []Finding {
 	return found
 }
 
-// withheld reports documents that are older than the revocation list allows. The host itself may
-// have a reason not to take newer ones, which then is the remedy.
+// withheld reports documents in force that are older than the revocation list allows. The cause may
+// be on this host, which cannot accept newer documents or went back from them. The finding then
+// points to that cause instead of the provider.
 func (h *host) withheld(list *trust.Revocations) []Finding {
 	w := h.Layout.Withheld(h.manifest, list, h.now)
 	if w == nil {

@@ -75,7 +75,9 @@ func (m Manifest) check() error {
 	return nil
 }
 
-// check refuses a threshold that no document could meet. Hosts check keys when they pin them.
+// check returns an error if the threshold is above the number of different signing keys, because no
+// document could then be signed by enough keys. Without a threshold, check does not look at the
+// keys, because hosts check them when they pin them.
 func (t Trust) check() error {
 	if t.Threshold == 0 {
 		return nil

@@ -84,8 +84,8 @@ type Forwarder struct {
 	// Uplinks names the relays to which this host keeps a connection. Other hosts reach this host
 	// through them.
 	Uplinks []string `json:"uplinks,omitempty"` // sorted
-	// Meet means that relays may tell the address of this host to the hosts at the other ends of its
-	// relayed paths, so that they connect directly. It is not set for hidden hosts.
+	// Meet permits relays to tell the address of this host to hosts with which it communicates
+	// through them, so that the two hosts can connect directly. It is false for hidden hosts.
 	Meet bool `json:"meet,omitempty"`
 	// Relay configures this host as a relay; nil if it is none.
 	Relay *Relaying `json:"relay,omitempty"`

@@ -23,13 +23,13 @@ type Rollout struct {
 	Budgets     []Budget      `json:"budgets,omitempty"`
 }
 
-// Budget is a disruption budget: it limits how many of some hosts are changed at the same time. A
-// host is being changed from the offer of documents until it reports that they are in force and
-// that it is healthy.
+// Budget is a disruption budget: a limit of how many hosts with certain tags are changed at the
+// same time. A host is being changed from the moment it is offered documents until it reports that
+// they are in force and that it is healthy.
 type Budget struct {
-	Tags  []string `json:"tags"` // all of which each of the hosts has
-	Most  int      `json:"most"`
-	Hosts []string `json:"hosts"` // sorted
+	Tags  []string `json:"tags"`  // tags that select the hosts; each host has all of them
+	Most  int      `json:"most"`  // maximum number of hosts that are changed at the same time
+	Hosts []string `json:"hosts"` // names of the hosts, sorted
 }
 
 func (b Budget) String() string {

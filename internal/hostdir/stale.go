@@ -28,9 +28,9 @@ func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 	return 0
 }
 
-// Withheld returns the oldest document in force that the revocation list no longer allows, or nil
-// if the list allows all of them. It returns nil for a host that fetches no documents, and if the
-// documents cannot be read.
+// Withheld returns the oldest document in force that the revocation list does not allow at the time
+// now. It returns nil if the list allows all documents, if the host fetches no documents from the
+// network, or if the documents cannot be read.
 func (l Layout) Withheld(m document.Manifest, list *trust.Revocations, now time.Time) *trust.Withheld {
 	if m.Documents() == nil {
 		return nil

@@ -63,8 +63,8 @@ func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Adm
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify decodes the grant, and checks that it is for node in the cluster and signed by
-// enough of the keys in by.
+// Verify decodes the grant, and checks that it is for node in the cluster and signed by enough of
+// the keys in by.
 func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
 	if err := by.Verify(what, JoinGrantText(s.Grant), s.Signature); err != nil {
@@ -79,9 +79,9 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g J
 	return g, nil
 }
 
-// Verify decodes the admission, and checks that it is for node in the cluster and signed by
-// enough of the keys in by, directly or through a grant. The result until is the end of the grant, which the caller
-// must check. It is zero without a grant.
+// Verify decodes the admission, and checks that it is for node in the cluster. The admission must
+// be signed by enough of the keys in by, or by the token's key in a grant that they signed. The
+// result until is the end of the grant, which the caller must check. It is zero without a grant.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, by signers.Set) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

@@ -52,8 +52,8 @@ type Revocations struct {
 	// Reinstated lists items of earlier lists that an operator removed.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
-	// Documents names the newest published version of the documents. It is nil if the list names
-	// none, as in lists of format 1.0.
+	// Documents names the newest published version of the documents, so that hosts notice when a
+	// provider withholds it. It is nil if the list names no version, as in lists of format 1.0.
 	Documents *NamedDocuments `json:"documents,omitempty"`
 
 	// Former is the digest of the preceding list, which has the preceding number. It is empty in

@@ -253,9 +253,9 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
 }
 
-// Claim claims the part of its budgets that a host takes while the caller of row deploys it, for at
-// most lasts. budgets are those of the policy in force. If a budget does not permit that now, Claim
-// returns the reason. A host without a budget needs no claim.
+// Claim grants the caller of row the right to deploy a host in a disruption budget, for at most the
+// time lasts. The argument budgets contains the budgets of the policy in force. If a budget does
+// not permit to change the host now, Claim returns the reason. A host in no budget needs no claim.
 func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
 	by := callerName(row)
 	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}
@@ -266,7 +266,7 @@ func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, ho
 	return waits, row, err
 }
 
-// Release ends a claim.
+// Release ends the claim for a host.
 func Release(ctx context.Context, a archive.Archive, host string, row server.Row) (_ server.Row, err error) {
 	err = claims(ctx, a, &row, "release", "host "+host+" is no longer being deployed", func(at archive.Rollout, _ []rollout.Host, _ *reader) rollout.State {
 		return at.Release(host, row.Time)
@@ -274,7 +274,8 @@ func Release(ctx context.Context, a archive.Archive, host string, row server.Row
 	return row, err
 }
 
-// claims changes the claims, and writes the row in the same transaction if they differ.
+// claims changes the claims of the archive's rollout with the function change. If this changes the
+// state, claims writes the audit row in the same transaction.
 func claims(ctx context.Context, a archive.Archive, row *server.Row, act, message string, change func(archive.Rollout, []rollout.Host, *reader) rollout.State) error {
 	return store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)

@@ -47,9 +47,9 @@ const (
 	bodies     = everything + "body/"
 )
 
-// perBucket is the approximate number of hosts that share a key of the index. A larger number makes
-// imports cheaper, because each key costs a write. It makes reads more expensive, because a host
-// reads the entries of all hosts in its bucket.
+// perBucket is the approximate number of hosts that share a key of the index, which is a bucket. A
+// larger number makes imports cheaper, because each key costs a write. It also makes reads more
+// expensive, because a request of one host reads the entries of all hosts in the bucket.
 const perBucket = 16
 
 // An Archive is the set of published versions in a state store.
@@ -81,7 +81,7 @@ type entry struct {
 	Digest    string `json:"digest"` // digest of the body
 
 	// Wave and Group are the host's wave and maintenance window in the version's rollout plan.
-	Wave   int              `json:"wave,omitempty"`   // 0 if the rollout does not wait for the host
+	Wave   int              `json:"wave,omitempty"`   // number of the wave, from 1; 0 if the rollout does not wait for the host
 	Group  string           `json:"group,omitempty"`  // group with the host's maintenance window
 	Before rollout.Problems `json:"before,omitempty"` // problems of the host when the rollout began
 }

@@ -52,8 +52,9 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
 
-// budgets returns the disruption budgets of a new version, of a rollout in progress, and of the
-// version that is served, because a rollback may lead to a version without budgets.
+// budgets returns the disruption budgets that a new version must observe: its own budgets, those of
+// a rollout in progress, and those of the version that is served. The latter apply because a
+// rollback may lead to a version without budgets.
 func (l *lock) budgets(ctx context.Context, host string, made *tree, served Version, last Rollout) (all []document.Budget, err error) {
 	if made.plan != nil {
 		all = made.plan.Budgets
@@ -113,7 +114,8 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 	}
 }
 
-// assign records the wave of each host, and the problems that the host had before the rollout.
+// assign records in the index the wave of each host, and the problems that the host had before the
+// rollout.
 func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version, now time.Time) error {
 	before := map[string]rollout.Problems{}
 	if t.Before != nil {

@@ -33,20 +33,21 @@ func (c *call) changeRollout() (any, error) {
 	return state, err
 }
 
-// Claim requests that a host may be changed, for a time.
+// Claim is the body of a request for the right to deploy a host in a disruption budget.
 type Claim struct {
-	Seconds int `json:"seconds"`
+	Seconds int `json:"seconds"` // time after which the claim expires
 }
 
 // Claimed is the answer to a Claim.
 type Claimed struct {
-	Waits string `json:"waits,omitempty"` // why a disruption budget does not permit it now
+	Waits string `json:"waits,omitempty"` // reason why the host cannot be changed now; empty if the claim was granted
 }
 
-// longestClaim is the longest time of a claim: florctl deploy waits for at most a day.
+// longestClaim is the longest time for which a host can be claimed. It is above one day because
+// florctl deploy waits for a host for at most a day.
 const longestClaim = 25 * time.Hour
 
-// claim lets the caller change a host, if its disruption budgets permit that now.
+// claim grants the caller a claim for a host, if the host's disruption budgets permit that now.
 func (c *call) claim() (any, error) {
 	var of Claim
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
@@ -72,7 +73,7 @@ func (c *call) claim() (any, error) {
 	return Claimed{waits}, err
 }
 
-// release ends a claim.
+// release ends the claim for a host.
 func (c *call) release() (any, error) {
 	c.row.Code = advance.Code
 	row, err := advance.Release(c.r.Context(), c.Archive, c.r.PathValue("host"), c.row)

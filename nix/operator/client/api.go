@@ -108,15 +108,15 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	return s, err
 }
 
-// Claim claims the right to change a host for a time. If a disruption budget does not permit that
-// now, Claim returns the reason.
+// Claim claims the right to deploy a host in a disruption budget. The claim expires after a time.
+// If a budget does not permit to change the host now, Claim returns the reason.
 func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
 	var claimed control.Claimed
 	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)
 	return claimed.Waits, err
 }
 
-// Release ends a claim.
+// Release ends the claim for a host.
 func (p *Provider) Release(ctx context.Context, host string) error {
 	var claimed control.Claimed
 	return p.Post(ctx, "/v1/claims/"+url.PathEscape(host)+"/release", nil, &claimed)

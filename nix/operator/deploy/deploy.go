@@ -74,8 +74,9 @@ type Deployment struct {
 	// Reports returns the last report of each host, by name.
 	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
-	// Claim claims the right to change a host, and returns the reason if a disruption budget does
-	// not permit that now. Release ends the claim. Both are called for the hosts in Limited alone.
+	// Claim claims the right to change a host for the time lasts. If a disruption budget does not
+	// permit that now, it returns the reason. Release ends the claim. Both are called only for the
+	// hosts in Limited.
 	Claim   func(ctx context.Context, host string, lasts time.Duration) (waits string, err error)
 	Release func(ctx context.Context, host string) error
 	Limited map[string]bool // hosts in disruption budgets
@@ -123,8 +124,8 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 		if err := d.claim(ctx, h); err != nil {
 			return err
 		}
-		// After a failure the claim stays until it ends by itself, because what the host last
-		// reported may be of before.
+		// After a failure the claim stays until it expires, because the last report of the host
+		// may be from before the deployment.
 		defer func() {
 			if failed == nil {
 				failed = d.Release(ctx, h.Name)
@@ -155,8 +156,8 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	return nil
 }
 
-// claim waits until the disruption budgets of a host permit to change it. It gives up if nothing
-// changes for as long as another deployment may take.
+// claim waits until the disruption budgets of a host permit to change it, and claims the host. It
+// gives up if the reason to wait stays the same for longer than another deployment may take.
 func (d Deployment) claim(ctx context.Context, h Host) error {
 	waited, since := "", time.Now()
 	for {

@@ -59,7 +59,8 @@ func replaced(was, is compile.Snapshot) []Note {
 	return nil
 }
 
-// limited adds a note for each disruption budget that limits how the changed hosts get the version.
+// limited returns a note for each wave in which a disruption budget permits fewer hosts at once
+// than are changed.
 func limited(is compile.Snapshot, changed []Host) (all []Note, err error) {
 	for _, provider := range is.Topology.Providers[document.KindConfig].Hosts {
 		body := is.Documents[provider][document.DocPolicy]

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// A relay carries connections of others without being able to read or change them. What it learns is
-// which hosts exchange data through it, when and how much. That is shown as rights of the relay's
-// host: to relay at all, to relay for a host, to pass connections on to a host, and to see who talks
-// to whom.
+// A relay carries connections of others without being able to read or change them. What it learns
+// is which hosts exchange data through it, when and how much. That is shown as rights of the
+// relay's host: to relay at all, to relay for a host, to pass connections on to a host, and to see
+// who talks to whom.
 
 // relaying returns the right of a relay's host.
 func relaying(a at) []fact { return one(Right{a.node(), "relay", "connections of other hosts"}) }
@@ -36,7 +36,7 @@ func shownAddress(host string) fact {
 	return fact{Right: Right{"callers of services on " + host, "learn", "the addresses of " + host}}
 }
 
-// meets returns the right of other hosts to a host's address, which relays tell them.
+// meets returns the right of other hosts to learn a host's address from relays.
 func meets(a at) []fact {
 	return one(Right{"hosts that exchange data with " + a.node() + " through relays", "learn", "its address"})
 }

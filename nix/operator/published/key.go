@@ -24,17 +24,19 @@ type Key struct {
 	file   string
 	record string // file that records what the key signed
 
-	only   string       // file for signatures, if nothing is published with them
-	others []signatures // of other operators
+	only   string       // signature file to write instead of carrying out the act; empty for none
+	others []signatures // signature files of other operators
 }
 
-// SignOnly makes acts write their signatures to a file, and do nothing else, if file is not empty.
+// SignOnly returns a key with which an act only writes its signatures to a file, for another
+// operator (--sign-only). If file is empty, acts are carried out as usual.
 func (k Key) SignOnly(file string) Key {
 	k.only = file
 	return k
 }
 
-// With makes the key sign together with other operators: it adds the signatures in files.
+// With returns a key that signs together with other operators. It reads their signatures from files
+// that they wrote with --sign-only.
 func (k Key) With(with []string) (Key, error) {
 	for _, file := range with {
 		s, err := readSignatures(file)
@@ -46,7 +48,8 @@ func (k Key) With(with []string) (Key, error) {
 	return k, nil
 }
 
-// CheckAlone returns an error if the key signs together with others, for an act that cannot.
+// CheckAlone returns an error if more than one of the keys in by must sign. It is called for acts
+// that several operators cannot carry out together.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
 		return fmt.Errorf("%s: trust.threshold demands signatures by %d keys, and one key would sign", act, by.Need())

@@ -74,8 +74,8 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 	return s, nil
 }
 
-// SignDocuments signs the documents of a cluster, together with the other operators whose signature
-// files of the same publication the key has.
+// SignDocuments signs the documents of a cluster for a publication. It adds the signatures of other
+// operators that the key has from their signature files.
 func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, error) {
 	tree, _, err := k.signDocuments(cluster, documents)
 	return tree, err
@@ -94,7 +94,8 @@ func (k Key) signDocuments(cluster string, documents map[string][]document.Docum
 	return tree, by, nil
 }
 
-// signersOf returns the keys that must sign the documents according to the documents themselves.
+// signersOf returns the keys that must sign the documents, and the threshold, according to a
+// manifest in the documents.
 func signersOf(documents map[string][]document.Document) signers.Set {
 	for _, all := range documents {
 		for _, d := range all {
@@ -119,7 +120,8 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// WriteSignatures writes the signatures if the key only signs, and then returns ErrSignedOnly.
+// WriteSignatures writes the signature file and returns ErrSignedOnly, if the key only signs.
+// Otherwise it does nothing.
 func (s Signed) WriteSignatures(out io.Writer) error {
 	if s.key.only == "" {
 		return nil
@@ -185,7 +187,8 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	if err != nil {
 		return err
 	}
-	// Hosts of which more keys must sign than before would refuse the former list.
+	// If the new documents raise the threshold, hosts would refuse the former list, which has too
+	// few signatures. They must have the new list first.
 	if list != nil && list.weak {
 		if err := c.renew(ctx, s.record, list); err != nil {
 			return err

@@ -106,8 +106,9 @@ func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revoca
 	return newest, forks, nil
 }
 
-// checkSigned returns an error unless enough keys signed a list, or it is the one on record, or the
-// operator accepts it. Lists from before the threshold was raised have too few signatures.
+// checkSigned decides whether a list may be continued. The list own is the one on record, or nil.
+// A list from before the threshold was raised has too few signatures. If such a list is not on
+// record, checkSigned asks the operator, and returns an error if the operator does not accept it.
 func (c Cluster) checkSigned(list, own *trust.Revocations) error {
 	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers())
 	if weak == nil || own != nil && list.Digest() == own.Digest() {
@@ -133,8 +134,8 @@ func describeRevoked(list *trust.Revocations) string {
 	return cmp.Or(strings.Join(all, ", "), "nothing")
 }
 
-// next signs a list that continues the newest one. It keeps
-// everything that earlier lists revoke and that was not reinstated.
+// next makes and signs a list that continues the newest list. The new list keeps everything that
+// earlier lists revoke and that was not reinstated. The function with adds the changes.
 func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (next *trust.Revocations, s trust.SignedRevocations, err error) {
 	if err := by.key.CheckOf(c.Topology, "hosts"); err != nil {
 		return nil, s, err
@@ -166,7 +167,7 @@ func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Dura
 	return next, s, err
 }
 
-// put makes all providers offer a list, and records it.
+// put makes all providers offer a signed list, and writes the list to the record r.
 func (c Cluster) put(ctx context.Context, r *record, s trust.SignedRevocations) error {
 	if err := c.offer(ctx, s); err != nil {
 		return err
@@ -257,16 +258,17 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 // listPoll is the interval at which reports are requested.
 const listPoll = 300 * time.Millisecond
 
-// renewal is a list that is signed again without a change.
+// renewal is a new revocation list that a publication or rollback makes. It revokes the same as the
+// list before.
 type renewal struct {
 	list *trust.Revocations
 	trust.SignedRevocations
-	weak bool // the list before is not signed by as many keys as the flake demands
+	weak bool // fewer keys signed the list before than the flake requires
 }
 
-// renewed signs the list again if half of the time until the next update has passed, if too few
-// keys signed it, or if it does not name the documents that are about to be served. It returns nil
-// if none is the case, and if there is no list.
+// renewed signs the revocation list again if one of these is the case: half of the time until the
+// next update has passed, too few keys signed the list, or the list must name the documents that
+// are about to be served. Otherwise, and if there is no list, renewed returns nil.
 func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves naming) (*renewal, error) {
 	list, err := c.Revocations(ctx)
 	if err != nil || list == nil {

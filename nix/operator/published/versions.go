@@ -115,8 +115,8 @@ func (c Cluster) readAll(in io.Reader, serial int64) (hosts []publish.Host, err 
 	if r.Serial != serial || r.Cluster != c.Topology.Name {
 		return nil, fmt.Errorf("the provider answers with version %d of cluster %.64q, want %d of %q", r.Serial, r.Cluster, serial, c.Topology.Name)
 	}
-	// One key is enough, since the version may be from before the threshold was raised. Operators sign
-	// it again only after comparing its digest with their records.
+	// One key is enough here, because the version may be from before the threshold was raised.
+	// Operators sign it again only after they compare its digest with their records.
 	for h, err := range r.All(signers.Any(c.Topology.Trust.SigningKeys...)) {
 		if err != nil {
 			return nil, err

@@ -10,10 +10,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// least is the minimum burst for any rate. The largest datagram fits in it.
+// least is the minimum burst of a rate limit in bytes. It is larger than the largest datagram, so
+// that a low limit cannot block datagrams forever.
 const least = 64 << 10
 
-// budget holds the limits and the use of one service or one caller.
+// budget holds the limits of one service or one caller, and counts its use of them.
 type budget struct {
 	id    spiffe.ID
 	open  atomic.Int64
@@ -28,7 +29,8 @@ func (b *budget) apply(l document.Limits) {
 	set(&b.bytes, float64(l.BytesPerSecond), int(max(l.BytesPerSecond/parts, least)))
 }
 
-// set changes the rate and keeps the part of it that has been used.
+// set changes the rate of a limiter. The part of the old rate that has already been used stays
+// counted.
 func set(l *atomic.Pointer[rate.Limiter], perSecond float64, burst int) {
 	is := l.Load()
 	switch {
@@ -42,7 +44,8 @@ func set(l *atomic.Pointer[rate.Limiter], perSecond float64, burst int) {
 	}
 }
 
-// acquire counts a connection, or returns an error that names the limit it exceeds.
+// acquire counts a new connection. If the connection exceeds a limit, acquire returns an error that
+// names the limit.
 func (b *budget) acquire() error {
 	if n, most := b.open.Add(1), b.most.Load(); most > 0 && n > most {
 		b.release()

@@ -2,9 +2,9 @@ package acl
 
 import "sync"
 
-// Gate admits keys that its rule allows, and closes admitted keys that a new rule denies.
-// Invariant: when SetRule has returned, every key that is denied by the rule and not yet released
-// has been closed. The zero Gate admits nothing.
+// Gate decides which keys are admitted, for example which connections. It admits a key if its rule
+// allows the key. When a new rule denies a key that is already admitted, the gate closes the key.
+// After SetRule returns, no key that the rule denies is open. The zero Gate admits nothing.
 type Gate[K any] struct {
 	mu    sync.Mutex
 	rule  func(K) bool
@@ -16,8 +16,9 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit admits k if the rule allows it. The gate may call close until release is called; close must
-// not block or call the gate. release must be called at most once.
+// Admit admits k if the rule allows it, and reports whether it did. If a later rule denies k, the
+// gate calls close once. The function close must not block and must not call the gate. The caller
+// calls release, at most once, when it no longer uses k.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -38,7 +39,7 @@ func (g *Gate[K]) remove(e *entry[K]) {
 	delete(g.inUse, e)
 }
 
-// SetRule sets the rule and closes all admitted keys that it denies.
+// SetRule replaces the rule and closes all admitted keys that the new rule denies.
 func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -46,8 +47,8 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.closeDenied()
 }
 
-// Check closes the admitted keys that the current rule denies by now. It is needed for rules that
-// depend on more than the key, such as the time.
+// Check applies the current rule to all admitted keys again and closes those that it now denies.
+// Call it for a rule that depends on more than the key, such as the time.
 func (g *Gate[K]) Check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

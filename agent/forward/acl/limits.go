@@ -7,29 +7,33 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits enforces the limits that the topology sets for services and callers at this host:
-// connections, new connections per second, and bytes per second. A connection counts towards both
-// its service and its caller, so the lower limit applies. At a relay, each node has the same limits
-// for the connections that it makes to other hosts. The zero Limits is ready for use and
-// limits nothing. It remembers every service and caller since the start, which are no more than the
-// allow lists name.
+// Limits enforces the limits that the topology sets at this host. It limits the number of
+// connections, new connections per second, and bytes per second.
+//
+// Each connection counts towards the limits of its service and those of its caller, so the lower
+// limit applies. On a relay, the limits apply to each node that connects to other hosts through it.
+// The zero Limits is ready for use and limits nothing.
+//
+// Limits keeps an entry for every service and caller since the start. There are at most as many as
+// the allow lists name.
 type Limits struct {
 	mu                sync.Mutex
 	services, callers group
-	relay             spiffe.ID // through which nodes connect to other hosts; zero if this host is no relay
+	relay             spiffe.ID // this host's ID as a relay; zero if it is not a relay
 	relayed           group     // nodes
 	shares            map[sharing]*Share
 }
 
 type sharing struct{ service, caller spiffe.ID }
 
-// group holds the limits of services, callers or nodes.
+// group holds the limits of all services, of all callers, or of all nodes.
 type group struct {
 	inForce func(spiffe.ID) document.Limits
 	known   map[spiffe.ID]*budget
 }
 
-// Apply sets the limits of a manifest. Open connections remain open and count towards them.
+// Apply sets the limits that a manifest contains. Open connections stay open and count towards the
+// new limits.
 func (t *Limits) Apply(f document.Forwarder) {
 	services, callers := map[spiffe.ID]document.Limits{}, map[spiffe.ID]document.Limits{}
 	for _, p := range f.Publish {
@@ -72,7 +76,8 @@ func (g *group) of(id spiffe.ID) *budget {
 	return b
 }
 
-// Share returns the share of caller in service. It follows later changes of the limits.
+// Share returns the Share that limits the connections of caller to service. The Share follows later
+// changes of the limits.
 func (t *Limits) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()

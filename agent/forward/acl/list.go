@@ -1,6 +1,6 @@
-// Package acl enforces the access rules of the topology: the compiled allow list, the gate that
-// closes live connections which a new list denies, and limits of connections, new connections and
-// bytes.
+// Package acl enforces the access rules and limits of the topology on a host. A List answers which
+// callers may connect to a service. A Gate closes live connections that a new list denies. Limits
+// bounds connections, new connections per second, and bytes per second.
 package acl
 
 import (
@@ -13,18 +13,19 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// List is a compiled allow list. The zero List allows nothing.
+// List is a compiled allow list. It answers which callers may connect to which services. The zero
+// List allows nothing.
 type List struct {
 	allowed map[pair][]document.Allow
 }
 
-// pair is a caller of a service. An empty port stands for all ports.
+// pair is a service and one of its callers. An empty port means all ports of the service.
 type pair struct {
 	target, caller spiffe.ID
 	port           string
 }
 
-// Compile compiles the allow lists of all published services.
+// Compile returns the List of the allow lists of all published services.
 func Compile(published []document.Published) List {
 	l := List{allowed: map[pair][]document.Allow{}}
 	for _, p := range published {
@@ -40,8 +41,9 @@ func Compile(published []document.Published) List {
 	return l
 }
 
-// Allows reports whether caller, presenting leaf, may connect to target now: to the named port, or
-// to any port if port is empty.
+// Allows reports whether caller may connect to target at the time now. If port is not empty, the
+// answer is for the port with that name; otherwise it is for any port. An allow entry may be
+// limited to one certificate. It is compared with leaf, the certificate that the caller presented.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
@@ -52,7 +54,8 @@ func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509
 	return false
 }
 
-// NextEnd returns the next time at which a current permission ends, zero if none does.
+// NextEnd returns the next time after now at which a permission expires. It returns the zero time
+// if no permission does.
 func (l List) NextEnd(now time.Time) (next time.Time) {
 	for _, allowed := range l.allowed {
 		for _, a := range allowed {
@@ -64,7 +67,7 @@ func (l List) NextEnd(now time.Time) (next time.Time) {
 	return next
 }
 
-// Fingerprint returns the lower-case hex SHA-256 of a certificate.
+// Fingerprint returns the SHA-256 digest of a certificate in lower-case hexadecimal.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])

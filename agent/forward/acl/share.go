@@ -8,22 +8,24 @@ import (
 )
 
 const (
-	// A burst has the bytes of 1/parts of a second.
+	// A burst is the number of bytes that a rate allows in 1/parts of a second.
 	parts = 16
-	// smallest is the minimum number of bytes between two waits.
+	// smallest is the minimum number of bytes that may be sent between two waits.
 	smallest = 1 << 10
 )
 
-// Share is the use of one service by one caller. A nil Share has no limits.
+// Share limits the connections from one caller to one service. It applies the limits of both. A nil
+// Share limits nothing.
 type Share struct {
 	service, caller *budget
-	// turn is held by the stream that waits for its bytes. All callers of a service thereby get
-	// equal parts, regardless of the number of their streams.
+	// turn is held by the one stream that is waiting for its bytes. Streams of the same caller wait
+	// one after the other. Each caller of a service therefore gets an equal part of the rate,
+	// however many streams it has.
 	turn chan struct{}
 }
 
-// Open counts a TCP connection or UDP session until release is called, or returns an error that
-// names the limit it exceeds. release must be called once.
+// Open counts a TCP connection or a UDP session until release is called. It must be called exactly
+// once. If the connection exceeds a limit, Open returns an error that names the limit.
 func (s *Share) Open() (release func(), err error) {
 	if err := s.caller.acquire(); err != nil {
 		return nil, err
@@ -35,7 +37,8 @@ func (s *Share) Open() (release func(), err error) {
 	return func() { s.caller.release(); s.service.release() }, nil
 }
 
-// rates returns the current limiters; nil means no limit.
+// rates returns the current byte rate limits of the caller and of the service. A nil limiter means
+// no limit.
 func (s *Share) rates() (caller, service *rate.Limiter) {
 	if s == nil {
 		return nil, nil
@@ -43,7 +46,7 @@ func (s *Share) rates() (caller, service *rate.Limiter) {
 	return s.caller.bytes.Load(), s.service.bytes.Load()
 }
 
-// Most returns the number of bytes that may be carried before the next Wait.
+// Most returns the number of bytes that a stream may carry before it must call Wait again.
 func (s *Share) Most() int { return most(s.rates()) }
 
 func most(rates ...*rate.Limiter) int {
@@ -56,7 +59,8 @@ func most(rates ...*rate.Limiter) int {
 	return most
 }
 
-// Wait waits until n bytes that were carried are within the current rates, or until stop is closed.
+// Wait slows down a stream that has carried n bytes. It returns when the bytes are within the
+// current rates, or when stop is closed.
 func (s *Share) Wait(stop <-chan struct{}, n int) {
 	for n > 0 {
 		caller, service := s.rates()
@@ -78,7 +82,8 @@ func (s *Share) Wait(stop <-chan struct{}, n int) {
 	}
 }
 
-// pay waits until n bytes, at most one burst, are within the rates.
+// pay waits until n bytes are within the rates. The number n is at most one burst. pay reports
+// whether the wait was cut short because stop was closed.
 func pay(stop <-chan struct{}, n int, rates ...*rate.Limiter) (stopped bool) {
 	now, wait := time.Now(), time.Duration(0)
 	for _, l := range rates {
@@ -99,7 +104,8 @@ func pay(stop <-chan struct{}, n int, rates ...*rate.Limiter) (stopped bool) {
 	}
 }
 
-// Allow reports whether a datagram of n bytes is within the rates, and counts it if so.
+// Allow reports whether a datagram of n bytes is within the rates. If it is, Allow counts the
+// bytes. If it is not, the caller drops the datagram.
 func (s *Share) Allow(n int) bool {
 	caller, service := s.rates()
 	return (caller == nil || caller.AllowN(time.Now(), n)) && (service == nil || service.AllowN(time.Now(), n))

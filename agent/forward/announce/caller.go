@@ -1,9 +1,11 @@
-// Package announce passes the identity of a caller to the called service, either in a PROXY
-// protocol header before the bytes of a connection, or in headers of each HTTP request.
+// Package announce tells a service which caller is connected to it, if the topology requires that for
+// the service. There are two ways: a PROXY protocol header before the bytes of the connection, or
+// headers in each HTTP request.
 //
-// The PROXY protocol header has version 2 and is of type TCP over IPv4 or IPv6 for every kind of
-// upstream. The source address is that of the caller's forwarder, the destination address the one
-// at which it called this host. The caller is described by these TLVs, in this order:
+// The PROXY protocol header is of version 2 and of type TCP over IPv4 or IPv6, for every type of
+// upstream. Its source address is the address of the caller's forwarder. Its destination address is
+// the address at which that forwarder called this host. The following TLVs describe the caller, in
+// this order:
 //
 //	0x02 PP2_TYPE_AUTHORITY    name of the called service: wiki.demo.flor.rete
 //	0xD0                       SPIFFE ID of the caller, as in Istio's ztunnel
@@ -11,9 +13,9 @@
 //	  0x21 PP2_SUBTYPE_SSL_VERSION  TLSv1.3
 //	  0x22 PP2_SUBTYPE_SSL_CN       SPIFFE ID of the caller, because SVIDs have no common name
 //
-// The HTTP headers are Envoy's X-Forwarded-Client-Cert, with one element that contains By (the
-// service), Hash (SHA-256 of the caller's certificate) and URI (its SPIFFE ID), and X-Forwarded-For
-// with the address of the caller's forwarder.
+// There are two HTTP headers. X-Forwarded-Client-Cert has Envoy's format and one element. The
+// element contains By (the service), Hash (the SHA-256 of the caller's certificate) and URI (the
+// caller's SPIFFE ID). X-Forwarded-For contains the address of the caller's forwarder.
 package announce
 
 import (
@@ -31,15 +33,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Caller describes the caller of a service.
+// Caller describes the caller of a connection to a service.
 type Caller struct {
 	ID       spiffe.ID
-	Leaf     *x509.Certificate // certificate that proves it
-	Service  spiffe.ID         // called service
-	From, To netip.AddrPort    // addresses of the caller's forwarder and of this one
+	Leaf     *x509.Certificate // certificate that proves ID
+	Service  spiffe.ID         // service that is called
+	From, To netip.AddrPort    // addresses of the caller's forwarder and of this forwarder
 }
 
-// Name returns the name by which callers call the service.
+// Name returns the name of the called service, for example wiki.demo.flor.rete.
 func (c Caller) Name() string {
 	d, err := spiffe.Dial(c.Service)
 	if err != nil {
@@ -48,7 +50,8 @@ func (c Caller) Name() string {
 	return spiffe.Render(d)
 }
 
-// ProxyHeader returns the PROXY protocol header of a connection.
+// ProxyHeader returns the PROXY protocol header to send to the service before the bytes of the
+// connection. The package documentation describes its content.
 func (c Caller) ProxyHeader() ([]byte, error) {
 	id := []byte(c.ID.String())
 	tls, err := tlvparse.PP2SSL{
@@ -68,8 +71,9 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 	return h.Format()
 }
 
-// ours contains the headers that services may trust, and Forwarded (RFC 7239) and ClientAddresses,
-// which are only removed.
+// ours contains the names of the headers that are removed from each request. The forwarder then
+// sets X-Forwarded-Client-Cert and X-Forwarded-For itself. It only removes Forwarded (RFC 7239) and
+// ClientAddresses.
 var ours = func() map[string]bool {
 	all := map[string]bool{"x-forwarded-client-cert": true, "x-forwarded-for": true, "forwarded": true}
 	for _, name := range ClientAddresses {
@@ -79,8 +83,9 @@ var ours = func() map[string]bool {
 }()
 
 // ClientAddresses lists headers in which proxies and CDNs outside the cluster pass the address of a
-// client. Many programs trust them more than X-Forwarded-For, and no part of Florete sets them.
-// X-Real-IP is not among them, because an ingress sets it.
+// client. Many programs trust them more than X-Forwarded-For. The forwarder removes them from
+// requests, because no part of Florete sets them. X-Real-IP is not in the list, because an ingress
+// sets it.
 var ClientAddresses = []string{
 	"CF-Connecting-IP",
 	"CF-Connecting-IPv6",
@@ -105,8 +110,8 @@ var ClientAddresses = []string{
 	"X-Remote-IP",
 }
 
-// strip removes our headers, and headers that a service may confuse with them: CGI programs and
-// similar ones cannot distinguish x-forwarded-for from X_Forwarded.For.
+// strip removes the headers in ours, and headers whose names a service may confuse with them. CGI
+// programs, for example, cannot distinguish x-forwarded-for from X_Forwarded.For.
 func strip(h http.Header) {
 	for name := range h {
 		if ours[strings.Map(hyphenate, name)] {
@@ -125,7 +130,7 @@ func hyphenate(r rune) rune {
 	return '-'
 }
 
-// announce replaces our headers.
+// announce replaces the headers that describe the caller by those of c.
 func (c Caller) announce(h http.Header) {
 	strip(h)
 	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))

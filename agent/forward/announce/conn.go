@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn presents a stream as a net.Conn for HTTP.
+// Conn presents the stream of a caller as a net.Conn, as the HTTP server of net/http requires.
 type Conn struct {
 	wire.Stream
 	caller           Caller
@@ -25,8 +25,8 @@ type Conn struct {
 	aborted          atomic.Bool
 }
 
-// NewConn returns the stream of a caller as a Conn. The functions received and sent count the bytes
-// received from the caller and sent to it.
+// NewConn returns a Conn for the stream of a caller. It calls received with the number of bytes of
+// each read from the caller, and sent with the number of bytes of each write to the caller.
 func NewConn(st wire.Stream, c Caller, received, sent func(int)) *Conn {
 	return &Conn{Stream: st, caller: c, received: received, sent: sent, closed: make(chan struct{})}
 }
@@ -50,7 +50,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the sending direction in order, or resets it if a write is blocked.
+// CloseWrite ends the sending direction after all data. If a write is blocked, CloseWrite resets
+// the direction instead.
 func (c *Conn) CloseWrite() error {
 	if !c.writing.TryLock() {
 		c.CancelWrite(quic.StreamErrorCode(wire.Reset))
@@ -70,19 +71,20 @@ func (c *Conn) Close() (err error) {
 	return err
 }
 
-// abort resets the stream, because the data carried so far is incomplete.
+// abort resets the stream in both directions. The caller then knows that the data it received is
+// incomplete.
 func (c *Conn) abort() {
 	c.aborted.Store(true)
 	c.CancelWrite(quic.StreamErrorCode(wire.Reset))
 	c.CancelRead(quic.StreamErrorCode(wire.Reset))
 }
 
-// maxUnread is the number of bytes that a caller may still send after the connection is closed.
-// After more, the stream is reset, as TCP would do after the first byte.
+// maxUnread is the number of bytes that a caller may still send after the connection is closed. If
+// the caller sends more, the stream is reset. TCP would reset it after the first byte.
 const maxUnread = 256 << 10
 
-// finish waits, after the connection is closed, until the caller has closed its side too. Canceling
-// the stream earlier would discard data that the caller has not read yet.
+// finish waits after Close until the caller has closed its side too. If the stream were canceled
+// earlier, the caller could lose data that it has not read yet.
 func (c *Conn) finish() {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -95,7 +97,7 @@ func (c *Conn) finish() {
 	}
 }
 
-// single is a listener that accepts one connection and ends with it.
+// single is a net.Listener that accepts one connection. It ends when that connection ends.
 type single struct {
 	conn  *Conn
 	taken bool
@@ -113,8 +115,8 @@ func (s *single) Accept() (net.Conn, error) {
 func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
 func (*single) Close() error     { return nil }
 
-// open reports whether the other end has neither closed the connection nor sent anything before a
-// request.
+// open reports whether an idle connection to the service can carry another request. It cannot if
+// the service has closed the connection, or has sent something before a request.
 func open(c splice.Conn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

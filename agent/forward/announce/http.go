@@ -17,20 +17,20 @@ import (
 	"github.com/florete/florete/agent/forward/splice"
 )
 
-// HTTP carries the requests of one caller's connection, over one connection to the service at a
-// time. Requests are parsed and written anew, so that the service and the forwarder agree on the
-// end of each request.
+// HTTP carries the HTTP requests of one caller's connection to a service. It uses one connection to
+// the service at a time. It parses each request and writes it anew, so that the service and the
+// forwarder agree on where each request ends.
 //
-// It supports HTTP/1.1, HTTP/1.0 and the upgrade to WebSocket. Other protocols could carry requests
-// that the forwarder does not see: other upgrades, CONNECT and HTTP/2 are refused.
+// HTTP supports HTTP/1.1, HTTP/1.0 and the upgrade to WebSocket. It refuses CONNECT, HTTP/2 and all
+// other upgrades, because they could carry requests that the forwarder does not see.
 type HTTP struct {
 	Caller   Caller
-	Upstream splice.Conn                                // used for the first request; Serve closes it
-	Dial     func(context.Context) (splice.Conn, error) // connects again after the service closed the connection
-	Failed   func(error)                                // called with the reason if the service did not answer
+	Upstream splice.Conn                                // connection for the first request; Serve closes it
+	Dial     func(context.Context) (splice.Conn, error) // makes a new connection after the service has closed the last one
+	Failed   func(error)                                // called with the reason if the service does not answer
 }
 
-// Serve carries requests until c or ctx ends.
+// Serve carries the requests that arrive on c. It returns when c is closed or ctx ends.
 func (h HTTP) Serve(ctx context.Context, c *Conn) {
 	defer context.AfterFunc(ctx, c.abort)()
 	first := make(chan splice.Conn, 1)
@@ -66,11 +66,12 @@ func (h HTTP) Serve(ctx context.Context, c *Conn) {
 	c.finish()
 }
 
-// maxHeaders bounds the memory for headers of each stream. Services accept no more either.
+// maxHeaders is the maximum size in bytes of a request's headers. It bounds the memory that a
+// stream uses. Common servers have a similar limit.
 const maxHeaders = 64 << 10
 
-// quiet discards messages with which a caller could fill the log. Relevant errors are passed to
-// Failed.
+// quiet discards the log messages of net/http, with which a caller could fill the log. HTTP.Failed
+// receives the errors of the service.
 var quiet = log.New(io.Discard, "", 0)
 
 func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
@@ -89,8 +90,8 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 			case r.Context().Err() != nil:
 				panic(http.ErrAbortHandler) // the caller has gone
 			case usedOf(r).closed():
-				// The service closed the connection between two requests, just when this one
-				// arrived. Callers expect that of any server: their connection ends without an
+				// The service closed the connection between two requests, just when this request
+				// arrived. Callers expect this of any HTTP server: their connection ends without an
 				// answer.
 				panic(http.ErrAbortHandler)
 			default:
@@ -123,12 +124,13 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 	})
 }
 
-// used records the state of the connection to the service over which a request was last sent.
+// used records whether the connection to the service that last carried a request was reused, and
+// whether the service answered on it.
 type used struct{ reused, answered atomic.Bool }
 
 type usedKey struct{}
 
-// traced returns r with a record of the connection that it uses to the service.
+// traced returns a copy of r that records which connection to the service it uses.
 func traced(r *http.Request) *http.Request {
 	u := new(used)
 	ctx := context.WithValue(r.Context(), usedKey{}, u)
@@ -144,19 +146,21 @@ func traced(r *http.Request) *http.Request {
 
 func usedOf(r *http.Request) *used { return r.Context().Value(usedKey{}).(*used) }
 
-// closed reports whether a failed request used a connection that had carried another request, and
-// received no byte of an answer.
+// closed reports whether the service closed an idle connection just when a request was sent on it.
+// This is so if the connection had carried an earlier request and not one byte of an answer
+// arrived.
 func (u *used) closed() bool { return u.reused.Load() && !u.answered.Load() }
 
-// answer is a ResponseWriter that passes only the headers of the service, including those of
-// informational answers (RFC 9110, section 15.2).
+// answer is an http.ResponseWriter that sends the headers of the service and adds none of its own.
+// This includes the headers of informational answers (RFC 9110, section 15.2).
 type answer struct{ http.ResponseWriter }
 
-// Unwrap is used by http.ResponseController.
+// Unwrap returns the underlying ResponseWriter. The http.ResponseController calls it.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader removes hop-by-hop headers (RFC 9110, section 7.6.1) from informational answers, and
-// adds no default headers to the final answer.
+// WriteHeader sends the status code and the headers of the service. It removes hop-by-hop headers
+// (RFC 9110, section 7.6.1) from informational answers. It adds no default headers to the final
+// answer.
 func (a *answer) WriteHeader(code int) {
 	h := a.Header()
 	switch {
@@ -180,7 +184,8 @@ func (a *answer) WriteHeader(code int) {
 	a.ResponseWriter.WriteHeader(code)
 }
 
-// hopByHop lists the hop-by-hop headers that need not be listed in Connection.
+// hopByHop lists the hop-by-hop headers that are removed even if the Connection header does not
+// name them.
 var hopByHop = []string{"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade"}
 
 func (h HTTP) rewrite(r *httputil.ProxyRequest) {
@@ -205,7 +210,8 @@ func refuseUnaskedUpgrade(res *http.Response) error {
 	return nil
 }
 
-// body is the body of a request. At its end it copies the announced trailers.
+// body is the body of a request. At the end of the body it copies the trailers that the caller
+// announced.
 type body struct {
 	io.ReadCloser
 	r *httputil.ProxyRequest
@@ -225,12 +231,13 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bodyError is the error for a request whose body cannot be read to its end.
+// bodyError marks an error that occurred while the body of a request was read from the caller. It
+// distinguishes the caller's errors from those of the service.
 type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }
 
-// buffers is a pool of buffers for bodies.
+// buffers is a pool of the buffers with which bodies are copied.
 type buffers struct{}
 
 const bufferSize = 64 << 10

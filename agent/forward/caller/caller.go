@@ -1,5 +1,6 @@
-// Package caller determines which process of this host is behind a connection, by its account and
-// systemd unit, and under which identity the process acts.
+// Package caller finds the process of this host that made a local connection, and decides which
+// identity the process acts under. It finds the process in the kernel. The identity follows from
+// the process's Unix account and systemd unit, by the callers in the manifest.
 package caller
 
 import (
@@ -12,13 +13,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Process identifies the process behind a connection, as known to the kernel.
+// Process describes the process behind a local connection, as the kernel reports it.
 type Process struct {
 	UID    uint32
-	Cgroup uint64 // ID of its control group (version 2); zero if not known
+	Cgroup uint64 // ID of its control group (version 2); zero if unknown
 }
 
-// Table maps processes to the identities under which they act. The zero Table is empty.
+// Table contains the callers of the manifest. It maps each process to the identity under which the
+// process acts. The zero Table maps no process.
 type Table struct{ rows []row }
 
 type row struct {
@@ -28,13 +30,13 @@ type row struct {
 	workload bool
 }
 
-// has reports whether the process is among the row's callers, by its account or its unit.
+// has reports whether a process matches the row, by its account or by its unit.
 func (r row) has(p Process) bool {
 	return slices.Contains(r.uids, p.UID) || slices.ContainsFunc(r.units, p.inUnit)
 }
 
-// NewTable compiles callers and resolves their account names. An account that does not exist is
-// reported as a problem; all other callers are in the table.
+// NewTable returns the Table of the given callers. It looks up the uid of each account. For each
+// account that does not exist it returns an error. The table contains all other callers.
 func NewTable(callers []document.Caller) (Table, []error) {
 	var t Table
 	var problems []error
@@ -58,7 +60,7 @@ func NewTable(callers []document.Caller) (Table, []error) {
 	return t, problems
 }
 
-// LookupUser returns the uid of an account of this host.
+// LookupUser returns the uid of the Unix account with the given name on this host.
 func LookupUser(name string) (uint32, error) {
 	u, err := nss.Lookup(name)
 	return uidOf(nss.Found{User: u, Err: err})
@@ -72,7 +74,8 @@ func uidOf(f nss.Found) (uint32, error) {
 	return uint32(uid), err
 }
 
-// Identity returns the identity of the first caller that includes the process.
+// Identity returns the identity of the first caller in the table that matches the process. It
+// returns false if no caller matches.
 func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	for _, r := range t.rows {
 		if r.has(p) {
@@ -82,8 +85,8 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	return spiffe.ID{}, false
 }
 
-// UIDs returns the accounts that may act as one of ids. It returns accounts whose first caller is
-// one of ids or, if all is set, every account that is named there.
+// UIDs returns the accounts whose processes may act under one of ids. An account counts only with
+// the first caller that names it. If all is set, UIDs returns every account that the table names.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
@@ -97,12 +100,13 @@ func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	return slices.Compact(uids)
 }
 
-// MayAct reports whether the process is among the callers of id.
+// MayAct reports whether the process may act under the identity id.
 func (t Table) MayAct(p Process, id spiffe.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
 }
 
-// Workload returns the identities whose private keys the process may have, in the order of callers.
+// Workload returns the identities whose private keys the process may get from the Workload API.
+// They are in the order of the callers in the manifest.
 func (t Table) Workload(p Process) (ids []spiffe.ID) {
 	for _, r := range t.rows {
 		if r.workload && r.has(p) {

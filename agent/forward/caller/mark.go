@@ -6,31 +6,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// UDP has no connections. A process may send a datagram with any of the host's addresses as the
-// source, or may have ended when the datagram is read. The sender is certain only if package guard
-// makes the kernel mark the datagram (SO_MARK, socket(7)) with the sender's uid: eight bits
-// identify the mark, and 24 contain the uid.
+// Datagrams carry marks because UDP has no connections by which a sender can be found. A process
+// may send a datagram from any address of the host, and may have ended when the forwarder reads it.
+// The sender is certain only if the kernel marks the datagram with the sender's uid (SO_MARK,
+// socket(7)). Package guard sets this up. Eight bits identify the mark, and 24 bits contain the
+// uid.
 const (
 	markTag  = 0xf1 << 24
 	markMask = 0xff << 24
 
-	// MarkOthers marks the datagrams of all accounts without a mark of their own.
+	// MarkOthers is the mark of datagrams from accounts that have no mark of their own.
 	MarkOthers = markTag | (1<<24 - 1)
 )
 
-// Mark returns the mark for datagrams of an account. It returns false if the uid is too large.
+// Mark returns the mark for datagrams from the account uid. It returns false if the uid is too
+// large for a mark.
 func Mark(uid uint32) (uint32, bool) { return markTag | uid, uid < MarkOthers&^markMask }
 
-// ReceiveMarks makes a socket receive marks as control messages. Older kernels, without support,
-// deliver datagrams without marks.
+// ReceiveMarks makes a socket deliver the marks of datagrams as control messages. MarkedUID reads
+// them. Kernels that do not support this deliver datagrams without marks.
 func ReceiveMarks(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
 }
 
-// MarksSpace is the buffer space needed for control messages.
+// MarksSpace is the size in bytes of a buffer for the control messages that contain a mark.
 var MarksSpace = unix.CmsgSpace(4)
 
-// MarkedUID returns the sender's uid from the control messages of a datagram, if it is marked.
+// MarkedUID returns the uid of the sender of a datagram. It reads the mark from oob, the control
+// messages of the datagram. It returns false if the datagram is not marked.
 func MarkedUID(oob []byte) (uint32, bool) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

@@ -11,16 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is the process that connected over a Unix socket.
+// Peer is a process that has connected to a Unix socket of this program. It refers to the process
+// by a pidfd, so that a later process with the same PID is not taken for it.
 type Peer struct {
 	PID int
 	UID uint32   // uid when it connected
-	fd  *os.File // pidfd_open(2)
+	fd  *os.File // from pidfd_open(2)
 }
 
-// NewPeer finds the process that connected and holds a reference to it until Close. As long as
-// Process returns no error, no other process has its PID. The error is ErrGone if the process has
-// ended.
+// NewPeer returns the process at the other end of a Unix socket. It holds a reference to the
+// process until Close. As long as Process returns no error, no other process has the same PID.
+// NewPeer returns ErrGone if the process has ended.
 func NewPeer(conn syscall.Conn) (*Peer, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -40,8 +41,8 @@ func NewPeer(conn syscall.Conn) (*Peer, error) {
 }
 
 // find reads the credentials that the kernel recorded when the process connected. Before Linux 6.5
-// they do not include a pidfd, and another process may have the PID by now; Process accepts it if
-// it has the same account.
+// the credentials do not include a pidfd, so another process may have the same PID by now. Process
+// accepts such a process only if it has the same account.
 func (p *Peer) find(fd int) error {
 	cred, err := unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
 	if err != nil {
@@ -59,12 +60,13 @@ func (p *Peer) find(fd int) error {
 	return nil
 }
 
-// Process returns the current state of the peer. The error is ErrGone once it has ended.
+// Process returns the current account and control group of the peer. It returns ErrGone if the peer
+// has ended.
 func (p *Peer) Process() (Process, error) {
 	uid, group, err := readProcess(p.PID)
 	switch {
 	case p.ended():
-		return Process{}, ErrGone // the values may belong to another process
+		return Process{}, ErrGone // another process may have the PID by now
 	case err != nil:
 		return Process{}, fmt.Errorf("process %d of the caller: %w", p.PID, err)
 	case uid != p.UID:
@@ -73,10 +75,10 @@ func (p *Peer) Process() (Process, error) {
 	return Process{uid, cgroupNumber(group)}, nil
 }
 
-// Close releases the process. After that, Process returns ErrGone.
+// Close releases the reference to the process. After Close, Process returns ErrGone.
 func (p *Peer) Close() { p.fd.Close() }
 
-// ended reports whether the process has ended, or may have ended.
+// ended reports whether the process has ended. It returns true if this is not known.
 func (p *Peer) ended() bool {
 	raw, err := p.fd.SyscallConn()
 	if err != nil {
@@ -94,7 +96,7 @@ func (p *Peer) ended() bool {
 	return gone || err != nil
 }
 
-// readProcess returns the effective uid of a process and its control group (version 2).
+// readProcess returns the effective uid and the control group (version 2) of the process pid.
 func readProcess(pid int) (uid uint32, group string, err error) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	ids, err := lineOf(dir+"/status", "Uid:")
@@ -113,7 +115,7 @@ func readProcess(pid int) (uid uint32, group string, err error) {
 	return uint32(n), group, err
 }
 
-// lineOf returns the rest of the line of a file that begins with prefix.
+// lineOf finds the line of a file that begins with prefix. It returns the rest of the line.
 func lineOf(file, prefix string) (string, error) {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -11,32 +11,32 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// ErrGone means that no process holds the other end any more: it was closed before its owner could
-// be looked up. The kernel reports uid 0 for such a socket, which must never be taken for root.
+// ErrGone means that the process at the other end has closed its socket, so that its owner cannot
+// be looked up. For such a socket the kernel reports uid 0. It must never be taken for root.
 var ErrGone = errors.New("the caller has closed its end")
 
-// FindProcess returns the owner of the local socket at the other end of c, from the kernel
-// (sock_diag(7)).
+// FindProcess returns the process at the other end of c, a TCP connection within this host. It asks
+// the kernel through sock_diag(7). It returns ErrGone if the process has closed its end.
 func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
 	m, err := sockdiag.Lookup(unix.IPPROTO_TCP, peer, local)
 	if err != nil {
 		return Process{}, explain(err, peer, local)
 	}
-	// The kernel falls back to listeners.
+	// If there is no such connection, the kernel returns a listener instead.
 	if m.Source() != unmap(peer) || m.Destination() != unmap(local) || m.Inode == 0 {
 		return Process{}, ErrGone
 	}
-	// As long as c exists, no other socket can be connected from the same address. After the other
-	// end has reset the connection, another user may have the address, while data can still be read
-	// from c.
+	// As long as c exists, no other socket can connect from the same address. This ends when the
+	// other end resets the connection. A socket of another user may then have the address, while
+	// data can still be read from c.
 	if m.State == unix.BPF_TCP_SYN_SENT || closed(c) {
 		return Process{}, ErrGone
 	}
 	return Process{m.UID, m.Cgroup}, nil
 }
 
-// closed reports whether the kernel no longer has a connection behind c.
+// closed reports whether the kernel no longer has a connection for c.
 func closed(c *net.TCPConn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -49,10 +49,11 @@ func closed(c *net.TCPConn) bool {
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
-// SenderUID returns the owner of the UDP socket, connected or not, that has the address peer now
-// and would receive datagrams from local. It returns ErrGone if the sender has closed its socket.
+// SenderUID returns the uid of the process that sent a datagram from peer to local. It asks the
+// kernel for the UDP socket that now has the address peer and would receive datagrams from local.
+// SenderUID returns ErrGone if there is no such socket.
 func SenderUID(peer, local netip.AddrPort) (uint32, error) {
-	// For UDP, the kernel looks up the socket that a datagram from local would reach.
+	// For UDP, the kernel finds the socket that would receive a datagram from local.
 	m, err := sockdiag.Lookup(unix.IPPROTO_UDP, local, peer)
 	if err != nil {
 		return 0, explain(err, peer, local)

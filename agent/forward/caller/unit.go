@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroups returns the mount point of the cgroup v2 hierarchy. It is a separate directory if systemd
-// uses both versions.
+// cgroups returns the mount point of the cgroup v2 hierarchy. If systemd uses both versions of
+// cgroups, version 2 has a directory of its own.
 var cgroups = sync.OnceValue(func() string {
 	const alone, mixed = "/sys/fs/cgroup", "/sys/fs/cgroup/unified"
 	var fs unix.Statfs_t
@@ -19,8 +19,8 @@ var cgroups = sync.OnceValue(func() string {
 	return alone
 })
 
-// unitPath returns the control group of a system unit, as in /proc/PID/cgroup. An instance of a
-// template is in the template's slice (systemd.slice(5)).
+// unitPath returns the path of a system unit's control group, in the form of /proc/PID/cgroup. An
+// instance of a template unit is in the slice of the template (systemd.slice(5)).
 func unitPath(unit string) string {
 	if template, _, ok := strings.Cut(unit, "@"); ok {
 		return "/system.slice/system-" + strings.ReplaceAll(template, "-", `\x2d`) + ".slice/" + unit
@@ -28,8 +28,8 @@ func unitPath(unit string) string {
 	return "/system.slice/" + unit
 }
 
-// cgroupNumber returns the ID of the control group at a path, as in sock_diag(7), or zero if there
-// is none. An ID is not reused before the next boot.
+// cgroupNumber returns the ID of the control group at a path, as sock_diag(7) reports it. It
+// returns zero if there is no such group. The kernel does not reuse an ID before the next boot.
 func cgroupNumber(path string) uint64 {
 	var st unix.Stat_t
 	if unix.Stat(filepath.Join(cgroups(), path), &st) != nil {
@@ -38,8 +38,8 @@ func cgroupNumber(path string) uint64 {
 	return st.Ino
 }
 
-// inUnit reports whether the process belongs to a running system unit. User units of the same name
-// are below user.slice and do not match.
+// inUnit reports whether the process belongs to the given system unit, which must be running. It
+// does not match user units, because their control groups are below user.slice.
 func (p Process) inUnit(unit string) bool {
 	return p.Cgroup != 0 && p.Cgroup == cgroupNumber(unitPath(unit))
 }

@@ -13,19 +13,19 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config configures a forwarder.
+// Config is the configuration of a forwarder. Most zero fields mean a default.
 type Config struct {
-	Layout     hostdir.Layout // state of the host, maintained by activation
+	Layout     hostdir.Layout // state of the host, which activation maintains
 	Socket     string         // path of the status socket; other sockets are beside it
-	Metrics    string         // loopback address for metrics; default none
+	Metrics    string         // loopback address of the metrics socket; default none
 	Traces     string         // URL of an OpenTelemetry collector; default none
-	OneTraceIn int            // send one of this many traces; default 100
+	OneTraceIn int            // one of this many traces is sent; default 100
 	Log        *slog.Logger   // default slog.Default()
 	Access     io.Writer      // access log if standard error is not the journal; default os.Stderr
 	Poll       time.Duration  // maximum interval between passes; default 10 s
 	Grace      time.Duration  // time for open connections to end when stopping; default 2 s
 
-	Unconfined error // reason why Landlock does not confine the process, for the status
+	Unconfined error // reason why Landlock does not confine the process; shown in the status
 
 	Starter *handover.Starter // set in a process that takes over; nil otherwise
 }
@@ -49,14 +49,14 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Run forwards until ctx ends. It waits as long as necessary for the manifest and the node's SVID.
-// It returns an error that cannot be resolved by waiting.
+// Run runs a forwarder until ctx ends. It first waits for the manifest and the node's SVID, for as
+// long as necessary. Run returns an error only if waiting cannot resolve the problem.
 func Run(ctx context.Context, c Config) error {
 	f := &forwarder{Config: c.withDefaults(), metrics: &telemetry.Counters{}}
 	return f.run(ctx)
 }
 
-// parallel runs functions concurrently and returns when all have returned.
+// parallel runs functions concurrently. It returns when all of them have returned.
 func parallel(all ...func()) {
 	var wg sync.WaitGroup
 	for _, f := range all {

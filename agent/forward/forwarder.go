@@ -29,19 +29,19 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// forwarder is a running forwarder. in and out are nil until the node's SVID has been delivered;
-// only the loop uses them.
+// forwarder is a running forwarder. The fields in and out are nil until the node's SVID has been
+// delivered. Only the loop uses them.
 type forwarder struct {
 	Config
 	metrics    *telemetry.Counters
 	usage      usage.Table
 	whois      whois.Table
-	traces     *telemetry.Tracer               // nil without a collector
-	identities atomic.Pointer[hostdir.SVIDSet] // for new connections, with the roots for their peers
-	snapshot   atomic.Pointer[snapshot]        // in force
+	traces     *telemetry.Tracer               // nil if no collector is configured
+	identities atomic.Pointer[hostdir.SVIDSet] // SVIDs for new connections, and the roots that verify their peers
+	snapshot   atomic.Pointer[snapshot]        // snapshot in force
 	pool       *transport.Pool
 	sockets    *handover.Store
-	within     time.Duration // interval in which systemd expects notifications, zero for none
+	within     time.Duration // interval in which systemd expects notifications; zero for none
 	number     int           // number of this process in the sequence of handovers
 	before     *handover.Before
 	older      olders
@@ -49,12 +49,12 @@ type forwarder struct {
 	draining   bool
 	in         *inbound.Server
 	out        *outbound.Server
-	pings      atomic.Pointer[outbound.Server] // same as out, for other goroutines than the loop
-	publishing atomic.Pointer[inbound.Server]  // same as in, likewise
+	pings      atomic.Pointer[outbound.Server] // same as out, for goroutines other than the loop
+	publishing atomic.Pointer[inbound.Server]  // same as in, for goroutines other than the loop
 }
 
-// snapshot contains the state read from disk, and the problems found. The problems are reported
-// when the snapshot is in force.
+// snapshot is the state that one pass of the loop has read from disk. It includes the problems
+// found. They are reported when the snapshot takes effect.
 type snapshot struct {
 	document   document.Document
 	manifest   document.Manifest
@@ -114,8 +114,8 @@ func (f *forwarder) run(ctx context.Context) error {
 	return err
 }
 
-// loop applies the state on disk until ctx ends or another process takes over. It then drains the
-// remaining connections. It ends everything that it started.
+// loop applies the state on disk until ctx ends or another process takes over. After a takeover it
+// drains the remaining connections. Before it returns, it ends everything that it has started.
 func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) error {
 	w := watch.New(f.Log)
 	defer w.Close()
@@ -139,7 +139,7 @@ func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) err
 	return err
 }
 
-// follow applies the state on disk until ctx ends.
+// follow applies the state on disk, and every change of it, until ctx ends.
 func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 	for {
 		if err := f.reconcile(); err != nil {
@@ -154,7 +154,8 @@ func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
 	}
 }
 
-// directories returns the directories in which activation replaces symlinks or creates directories.
+// directories returns the directories to watch for changes. In them, activation replaces symlinks
+// and creates directories.
 func (f *forwarder) directories() []string {
 	dirs := []string{string(f.Layout), f.Layout.Documents(), f.Layout.Need("")}
 	for _, n := range f.snapshot.Load().manifest.Needs {
@@ -172,7 +173,7 @@ func (f *forwarder) stop() {
 	parallel(f.in.Close, f.out.Close)
 }
 
-// reconcile reads the state on disk and puts it in force.
+// reconcile is one pass of the loop: it reads the state on disk and makes it take effect.
 func (f *forwarder) reconcile() error {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -200,7 +201,8 @@ func (f *forwarder) reconcile() error {
 	return nil
 }
 
-// read makes a snapshot. Anything that cannot be read is kept as it was in old.
+// read reads the state on disk into a new snapshot. If a part cannot be read, the new snapshot
+// keeps that part of old and records the problem.
 func (f *forwarder) read(old *snapshot) *snapshot {
 	s := &snapshot{document: old.document, manifest: old.manifest, identities: old.identities}
 	doc, err := f.Layout.Refresh(old.document)
@@ -216,7 +218,7 @@ func (f *forwarder) read(old *snapshot) *snapshot {
 	return s.with(errs...)
 }
 
-// with returns s with additional problems.
+// with returns a copy of s with additional problems. It ignores errors that are nil.
 func (s *snapshot) with(errs ...error) *snapshot {
 	c := *s
 	for _, err := range errs {
@@ -227,7 +229,7 @@ func (s *snapshot) with(errs ...error) *snapshot {
 	return &c
 }
 
-// start creates both sides once the node has an identity.
+// start creates the inbound and the outbound server. It is called once the node has an SVID.
 func (f *forwarder) start(node *trust.SVID) error {
 	fresh, err := resetKey(node)
 	if err != nil {
@@ -241,9 +243,9 @@ func (f *forwarder) start(node *trust.SVID) error {
 	return nil
 }
 
-// resetKey returns the stateless reset key. A forwarder that is restarted after a crash uses it to
-// tell peers that their connections are gone. systemd keeps the key, so a renewal of the SVID in
-// between does not change it.
+// resetKey returns the key for QUIC's stateless resets. With this key, a forwarder that restarts
+// after a crash can tell its peers that their connections are gone. systemd keeps the key over the
+// restart, so that it stays the same when the SVID is renewed in between.
 func resetKey(node *trust.SVID) (*quic.StatelessResetKey, error) {
 	secret, err := x509.MarshalPKCS8PrivateKey(node.Cert.PrivateKey)
 	if err != nil {

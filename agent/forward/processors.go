@@ -11,22 +11,23 @@ import (
 
 const (
 	period = 250 * time.Millisecond
-	// crowded is the average number of waiting goroutines per processor above which more processors
-	// are used; deserted is that below which fewer are used.
+	// crowded and deserted are average numbers of waiting goroutines per processor. Above crowded,
+	// more processors are used; below deserted, fewer are used.
 	crowded, deserted = 4, 3
-	// The runtime samples one in so many goroutines that become runnable.
+	// The runtime measures only one in this many goroutines that become runnable.
 	sampled = 8
 )
 
-// most is the number of processors that would be used otherwise: those available to the process, or
-// the quota of its control group.
+// most is the number of processors that the Go runtime would use by default: those available to the
+// process, or the quota of its control group.
 var most = runtime.GOMAXPROCS(0)
 
-// AdaptProcessors adapts the number of processors used by the Go runtime to the load until ctx
-// ends, unless GOMAXPROCS is set in the environment. Passing data from goroutine to goroutine, as
-// for each packet of a stream, costs twice as much if each of them is woken on another processor.
-// The process therefore begins with one processor and uses more when goroutines wait for their
-// turn.
+// AdaptProcessors adapts the number of processors that the Go runtime uses to the load, until ctx
+// ends. It does nothing if GOMAXPROCS is set in the environment.
+//
+// The forwarder passes each packet from goroutine to goroutine. This costs twice as much if each
+// goroutine is woken on another processor. The process therefore begins with one processor. It uses
+// more when goroutines wait for a processor.
 func AdaptProcessors(ctx context.Context) {
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {
 		return
@@ -52,8 +53,8 @@ func AdaptProcessors(ctx context.Context) {
 	}
 }
 
-// enough returns the number of processors to use, at most most, if waiting goroutines wait on
-// average for the used ones.
+// enough returns the number of processors to use next, at most most. The arguments are the number
+// used now and the average number of goroutines that wait for a processor.
 func enough(used, most int, waiting float64) int {
 	switch {
 	case waiting > float64(crowded*used):
@@ -64,8 +65,8 @@ func enough(used, most int, waiting float64) int {
 	return used
 }
 
-// waited returns the total time in seconds that goroutines have waited for a processor. Its
-// increase per second is the average number of waiting goroutines (Little's law).
+// waited returns the total time in seconds that goroutines have waited for a processor since the
+// start. The increase per second is the average number of waiting goroutines (Little's law).
 func waited() (total float64) {
 	s := []metrics.Sample{{Name: "/sched/latencies:seconds"}}
 	metrics.Read(s)

@@ -12,12 +12,13 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// sockets contains the sockets on which the forwarder answers programs of its host, by name. The
-// one for metrics, on loopback, may be missing.
+// sockets contains the sockets on which the forwarder answers programs of its host, such as flor.
+// The keys are the names of the sockets. The metrics socket, on a loopback address, exists only if
+// metrics are configured.
 type sockets map[string]net.Listener
 
-// binds describes how the sockets are created. The status socket is first: if another agent already
-// serves it, that agent keeps all its sockets.
+// binds returns how to create each socket. The status socket comes first: if another agent already
+// serves it, none of that agent's sockets is replaced.
 func (f *forwarder) binds() []bind {
 	return []bind{
 		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
@@ -31,8 +32,9 @@ func (f *forwarder) binds() []bind {
 	}
 }
 
-// everyone is the mode of sockets that every account may use. Metrics are available only to the
-// forwarder's account, and to others through a published service.
+// everyone is the mode of sockets that every account may use. The metrics socket is not among them.
+// Only the forwarder's own account may read metrics directly; others read them through a published
+// service.
 const everyone = 0o666
 
 type bind struct {
@@ -42,7 +44,8 @@ type bind struct {
 
 const loopback = "loopback"
 
-// listen creates all sockets or none, or takes over those of the process before.
+// listen creates all sockets. After a takeover it uses those of the previous process instead. If
+// one socket cannot be created, listen creates none.
 func (f *forwarder) listen() (_ sockets, err error) {
 	s := sockets{}
 	for _, b := range f.binds() {
@@ -53,7 +56,7 @@ func (f *forwarder) listen() (_ sockets, err error) {
 			file.Close()
 		}
 		if b.name == loopback {
-			if ln != nil && ln.Addr().String() != f.Metrics { // the address of metrics has changed
+			if ln != nil && ln.Addr().String() != f.Metrics { // the configured address of metrics has changed
 				ln.Close()
 				ln = nil
 			}
@@ -79,8 +82,8 @@ func (s sockets) close() {
 	}
 }
 
-// unlink sets whether closing removes the names of Unix sockets. Only the last process removes
-// them.
+// unlink sets whether closing the sockets also removes the files of Unix sockets. Only the last
+// process in a sequence of handovers removes them.
 func (s sockets) unlink(yes bool) {
 	for _, ln := range s {
 		if u, ok := ln.(*net.UnixListener); ok {
@@ -89,7 +92,7 @@ func (s sockets) unlink(yes bool) {
 	}
 }
 
-// serve answers requests until ctx ends.
+// serve answers requests on all sockets until ctx ends.
 func (f *forwarder) serve(ctx context.Context, s sockets) {
 	page := status.NewMetricsPage(f.status)
 	parallel(
@@ -106,13 +109,13 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 		})
 }
 
-// names reports whether an account is a caller in the manifest.
+// names reports whether the manifest names the account uid as a caller.
 func (f *forwarder) names(uid uint32) bool {
 	out := f.pings.Load()
 	return out != nil && out.Names(uid)
 }
 
-// ping checks whether an account can connect to a service.
+// ping checks whether processes of the account uid can connect to a service.
 func (f *forwarder) ping(ctx context.Context, uid uint32, service string) ping.Result {
 	out := f.pings.Load()
 	if out == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// status returns the current status of the forwarder.
+// status returns the current status of the forwarder, as the status socket shows it.
 func (f *forwarder) status() status.Report {
 	s := f.snapshot.Load()
 	m := s.manifest
@@ -53,7 +53,7 @@ func (f *forwarder) status() status.Report {
 	}
 	r.Draining = f.older.report(f.Socket)
 	for _, n := range m.Needs {
-		state, _ := f.Layout.NeedState(n.ID) // an unreadable state is shown as empty
+		state, _ := f.Layout.NeedState(n.ID) // a state that cannot be read is shown as empty
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})
 		if !hostdir.IsForwarderSVID(n) {
 			continue
@@ -102,7 +102,8 @@ func (f *forwarder) status() status.Report {
 	return r
 }
 
-// byWorkloadAPI reports whether processes of the host may have the SVID of id.
+// byWorkloadAPI reports whether processes of this host may get the SVID of id from the Workload
+// API.
 func byWorkloadAPI(m document.Manifest, id spiffe.ID) bool {
 	return slices.ContainsFunc(m.Forwarder.Callers, func(c document.Caller) bool { return c.Workload && c.ID == id })
 }
@@ -114,7 +115,8 @@ func expires(s *trust.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// report logs the changes of a pass and notifies systemd. The notification also feeds the watchdog.
+// report logs what has changed between two snapshots and notifies systemd. The notification also
+// feeds systemd's watchdog.
 func (f *forwarder) report(old, s *snapshot) {
 	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
 		f.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)
@@ -143,7 +145,8 @@ func (f *forwarder) report(old, s *snapshot) {
 	}
 }
 
-// notify sends a state to systemd if systemd runs the forwarder (sd_notify(3)).
+// notify sends a state to systemd (sd_notify(3)). It does nothing if systemd does not run the
+// forwarder.
 func (f *forwarder) notify(state string) {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		f.Log.Warn("notify", "error", err)

@@ -24,13 +24,15 @@ import (
 )
 
 const (
-	drainFor = 10 * time.Minute // unless the manifest sets another
-	// maxDraining is the maximum number of draining processes. With one more, the oldest ends.
+	drainFor = 10 * time.Minute // used unless the manifest sets another duration
+	// maxDraining is the maximum number of draining processes. If another process begins to drain,
+	// the oldest one is ended.
 	maxDraining = 4
 	olderPrefix = "older-"
 )
 
-// inherit receives the files and state of the process before. Nothing changes yet.
+// inherit receives the open files and the state of the running process, for which this process
+// takes over. The running process continues to serve.
 func (f *forwarder) inherit() error {
 	var err error
 	if f.before, err = handover.Take(status.Beside(f.Socket, "handover")); err != nil {
@@ -52,13 +54,14 @@ func (f *forwarder) inherit() error {
 	return nil
 }
 
-// olders contains all draining processes, oldest first.
+// olders contains the earlier forwarder processes that are still draining their connections, oldest
+// first.
 type olders struct {
 	mu  sync.Mutex
 	all []older
 }
 
-// living returns the processes that have not ended.
+// living returns the draining processes that are still running.
 func (o *olders) living() []older {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -72,7 +75,8 @@ func (o *olders) living() []older {
 	return slices.Clone(o.all)
 }
 
-// end ends all but the newest few processes.
+// end ends all draining processes except the newest ones. The number of processes to keep is given
+// by but.
 func (o *olders) end(but int) {
 	living := o.living()
 	for _, x := range living[:max(len(living)-but, 0)] {
@@ -80,7 +84,7 @@ func (o *olders) end(but int) {
 	}
 }
 
-// report returns the connections that the processes carry.
+// report returns the connections that the draining processes still carry, for the status.
 func (o *olders) report(socket string) (all []status.Draining) {
 	for _, x := range o.living() {
 		if r, _, err := status.Fetch(context.Background(), drainingSocket(socket, "status", x.number)); err == nil {
@@ -90,7 +94,8 @@ func (o *olders) report(socket string) (all []status.Draining) {
 	return all
 }
 
-// sockets returns the sockets on which the processes answer about their connections.
+// sockets returns the paths of the sockets on which the draining processes answer requests, for
+// example about the callers of their connections.
 func (o *olders) sockets(socket, word string) (all []string) {
 	for _, x := range o.living() {
 		all = append(all, drainingSocket(socket, word, x.number))
@@ -98,7 +103,7 @@ func (o *olders) sockets(socket, word string) (all []string) {
 	return all
 }
 
-// older is a draining process. The connection to it is open as long as it runs.
+// older is a draining process. The connection to it stays open as long as the process runs.
 type older struct {
 	number int
 	conn   *net.UnixConn
@@ -116,7 +121,8 @@ func (o older) alive() bool {
 	return errors.Is(err, unix.EAGAIN)
 }
 
-// takeOver makes this process the serving one, with the current state on disk.
+// takeOver makes this process serve in place of the running one, with the state that is now on
+// disk.
 func (f *forwarder) takeOver() error {
 	s := f.read(f.snapshot.Load())
 	if f.before.State.Running && s.identities.SVID(s.manifest.Identity.ID) == nil {
@@ -130,7 +136,7 @@ func (f *forwarder) takeOver() error {
 	return nil
 }
 
-// offer returns the files and state for the next process.
+// offer returns the open files and the state that the next process needs to take over.
 func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err error) {
 	add := func(c syscall.Conn, name string) {
 		file, failed := handover.Dup(c, name)
@@ -154,7 +160,8 @@ func (f *forwarder) offer(own sockets) (s handover.State, files []*os.File, err 
 	return handover.State{Number: f.number, Watchdog: f.within, Running: f.in != nil}, files, err
 }
 
-// successor returns the process that has taken over, or nil if ctx ended before.
+// successor waits for a process that takes over from this one, and returns it. It returns nil if
+// ctx ends first.
 func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
 	ln := own["handover"].(*net.UnixListener)
 	defer ln.Close()
@@ -175,8 +182,9 @@ func (f *forwarder) successor(ctx context.Context, own sockets) *handover.Next {
 	}
 }
 
-// give lets another process take over, unless that process ends before. The loop is blocked
-// meanwhile, so that the offered files are complete.
+// give lets another process take over. It returns nil if that process ends before it has taken
+// over. The loop is blocked during the handover, so that it cannot open sockets that are not
+// offered.
 func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *handover.Next {
 	f.turn.Lock()
 	defer f.turn.Unlock()
@@ -185,7 +193,7 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 		f.Log.Warn("handover", "error", err)
 		return nil
 	}
-	os.Unsetenv("NOTIFY_SOCKET") // systemd notifies the next process from now on
+	os.Unsetenv("NOTIFY_SOCKET") // from now on, the next process notifies systemd
 	own.unlink(false)
 	f.draining = true
 	if f.in != nil {
@@ -193,12 +201,13 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 		f.in.Drain()
 	}
 	next.Yield()
-	f.older.end(0) // closes only this process's copies; the next process has them
+	f.older.end(0) // closes this process's copies only; the next process has its own
 	return next
 }
 
-// drain continues until this process carries nothing, the time for draining is over, or the next
-// process is gone.
+// drain lets the remaining connections end after another process has taken over. It returns when
+// this process carries no connections, when the time for draining is over, or when the next process
+// has ended.
 func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Watcher) (err error) {
 	left, end := context.WithTimeout(ctx, f.drainTimeout())
 	defer end()
@@ -206,7 +215,7 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	answer := func(word string, serve func(net.Listener)) {
 		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
 		if err != nil {
-			f.Log.Warn("draining", "error", err) // the status will lack this process's connections
+			f.Log.Warn("draining", "error", err) // the status will not show this process's connections
 			return
 		}
 		serve(ln)
@@ -232,7 +241,8 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	return err
 }
 
-// drainingSocket returns the path of a socket on which a draining process answers the newest one.
+// drainingSocket returns the path of a socket on which a draining process answers the serving
+// process.
 func drainingSocket(socket, word string, number int) string {
 	return status.Beside(socket, word+"-"+strconv.Itoa(number))
 }

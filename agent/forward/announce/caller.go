@@ -1,6 +1,6 @@
-// Package announce tells a service which caller is connected to it, if the topology requires that for
-// the service. There are two ways: a PROXY protocol header before the bytes of the connection, or
-// headers in each HTTP request.
+// Package announce tells a service which caller is connected to it, if the topology requires that
+// for the service. There are two ways: a PROXY protocol header before the bytes of the connection,
+// or headers in each HTTP request.
 //
 // The PROXY protocol header is of version 2 and of type TCP over IPv4 or IPv6, for every type of
 // upstream. Its source address is the address of the caller's forwarder. Its destination address is

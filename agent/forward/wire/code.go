@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Code is the reason for which a stream was reset or a connection closed. Numbers are never reused
-// and their meanings never change; new ones are added at the end.
+// Code is the reason why a stream was reset or a connection was closed. The numbers are part of the
+// protocol: they are never reused, and their meanings never change. New codes are added at the end.
 type Code uint64
 
 const (
@@ -20,9 +20,9 @@ const (
 	BadPreamble  Code = 6  // the preamble is malformed or of an unknown version
 	Expired      Code = 7  // an SVID of the connection has expired: connect again
 	Stopping     Code = 8  // the forwarder is stopping and did not serve the stream: try again
-	Untrusted    Code = 9  // the peer's certificate is not trusted, or no longer
+	Untrusted    Code = 9  // the peer's certificate is not trusted, or is no longer trusted
 	Busy         Code = 10 // a limit of the caller, this host or the upstream is reached: try later
-	Foreign      Code = 11 // the upstream's socket belongs to another account than that of the service
+	Foreign      Code = 11 // the upstream's socket does not belong to the account of the service
 	OverLimit    Code = 12 // a limit of the topology for the caller or the service is reached: try later
 	NoRoute      Code = 13 // the relay has no connection to the host at the moment
 )
@@ -44,12 +44,14 @@ var names = [...]string{
 	NoRoute:      "no-route",
 }
 
-// Unserved returns the reason text of a connection that is closed with Reset after streams were
-// cut: it contains the QUIC stream ID of the first stream that was not served. That stream and
-// later ones may be opened again elsewhere, as with GOAWAY of HTTP/3 (RFC 9114, section 5.2).
+// Unserved returns the reason text with which a connection is closed after its streams were cut.
+// The text contains first, the QUIC stream ID of the first stream that was not served. The caller
+// may open this stream and later ones again on another connection, as after GOAWAY in HTTP/3 (RFC
+// 9114, section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 
-// ParseUnserved parses the reason text of a closed connection.
+// ParseUnserved returns the stream ID in a reason text that Unserved has made. It returns false for
+// any other text.
 func ParseUnserved(reason string) (first int64, ok bool) {
 	digits, ok := strings.CutPrefix(reason, unserved)
 	if !ok {
@@ -61,7 +63,7 @@ func ParseUnserved(reason string) (first int64, ok bool) {
 
 const unserved = "unserved from "
 
-// String returns the code's name in logs and counters.
+// String returns the name of the code that logs and counters use.
 func (c Code) String() string {
 	if c < Code(len(names)) {
 		return names[c]

@@ -9,15 +9,17 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// MaxPayload is the maximum payload of a UDP datagram over IPv4.
+// MaxPayload is the maximum payload of a UDP datagram over IPv4, in bytes.
 const MaxPayload = 65507
 
-// AppendStreamID appends the prefix of a DATAGRAM frame for a stream. The payload follows.
+// AppendStreamID appends the prefix of a DATAGRAM frame to b. The prefix identifies the stream of
+// the UDP session. The payload must follow.
 func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
 
-// CutStreamID splits a DATAGRAM frame into its stream and payload.
+// CutStreamID parses a DATAGRAM frame. It returns the ID of the UDP session's stream and the
+// payload.
 func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	quarter, n, err := quicvarint.Parse(b)
 	if err != nil {
@@ -29,13 +31,14 @@ func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	return quic.StreamID(quarter * 4), b[n:], nil
 }
 
-// AppendLength appends the length of a payload to b. The payload follows on the stream.
+// AppendLength appends the length of a datagram to b, for a datagram that is sent on the stream.
+// The payload must follow.
 func AppendLength(b []byte, length int) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(length))
 }
 
-// ReadLength reads the length of the next payload from a stream. It returns io.EOF at the end of
-// the session.
+// ReadLength reads the length of the next datagram that was sent on a stream. The payload follows.
+// ReadLength returns io.EOF at the end of the session.
 func ReadLength(r io.Reader) (int, error) {
 	var b [2]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

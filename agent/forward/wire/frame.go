@@ -7,8 +7,8 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// ALPNOverTCP is the ALPN protocol of connections over TLS 1.3 on TCP. They carry one stream at a
-// time, as over QUIC, in frames:
+// ALPNOverTCP is the ALPN protocol of connections between forwarders over TLS 1.3 on TCP. They are
+// used where QUIC does not work. Such a connection carries one stream at a time, in frames:
 //
 //	offset 0  type
 //	offset 1  length of the rest, three bytes, big endian
@@ -18,36 +18,40 @@ import (
 //	          of End: nothing
 //
 // Streams have the same IDs as over QUIC: 0, 4, 8. A stream begins with the caller's first Data
-// frame. The next stream may begin after each side has sent End or Abort and has received the
-// other's. Abort and Stop correspond to RESET_STREAM and STOP_SENDING. A side that receives Stop
-// for the current stream, and has not ended it, sends Abort with the same code. Datagrams are sent
-// on the stream.
+// frame. A stream is over when each side has sent End or Abort and has received End or Abort from
+// the other side. The next stream may then begin.
+//
+// Abort corresponds to RESET_STREAM of QUIC, and Stop to STOP_SENDING. A side that receives Stop
+// for the current stream answers with Abort and the same code, unless it has already ended the
+// stream. Datagrams are sent on the stream.
 const ALPNOverTCP = "florete-tcp/1"
 
-// ALPNUplinkOverTCP is the same for an uplink, on which the relay's end opens the streams.
+// ALPNUplinkOverTCP is the ALPN protocol of uplinks over TLS 1.3 on TCP. It is like ALPNOverTCP,
+// but the relay opens the streams.
 const ALPNUplinkOverTCP = "florete-uplink-tcp/1"
 
-// FrameType is the type of a frame. Numbers are never reused.
+// FrameType is the type of a frame on a connection over TCP. Numbers are never reused.
 type FrameType byte
 
 const (
 	Data  FrameType = 0
-	End   FrameType = 1 // this side sends nothing more
-	Abort FrameType = 2 // this side sends nothing more, and the data it sent is incomplete
+	End   FrameType = 1 // the sender sends nothing more
+	Abort FrameType = 2 // the sender sends nothing more, and the data it sent is incomplete
 	Stop  FrameType = 3 // asks the other side to send nothing more
 	Close FrameType = 4 // the connection ends
 )
 
 const (
-	// FrameHeader is the length of a frame's header in bytes.
+	// FrameHeader is the length of a frame header in bytes.
 	FrameHeader = 4
-	// MaxData is the maximum length of a Data frame.
+	// MaxData is the maximum length of a Data frame's content, in bytes.
 	MaxData = 1<<24 - 1
-	// MaxControl is the maximum length of any other frame.
+	// MaxControl is the maximum length of any other frame's content, in bytes.
 	MaxControl = 256
 )
 
-// AppendFrame appends the header of a frame to b. length bytes must follow.
+// AppendFrame appends a frame header to b. The content of the frame must follow; its length in
+// bytes is given by length.
 func AppendFrame(b []byte, t FrameType, length int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t)<<24|uint32(length))
 }
@@ -59,14 +63,15 @@ func AppendAbort(b []byte, t FrameType, stream int64, code Code) []byte {
 	return quicvarint.Append(b, uint64(code))
 }
 
-// AppendClose appends a complete Close frame to b. The reason is truncated if it is too long.
+// AppendClose appends a complete Close frame to b. It truncates a reason that is too long.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	reason = reason[:min(len(reason), MaxControl-8)]
 	b = quicvarint.Append(AppendFrame(b, Close, quicvarint.Len(uint64(code))+len(reason)), uint64(code))
 	return append(b, reason...)
 }
 
-// ParseFrame parses the header of a frame, of FrameHeader bytes.
+// ParseFrame parses a frame header. The slice b must have FrameHeader bytes. ParseFrame returns the
+// type of the frame and the length of its content.
 func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	head := binary.BigEndian.Uint32(b)
 	t, length = FrameType(head>>24), int(head&MaxData)
@@ -81,7 +86,8 @@ func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	return t, length, nil
 }
 
-// ParseAbort parses the body of an Abort or Stop frame.
+// ParseAbort parses the content of an Abort or Stop frame. It returns the ID of the stream and the
+// code.
 func ParseAbort(b []byte) (stream int64, code Code, err error) {
 	id, n, err := quicvarint.Parse(b)
 	if err != nil {
@@ -97,7 +103,7 @@ func ParseAbort(b []byte) (stream int64, code Code, err error) {
 	return int64(id), Code(c), nil
 }
 
-// ParseClose parses the body of a Close frame.
+// ParseClose parses the content of a Close frame.
 func ParseClose(b []byte) (code Code, reason string, err error) {
 	c, n, err := quicvarint.Parse(b)
 	if err != nil {

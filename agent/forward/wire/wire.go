@@ -1,61 +1,80 @@
-// Package wire defines the protocol between two forwarders inside QUIC (RFC 9000), ALPN
-// "florete/1".
+// Package wire defines the protocol that two forwarders speak with each other. It runs inside QUIC
+// (RFC 9000) with the ALPN protocol "florete/1".
 //
-// A connection is between one caller and one target, both proven by their X.509-SVIDs. Each TCP
-// connection and each UDP session is one bidirectional stream, which the caller's side opens with a
-// preamble:
+// A connection has one caller and one target. Each proves its identity with its X.509-SVID. Each
+// TCP connection and each UDP session is carried by one bidirectional stream of the connection. The
+// caller's side opens the stream with a preamble:
 //
 //	offset 0  version, 1
 //	offset 1  type, 1 = a TCP connection, 3 = a UDP session
 //	offset 2  length of the rest, big endian, at most MaxBody
 //	offset 4  SPIFFE ID of the target; for a named port followed by ":" and the port's name
 //
-// A stream to spiffe://demo.flor/service/outline therefore begins with 01 01 00 22 and the 34 bytes
-// of that ID. The caller's bytes may follow at once. The publishing side answers with one zero byte
-// once the upstream is connected, followed by the upstream's bytes, or refuses the stream by
-// resetting both directions with a Code.
+// For example, a stream to spiffe://demo.flor/service/outline begins with the bytes 01 01 00 22 and
+// the 34 bytes of that ID. The caller's bytes may follow at once. The publishing side connects to
+// the service's upstream, answers with one zero byte, and then sends the upstream's bytes. To
+// refuse the stream, it resets both directions with a Code.
 //
-// A FIN of TCP is the FIN of the stream, separately in each direction. An RST of TCP is
-// RESET_STREAM and STOP_SENDING with code Reset.
+// A FIN of TCP becomes the FIN of the stream, separately in each direction. An RST of TCP becomes
+// RESET_STREAM and STOP_SENDING with the code Reset.
+//
+// # UDP sessions
 //
 // A UDP session consists of the datagrams that one local address sends to the target, and those
-// that the target sends back. Datagrams are sent in DATAGRAM frames (RFC 9221), prefixed by the ID
-// of the stream divided by four, as a varint (RFC 9000, section 16; compare RFC 9297, section 2.1).
-// A datagram that is too large for a frame is sent on the stream, prefixed by its length in two
-// bytes, big endian. So are datagrams that the caller sends before the answer, directly after the
-// preamble. The end of either direction of the stream ends the session.
+// that the target sends back. Each datagram is sent in a DATAGRAM frame (RFC 9221). The frame
+// begins with the stream ID divided by four, as a varint (RFC 9000, section 16; compare RFC 9297,
+// section 2.1).
 //
-// Over QUIC a caller may open one unidirectional stream. The publishing side then opens one on
-// which it returns every byte of it, all zero; a byte that does not come back was lost. An empty
-// DATAGRAM frame has no meaning; a caller sends it to show its new address after a migration.
+// Two kinds of datagrams are sent on the stream instead, after their length in two bytes, big
+// endian: those too large for a frame, and those that the caller sends before the answer. The
+// latter follow the preamble directly. The session ends when either direction of the stream ends.
 //
-// During a handover, the publishing side opens a further unidirectional stream, which older callers
-// do not allow, and sends Leave on it. The caller then opens new streams on a new connection, and
-// closes this one after its last stream. Over TCP, the publishing side closes the connection with
-// Stopping after the current stream has ended.
+// # Checks
 //
-// A relay is called like a service: the target of the connection is its vertex, and the caller is a
-// node, or the vertex of another relay. On it, a stream of type 4 has as body the label of a route,
-// which the relay looks up. The relay joins the stream to one that it opens to the target's host, or
-// to the next relay, and answers with one zero byte. What follows is a connection as over TCP
-// (ALPNOverTCP) between the caller's and the target's forwarder, which the relay cannot read.
+// Over QUIC, a caller may open one unidirectional stream to check the path. The publishing side
+// then opens such a stream too and returns on it every byte that it receives. All bytes are zero. A
+// byte that does not come back was lost. An empty DATAGRAM frame has no meaning; a caller sends one
+// after a migration, to show its new address.
 //
-// An uplink is a connection by which a host makes itself reachable at a relay. The host connects as
-// its node to the relay's vertex, with ALPNUplink. The relay opens its streams, which have no
-// preamble and no answer.
+// # Handover
 //
-// Two hosts that a relay knows may connect directly, also where a NAT lets in only answers. The
-// caller opens a stream of type 5 to the relay, with the label of a route that leads to the host. If
-// the host may be met, the relay answers with one zero byte and a Meeting, and ends the stream. It
-// sends the caller's address to the host, which sends packets of one byte there, so that its NAT lets
-// in those of the caller. The caller connects to the address that it was told, as to any other.
+// During a handover, the publishing side opens another unidirectional stream and sends Leave on it.
+// The caller then opens new streams on a new connection. It closes the old connection after the
+// last stream. Older callers do not allow this stream. Over TCP, the publishing side closes the
+// connection with the code Stopping after the current stream.
 //
-// For this, a host opens a unidirectional stream on its uplink over QUIC, and sends MayMeet or
-// MayNotMeet on it whenever that changes. The relay then opens one too, and sends the byte Meetings
-// and a Meeting without a peer, by which the host learns its own address. A Meeting follows for each
-// caller.
+// # Relays
 //
-// Codes are also used as application error codes of CONNECTION_CLOSE.
+// A caller connects to a relay as to a service. The target of the connection is the relay's vertex.
+// The caller is a node, or the vertex of another relay. On this connection, the preamble of a
+// stream of type 4 contains the label of a route. The relay looks up the label and opens a stream
+// to the target's host or to the next relay. It joins the two streams and answers with one zero
+// byte. The streams then carry a connection as over TCP (ALPNOverTCP) between the caller's and the
+// target's forwarder. The relay cannot read it.
+//
+// An uplink is a connection by which a host makes itself reachable through a relay. The host
+// connects as its node to the relay's vertex, with ALPNUplink. The relay opens the streams of an
+// uplink. They have no preamble and no answer.
+//
+// # Direct connections
+//
+// Two hosts that a relay knows may connect directly, even if a NAT in front of the target's host
+// lets in only answers. The steps are:
+//
+//  1. The caller opens a stream of type 5 to the relay, with the label of a route to the host.
+//  2. If the host allows it, the relay answers with one zero byte and a Meeting, and ends the
+//     stream.
+//  3. The relay sends the caller's address to the host.
+//  4. The host sends packets of one byte to that address, so that its NAT lets in the caller's
+//     packets.
+//  5. The caller connects to the host's address in the Meeting as to any other address.
+//
+// For this purpose, a host opens a unidirectional stream on its uplink over QUIC. It sends MayMeet
+// or MayNotMeet on the stream whenever its answer changes. The relay then opens a unidirectional
+// stream too. It sends the byte Meetings, and then a Meeting without a peer, from which the host
+// learns its own address. One Meeting for each caller follows.
+//
+// Codes are also the application error codes of CONNECTION_CLOSE.
 package wire
 
 import (
@@ -69,20 +88,24 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// ALPN is the ALPN protocol that both sides must negotiate.
+// ALPN is the ALPN protocol of connections between forwarders over QUIC. Both sides must negotiate
+// it.
 const ALPN = "florete/1"
 
-// ALPNUplink is the same for an uplink.
+// ALPNUplink is the ALPN protocol of an uplink over QUIC. See the package documentation for
+// uplinks.
 const ALPNUplink = "florete-uplink/1"
 
-// MaxBody is the maximum length of a preamble's body. It exceeds the length of all our SPIFFE IDs.
+// MaxBody is the maximum length of a preamble's body in bytes. Every SPIFFE ID of a cluster fits in
+// it.
 const MaxBody = 512
 
-// Connected is the publishing side's answer to a preamble that it accepts.
+// Connected is the byte with which the publishing side answers after it has connected to the
+// service.
 const Connected byte = 0
 
-// Leave is the content of the publishing side's unidirectional stream in a handover. Callers ignore
-// other bytes on it.
+// Leave is the byte by which the publishing side asks a caller to use a new connection, during a
+// handover. It is sent on a unidirectional stream. Callers ignore other bytes on that stream.
 const Leave byte = 1
 
 const (
@@ -90,24 +113,24 @@ const (
 	headerLen = 4
 )
 
-// StreamType is the type of a stream's content. Numbers are never reused.
+// StreamType is the type of a stream, as its preamble states it. Numbers are never reused.
 type StreamType byte
 
 const (
 	TCP     StreamType = 1
-	UDP     StreamType = 3 // 2 is reserved; readers refuse it
-	Relayed StreamType = 4 // see AppendLabel
-	Meet    StreamType = 5 // see AppendMeet
+	UDP     StreamType = 3 // the number 2 is reserved; readers refuse it
+	Relayed StreamType = 4 // a relayed connection; see AppendLabel
+	Meet    StreamType = 5 // a request to meet a host; see AppendMeet
 )
 
-// Preamble opens a stream.
+// Preamble is the message with which a caller opens a stream to a service.
 type Preamble struct {
 	Type   StreamType
 	Target spiffe.ID
-	Port   string // name of the port if the target has several
+	Port   string // name of the port, if the target has several
 }
 
-// Append appends the encoded preamble to b. Read is its inverse.
+// Append appends the encoded preamble to b. Read is the inverse of Append.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
@@ -116,8 +139,8 @@ func (p Preamble) Append(b []byte) []byte {
 	return appendBody(b, p.Type, target)
 }
 
-// AppendLabel appends the preamble of a stream to a relay, whose body is the label of a route.
-// ReadLabel is its inverse.
+// AppendLabel appends to b the preamble with which a caller opens a stream through a relay. The
+// label names the route that the relay follows. ReadLabel is the inverse of AppendLabel.
 func AppendLabel(b []byte, label string) []byte { return appendBody(b, Relayed, label) }
 
 func appendBody(b []byte, t StreamType, body string) []byte {
@@ -126,15 +149,16 @@ func appendBody(b []byte, t StreamType, body string) []byte {
 	return append(b, body...)
 }
 
-// AppendMeet appends the preamble of a stream on which a caller learns the address of the host that
-// the route with a label leads to.
+// AppendMeet appends to b the preamble with which a caller asks a relay for the address of a host.
+// The label names a route that leads to the host.
 func AppendMeet(b []byte, label string) []byte { return appendBody(b, Meet, label) }
 
-// ReadLabel reads exactly the preamble of a stream to a relay. It returns Relayed or Meet, and the
-// label.
+// ReadLabel reads the preamble of a stream to a relay from r, and no byte after it. It returns the
+// type of the stream, Relayed or Meet, and the label.
 func ReadLabel(r io.Reader) (StreamType, string, error) { return readBody(r, Relayed, Meet) }
 
-// readBody reads exactly the preamble of a stream of one of these types.
+// readBody reads a preamble from r, and no byte after it. It returns an error if the type of the
+// stream is not one of types.
 func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -162,7 +186,8 @@ func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	return t, string(body), nil
 }
 
-// Read reads exactly the preamble of a stream of one of these types.
+// Read reads the preamble of a stream to a service from r, and no byte after it. It returns an
+// error if the type of the stream is not one of types.
 func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	t, body, err := readBody(r, types...)
 	if err != nil {

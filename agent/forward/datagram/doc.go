@@ -1,4 +1,4 @@
-// Package datagram carries the datagrams of UDP sessions over QUIC connections (package wire), and
-// sends and receives them at a local socket. It never blocks: a datagram that finds a queue full is
-// dropped, as UDP allows, and counted.
+// Package datagram carries the datagrams of UDP sessions between a local UDP socket and a QUIC
+// connection to another forwarder (package wire defines the format). It never blocks. If a queue is
+// full, it drops the datagram, as UDP allows, and counts it.
 package datagram

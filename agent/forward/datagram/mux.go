@@ -11,20 +11,21 @@ import (
 
 // Limits of queues and sessions.
 const (
-	MaxSessions = 4096      // per connection; one more ends the session that has been idle longest
-	maxHeld     = 256 << 10 // cost of a session's packets that wait to be sent, see packet.cost
-	maxAll      = 16 << 20  // the same for all sessions that share a Held
+	MaxSessions = 4096      // per connection; one more ends the session that has been idle for longest
+	maxHeld     = 256 << 10 // maximum cost of a session's packets that wait to be sent; see packet.cost
+	maxAll      = 16 << 20  // maximum cost of all sessions that share a Held
 	maxAside    = 64        // datagrams of a session that wait for its stream
 	maxOut      = 1024      // datagrams of all sessions of a connection that wait for frames
 )
 
-// Mux is shared by the sessions of one connection.
+// Mux distributes the datagrams of one connection among its sessions. All sessions of the
+// connection share it.
 type Mux struct {
-	Read atomic.Int64 // bytes of received datagrams
+	Read atomic.Int64 // bytes of datagrams received so far
 
 	quic  *quic.Conn
 	tasks *sync.WaitGroup
-	out   chan outgoing // nil before the first session
+	out   chan outgoing // nil until the first session begins
 
 	mu       sync.Mutex
 	sessions map[quic.StreamID]*Session
@@ -35,12 +36,13 @@ type outgoing struct {
 	packet  packet
 }
 
-// Held is the total cost of waiting packets of several sessions.
+// Held is the total cost of the packets that several sessions hold in queues. It bounds their
+// memory. For the cost of a packet see packet.cost.
 type Held struct{ cost atomic.Int64 }
 
-// NewMux returns a Mux for the sessions of one connection. c is nil for a connection over TCP, on
-// which all datagrams go over their stream. The goroutines that it starts with the first session
-// are added to tasks and end with the connection.
+// NewMux returns a Mux for the sessions of the connection c. A nil c means a connection over TCP,
+// on which datagrams are sent on their session's stream. The Mux starts goroutines with the first
+// session. They are counted in tasks and end with the connection.
 func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
 	return &Mux{quic: c, tasks: tasks}
 }
@@ -79,7 +81,7 @@ func (m *Mux) idlest() (idlest *Session) {
 	return idlest
 }
 
-// frame queues a packet to be sent in a frame.
+// frame queues a packet of session s, to be sent in a DATAGRAM frame.
 func (m *Mux) frame(s *Session, p packet) {
 	if m.quic == nil {
 		s.aside(p)
@@ -95,7 +97,8 @@ func (m *Mux) frame(s *Session, p packet) {
 	}
 }
 
-// dropAll releases the packets that sessions of an ended connection held.
+// dropAll drops all queued packets after the connection has ended. The sessions then no longer hold
+// them.
 func (m *Mux) dropAll() {
 	for {
 		select {
@@ -107,7 +110,8 @@ func (m *Mux) dropAll() {
 	}
 }
 
-// send sends queued packets. It is the only goroutine that may block on the connection.
+// send sends queued packets in DATAGRAM frames. It is the only goroutine that may block on the
+// connection.
 func (m *Mux) send() {
 	for {
 		select {
@@ -115,7 +119,7 @@ func (m *Mux) send() {
 			if err := m.quic.SendDatagram(o.packet.frame(o.session.stream.StreamID())); err == nil {
 				o.session.sent(o.packet)
 			} else {
-				// Too large for a frame, or the peer does not support frames.
+				// The packet is too large for a frame, or the peer does not support frames.
 				o.session.aside(o.packet)
 			}
 		case <-m.quic.Context().Done():
@@ -139,7 +143,7 @@ func (m *Mux) receive() {
 		m.mu.Lock()
 		s := m.sessions[id]
 		m.mu.Unlock()
-		// Datagrams may still arrive after their session has ended here.
+		// Datagrams may still arrive after their session has ended on this side.
 		if s != nil {
 			s.fromPeer(payload)
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// packet is a payload with free space for a prefix.
+// packet is the payload of a datagram. In front of the payload there is space for a prefix.
 type packet []byte
 
 const headroom = 8 // length of the longest varint
@@ -21,18 +21,18 @@ func newPacket(payload []byte) packet {
 
 func (p packet) size() int64 { return int64(len(p) - headroom) }
 
-// cost returns the cost of a packet in a queue. It includes overhead, so that small packets are not
-// free.
+// cost returns the cost of a packet in a queue, in bytes. The cost includes overhead, because small
+// packets also use memory.
 func (p packet) cost() int64 { return int64(len(p)) + 1024 }
 
-// frame returns the packet in the form of a DATAGRAM frame.
+// frame returns the packet as a DATAGRAM frame of the given stream.
 func (p packet) frame(stream quic.StreamID) []byte {
 	var id [headroom]byte
 	head := wire.AppendStreamID(id[:0], stream)
 	return p.with(head)
 }
 
-// framed returns the packet in the form used on a stream.
+// framed returns the packet as it is sent on a stream, after its length.
 func (p packet) framed() []byte {
 	var length [2]byte
 	return p.with(wire.AppendLength(length[:0], len(p)-headroom))
@@ -46,7 +46,7 @@ func (p packet) with(head []byte) []byte {
 
 var buffers pool
 
-// pool is a pool of buffers into which any datagram fits.
+// pool is a pool of buffers. Each buffer has room for any datagram.
 type pool struct{ free sync.Pool }
 
 func (p *pool) get() []byte {

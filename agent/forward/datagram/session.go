@@ -14,25 +14,25 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Idle is the time after which a session without datagrams in either direction ends, see RFC 4787,
-// REQ-5.
+// Idle is the time after which a session ends if no datagram passes in either direction. RFC 4787,
+// REQ-5, requires at least two minutes.
 const Idle = 2 * time.Minute
 
-// Local is the local end of a session, with its counters. All fields except Limits must be set.
+// Local is the local end of a UDP session, with its counters. All fields except Limits must be set.
 type Local struct {
-	Deliver func(payload []byte) // sends to the local end; must neither block nor keep the payload
+	Deliver func(payload []byte) // sends to the local end; must not block or keep the payload
 	Idle    time.Duration
 	Held    *Held      // shared with the other sessions of the same peer or user
-	Limits  *acl.Share // for both directions
+	Limits  *acl.Share // limits of both directions
 
 	FromLocal, ToLocal *atomic.Int64 // bytes
-	// Dropped counts datagrams from the local end that found a queue full, and datagrams in both
-	// directions that exceeded a limit.
+	// Dropped counts dropped datagrams: those from the local end that found a queue full, and those
+	// in both directions that exceeded a limit.
 	Dropped *atomic.Int64
 }
 
-// Session joins a local end and a stream with its datagrams. It accepts datagrams from the start
-// and sends them once a stream is attached.
+// Session carries the datagrams of one UDP session between its local end and a stream to another
+// forwarder. It accepts datagrams from the start. It sends them once Attach has set the stream.
 type Session struct {
 	Local
 	ctx   context.Context
@@ -45,10 +45,10 @@ type Session struct {
 	stream wire.Stream
 	mux    *Mux
 
-	answered atomic.Bool // the peer has answered, so frames may be sent
+	answered atomic.Bool // the peer has answered, so that frames may be sent
 }
 
-// New returns a session that ends with ctx.
+// New returns a session without a stream. The session ends when ctx does.
 func New(ctx context.Context, l Local) *Session {
 	s := &Session{Local: l, queue: make(chan packet, maxAside)}
 	s.ctx, s.end = context.WithCancelCause(ctx)
@@ -57,15 +57,15 @@ func New(ctx context.Context, l Local) *Session {
 	return s
 }
 
-// ended is the reason of an end on this side.
+// ended is the error with which this side ended a session.
 type ended wire.Code
 
 func (e ended) Error() string { return wire.Code(e).String() }
 
-// End ends the session and sends code to the peer.
+// End ends the session and tells the peer the reason.
 func (s *Session) End(code wire.Code) { s.end(ended(code)) }
 
-// Code returns the code with which the session ended on this side.
+// Code returns the code with which this side ended the session.
 func (s *Session) Code() wire.Code {
 	var e ended
 	if errors.As(context.Cause(s.ctx), &e) {
@@ -80,16 +80,17 @@ func (s *Session) Stop() { s.End(wire.Stopping) }
 // Context returns a context that ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Attach sets the stream of the session. From then on the session delivers frames from the peer.
-// Run must be called afterwards.
+// Attach sets the stream of the session. The session then delivers frames from the peer. The caller
+// must call Run afterwards.
 func (s *Session) Attach(m *Mux, st wire.Stream) {
 	s.mux, s.stream = m, st
 	m.join(s)
 }
 
-// Run carries datagrams until either side ends the session or it is idle. answer waits for the
-// peer's answer; until then datagrams go over the stream. Run returns the error of answer or the
-// reason with which the peer ended the session, and nil for a normal end.
+// Run carries datagrams until either side ends the session, or the session is idle. The function
+// answer waits for the peer's answer. Until answer returns, datagrams are sent on the stream. Run
+// returns nil if the session ends normally. Otherwise it returns the error of answer, or the reason
+// that the peer gave.
 func (s *Session) Run(answer func() error) error {
 	defer s.mux.leave(s.stream.StreamID())
 	defer s.End(wire.Done)
@@ -118,7 +119,7 @@ func (s *Session) Run(answer func() error) error {
 	return failed
 }
 
-// inOrder reports whether a stream ended normally.
+// inOrder reports whether err means that a stream ended normally.
 func inOrder(err error) bool {
 	var st *quic.StreamError
 	return err == nil || errors.Is(err, io.EOF) || errors.As(err, &st) && wire.Code(st.ErrorCode) == wire.Done
@@ -130,7 +131,7 @@ func (s *Session) reset() {
 	s.stream.CancelWrite(quic.StreamErrorCode(code))
 }
 
-// Send sends a datagram from the local end.
+// Send queues a datagram from the local end to the peer, or drops it.
 func (s *Session) Send(payload []byte) {
 	s.touch()
 	if !s.Limits.Allow(len(payload)) {
@@ -148,7 +149,7 @@ func (s *Session) Send(payload []byte) {
 	}
 }
 
-// sent and drop release a held packet.
+// The functions sent and drop release a packet that the session held in a queue.
 func (s *Session) sent(p packet) {
 	s.release(p.cost())
 	s.FromLocal.Add(p.size())
@@ -164,7 +165,7 @@ func (s *Session) release(cost int64) {
 	s.Held.cost.Add(-cost)
 }
 
-// aside queues a packet for the stream.
+// aside queues a packet to be sent on the stream instead of in a frame.
 func (s *Session) aside(p packet) {
 	select {
 	case s.queue <- p:
@@ -176,7 +177,7 @@ func (s *Session) aside(p packet) {
 	}
 }
 
-// dropAside releases the packets that an ended session held.
+// dropAside drops the packets for the stream after the session has ended.
 func (s *Session) dropAside() {
 	for {
 		select {
@@ -211,7 +212,7 @@ func (s *Session) toStream() error {
 	}
 }
 
-// fromStream delivers datagrams from the stream.
+// fromStream delivers the datagrams that arrive on the stream to the local end.
 func (s *Session) fromStream() error {
 	for {
 		n, err := wire.ReadLength(s.stream)
@@ -230,7 +231,7 @@ func (s *Session) fromStream() error {
 	}
 }
 
-// fromPeer delivers a datagram from the peer.
+// fromPeer delivers a datagram from the peer to the local end.
 func (s *Session) fromPeer(payload []byte) {
 	s.touch()
 	if !s.Limits.Allow(len(payload)) {
@@ -241,10 +242,11 @@ func (s *Session) fromPeer(payload []byte) {
 	s.ToLocal.Add(int64(len(payload)))
 }
 
-// epoch is the reference for times, which are monotonic.
+// epoch is the time from which other times are measured, so that they are monotonic.
 var epoch = time.Now()
 
 func (s *Session) touch() { s.used.Store(int64(time.Since(epoch))) }
 
-// Used returns the time of the last datagram since an arbitrary epoch.
+// Used returns the time of the last datagram. It is measured from an arbitrary start and serves to
+// compare sessions.
 func (s *Session) Used() time.Duration { return time.Duration(s.used.Load()) }

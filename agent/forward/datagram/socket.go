@@ -7,29 +7,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BufferSize is the size of receive buffers requested from the kernel, which grants at most
-// net.core.rmem_max. Bursts wait in these buffers.
+// BufferSize is the size in bytes of the receive buffer that a socket requests from the kernel. The
+// buffer absorbs bursts. The kernel grants at most net.core.rmem_max.
 const BufferSize = 4 << 20
 
-// Socket is a connected UDP socket that never blocks on sending and holds no buffer while it waits
-// to receive.
+// Socket is a connected UDP socket. Sending never blocks. Receiving holds no buffer while it waits.
 type Socket struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 }
 
-// NewSocket returns a Socket that owns c.
+// NewSocket returns a Socket for c. The Socket closes c.
 func NewSocket(c *net.UDPConn) (*Socket, error) {
 	c.SetReadBuffer(BufferSize)
 	raw, err := c.SyscallConn()
 	return &Socket{c, raw}, err
 }
 
-// Close closes the socket and ends Receive.
+// Close closes the socket. A call to Receive then returns.
 func (s *Socket) Close() { s.conn.Close() }
 
-// Send sends a datagram, or drops it if the kernel does not accept it at once. The error may belong
-// to an earlier datagram, such as ECONNREFUSED if no process is at the other end.
+// Send sends a datagram. It drops the datagram if the kernel does not accept it at once. The error
+// may belong to an earlier datagram: the kernel reports ECONNREFUSED, for example, after it found
+// no process at the other end.
 func (s *Socket) Send(payload []byte) error {
 	var err error
 	waited := s.raw.Write(func(fd uintptr) bool {
@@ -42,7 +42,8 @@ func (s *Socket) Send(payload []byte) error {
 	return err
 }
 
-// Receive waits for a datagram and passes it to take, which must not keep it. For errors see Send.
+// Receive waits for a datagram and passes it to take. The function take must not keep the payload.
+// As with Send, an error may belong to an earlier datagram.
 func (s *Socket) Receive(take func(payload []byte)) error {
 	var b []byte
 	var n int

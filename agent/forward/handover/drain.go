@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Tasks runs tasks that may continue for a limited time after a decision to stop. Their context
-// ends when Close has waited for the grace period.
+// Tasks runs tasks, such as connections, that may continue for a while after the process has
+// decided to stop. Close first waits for the tasks during a grace period and then ends their
+// context.
 type Tasks struct {
 	hard  context.Context
 	kill  context.CancelFunc
@@ -16,17 +17,17 @@ type Tasks struct {
 	mu     sync.Mutex
 	closed bool
 	n      int
-	empty  chan struct{} // closed by the last task; nil while nobody waits
+	empty  chan struct{} // closed by the last task; nil while no caller waits
 }
 
-// NewTasks returns a Tasks without tasks.
+// NewTasks returns an empty Tasks.
 func NewTasks() *Tasks {
 	hard, kill := context.WithCancel(context.Background())
 	return &Tasks{hard: hard, kill: kill}
 }
 
-// Go starts a task, which must return soon after its context ends. It returns false, without
-// starting the task, after Close was called.
+// Go starts a task in a goroutine. The task must return soon after its context ends. After Close
+// was called, Go returns false and does not start the task.
 func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	ctx, ended, ok := g.Begin()
 	if ok {
@@ -38,8 +39,8 @@ func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	return ok
 }
 
-// Begin counts a task that has no goroutine of its own. ended must be called exactly once when the
-// task has ended, soon after ctx ends. ok is false after Close was called.
+// Begin counts a task that has no goroutine of its own. The task must end soon after ctx ends. The
+// caller must then call ended exactly once. After Close was called, ok is false.
 func (g *Tasks) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -61,7 +62,7 @@ func (g *Tasks) ended() {
 	}
 }
 
-// Wait waits until there are no tasks, or ctx ends. New tasks may be started.
+// Wait waits until no tasks are left, or ctx ends. New tasks may still be started.
 func (g *Tasks) Wait(ctx context.Context) {
 	g.mu.Lock()
 	if g.n == 0 {
@@ -79,8 +80,8 @@ func (g *Tasks) Wait(ctx context.Context) {
 	}
 }
 
-// Close waits for the tasks during grace, then ends their context, and returns when all tasks have
-// ended.
+// Close waits for the tasks during the grace period, then ends their context. It returns when all
+// tasks have ended.
 func (g *Tasks) Close(grace time.Duration) {
 	g.mu.Lock()
 	g.closed = true

@@ -1,19 +1,20 @@
 package handover
 
-// Ends collects functions to call at the end of an operation that may outlive the goroutine which
-// began it. It replaces defer for such operations.
+// Ends collects functions to be called when an operation ends. It replaces defer for an operation
+// that may continue after the goroutine which began it.
 type Ends struct {
 	all  []func()
 	kept bool
 }
 
-// Add adds a function. Run calls it before the functions that were added earlier.
+// Add adds a function. Run calls the functions in reverse order.
 func (e *Ends) Add(f func()) { e.all = append(e.all, f) }
 
-// Keep makes Close do nothing. The caller must call Run later.
+// Keep lets the operation continue after Close. The caller must call Run when the operation has
+// ended.
 func (e *Ends) Keep() { e.kept = true }
 
-// Go calls f in a new goroutine, which calls Run when f returns.
+// Go continues the operation in a new goroutine. The goroutine calls f, then Run.
 func (e *Ends) Go(f func()) {
 	e.Keep()
 	go func() {
@@ -22,14 +23,14 @@ func (e *Ends) Go(f func()) {
 	}()
 }
 
-// Close calls Run, unless Keep or Go was called.
+// Close calls Run. After Keep or Go, it does nothing.
 func (e *Ends) Close() {
 	if !e.kept {
 		e.Run()
 	}
 }
 
-// Run calls all functions in reverse order.
+// Run calls all added functions, the last one first.
 func (e *Ends) Run() {
 	for i := len(e.all) - 1; i >= 0; i-- {
 		e.all[i]()

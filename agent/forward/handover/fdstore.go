@@ -16,32 +16,32 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store keeps listening sockets open over a restart of the process: systemd stores them
-// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Connections and
-// datagrams in between wait in the kernel's queue, and no other process can take the address.
-// Without systemd, sockets are ordinary. The zero Store is empty.
+// Store keeps listening sockets open while the forwarder restarts. systemd stores the sockets
+// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). In between,
+// connections and datagrams wait in the kernel's queue, and no other process can take the address.
+// If systemd does not run the process, sockets are not kept. The zero Store is empty.
 type Store struct {
 	mu        sync.Mutex
 	inherited map[addr]io.Closer    // not used yet
 	open      map[addr]syscall.Conn // in use
-	stored    map[addr]bool         // stored by systemd
+	stored    map[addr]bool         // whether systemd stores the socket
 
 	secrets map[string][]byte // of this process or inherited
 	others  map[string]*os.File
 }
 
-// addr is the address of a listening socket.
+// addr is the address of a listening socket in a Store.
 type addr struct {
-	network string // "tcp" or "udp"; for sockets that other hosts use "tls" or "quic"
+	network string // "tcp" or "udp" for local programs; "tls" or "quic" for other hosts
 	at      netip.AddrPort
 }
 
-// OpenStore returns a Store with the files that systemd passed to this process. It must be called
-// at most once.
+// OpenStore returns a Store with the sockets that systemd has kept for this process. It must be
+// called at most once.
 func OpenStore() *Store { return InheritStore(activation.Files(true)) }
 
-// InheritStore returns a Store with the files of a process that is still running. Their names are
-// those under which systemd stores them.
+// InheritStore returns a Store with files that a running process has passed to this one. The files
+// have the names under which systemd stores them.
 func InheritStore(files []*os.File) *Store {
 	s := &Store{
 		inherited: map[addr]io.Closer{}, open: map[addr]syscall.Conn{}, stored: map[addr]bool{},
@@ -64,11 +64,13 @@ func InheritStore(files []*os.File) *Store {
 	return s
 }
 
-// Own is the prefix of names of sockets that do not belong to a Store.
+// Own is the prefix of the names of sockets that do not belong to a Store, such as the status
+// socket.
 const Own = "own-"
 
-// Others removes and returns the files whose names begin with prefix, by the rest of their names.
-// They are neither sockets nor secrets of the Store. The caller owns them.
+// Others removes from the Store the files whose names begin with prefix, and returns them. The keys
+// of the map are the names without the prefix. Use it for files that are neither sockets nor
+// secrets of the Store. The caller must close the files.
 func (s *Store) Others(prefix string) map[string]*os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +84,8 @@ func (s *Store) Others(prefix string) map[string]*os.File {
 	return found
 }
 
-// Other removes and returns the file with a name, as Others does, or nil if there is none.
+// Other removes the file with the given name from the Store and returns it. It returns nil if there
+// is no such file. The caller must close the file.
 func (s *Store) Other(name string) *os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +94,8 @@ func (s *Store) Other(name string) *os.File {
 	return f
 }
 
-// Files returns duplicates of all open sockets and secrets, for a process that takes over. The
-// caller closes them.
+// Files returns duplicates of all open sockets and secrets, to be passed to a process that takes
+// over. The caller must close them.
 func (s *Store) Files() (files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,7 +105,7 @@ func (s *Store) Files() (files []*os.File) {
 		}
 	}
 	for a, socket := range s.open {
-		if f, err := Dup(socket, a.name()); err == nil { // an error means that it was closed
+		if f, err := Dup(socket, a.name()); err == nil { // an error means that the socket was closed
 			files = append(files, f)
 		}
 	}
@@ -114,7 +117,8 @@ func (s *Store) Files() (files []*os.File) {
 	return files
 }
 
-// Dup returns a duplicate of an open socket with a name. It remains non-blocking.
+// Dup returns a duplicate of an open socket, as a file with the given name. The socket stays
+// non-blocking.
 func Dup(c syscall.Conn, name string) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -131,7 +135,7 @@ func Dup(c syscall.Conn, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// listening returns the listening socket behind a file, or nil if the file is something else.
+// listening returns the listening socket in a file. It returns nil if the file is something else.
 func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
 		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
@@ -153,38 +157,40 @@ func listening(f *os.File) (addr, io.Closer) {
 	return addr{}, nil
 }
 
-// Listen returns a listener for an address. It uses an inherited one if there is one. It fails only
-// if listening itself fails; a socket that systemd does not store is lost at the next restart.
+// Listen returns a TCP listener for an address. It uses the socket of the previous process if there
+// is one. It returns an error only if listening fails. If systemd does not store the socket, the
+// socket is lost at the next restart.
 func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, addr{"tcp", at}, func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
-// ListenUDP is like Listen for UDP.
+// ListenUDP returns a UDP socket for an address. Like Listen, it uses the socket of the previous
+// process if there is one.
 func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, addr{"udp", at}, func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// ListenQUIC is like ListenUDP for an address to which other hosts send. Datagrams that arrive
-// between two processes wait for the next one.
+// ListenQUIC returns a UDP socket for an address to which other hosts send. It is like ListenUDP.
+// Datagrams that arrive between two processes wait for the next process.
 func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, peerAddr("quic", at), func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// ListenTLS is like Listen for an address to which other hosts connect.
+// ListenTLS returns a TCP listener for an address to which other hosts connect. It is like Listen.
 func (s *Store) ListenTLS(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, peerAddr("tls", at), func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
-// peerAddr returns an address in the form reported by the socket. The unspecified address stands
-// for both address families.
+// peerAddr returns an address in the form in which the socket reports it. The unspecified address
+// stands for all addresses of both families.
 func peerAddr(network string, at netip.AddrPort) addr {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() {
@@ -216,15 +222,16 @@ func listen[S interface {
 	return socket, nil
 }
 
-// Retain removes all local listeners that are not wanted. The caller closes the sockets that Listen
-// returned.
+// Retain keeps the local sockets for the given TCP and UDP addresses, and makes systemd forget all
+// other local sockets. The caller closes those sockets.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
 	s.retain(func(a addr) bool {
 		return a.forPeers() || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
 	})
 }
 
-// RetainForPeers is like Retain for addresses that other hosts use.
+// RetainForPeers keeps the sockets for the given QUIC and TLS addresses, and makes systemd forget
+// the other sockets that other hosts use. The caller closes those sockets.
 func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	s.retain(func(a addr) bool {
 		at := quic
@@ -235,7 +242,7 @@ func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	})
 }
 
-// forPeers reports whether other hosts use the address.
+// forPeers reports whether the address is one that other hosts use.
 func (a addr) forPeers() bool { return a.network == "quic" || a.network == "tls" }
 
 func (s *Store) retain(wanted func(addr) bool) {
@@ -256,14 +263,14 @@ func (s *Store) retain(wanted func(addr) bool) {
 	}
 }
 
-// Hold makes systemd keep an open file for the next process under a unique name, until Drop is
-// called. Without systemd it does nothing.
+// Hold makes systemd keep an open file for the next process. The name must be unique. Drop ends
+// this. If systemd does not run the process, Hold does nothing.
 func Hold(name string, file syscall.Conn) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
 		return err
 	}
-	// File() would make the socket blocking for all who share it.
+	// File would make the socket blocking for all processes that share it.
 	var failed error
 	if err := raw.Control(func(fd uintptr) { failed = notify("FDSTORE=1\nFDNAME="+name, int(fd)) }); err != nil {
 		return err
@@ -271,13 +278,14 @@ func Hold(name string, file syscall.Conn) error {
 	return failed
 }
 
-// Drop ends Hold.
+// Drop makes systemd forget a file that Hold has passed to it.
 func Drop(name string) error { return notify("FDSTOREREMOVE=1\nFDNAME=" + name) }
 
-// name returns the address in characters that are valid in FDNAME.
+// name returns the address in a form that is valid as an FDNAME of systemd.
 func (a addr) name() string { return a.network + "-" + strings.ReplaceAll(a.at.String(), ":", "-") }
 
-// notify sends a message with files to systemd. Without systemd it does nothing.
+// notify sends a message with files to systemd. If systemd does not run the process, it does
+// nothing.
 func notify(message string, files ...int) error {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -297,7 +305,7 @@ func notify(message string, files ...int) error {
 }
 
 // Barrier waits until systemd has handled all earlier messages of this process
-// (sd_notify_barrier(3)). Without systemd it returns at once.
+// (sd_notify_barrier(3)). If systemd does not run the process, it returns at once.
 func Barrier() error {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil
@@ -325,5 +333,5 @@ func Barrier() error {
 	return nil
 }
 
-// barrierTimeout equals that of systemd.
+// barrierTimeout is the time that Barrier waits. systemd's own function uses the same time.
 const barrierTimeout = 5 * time.Second

@@ -1,18 +1,19 @@
-// Package handover lets a new process of the forwarder replace the running one without closing
-// connections. During a restart systemd keeps the sockets (Store). In a handover both processes
-// run: the new process receives all open sockets and secrets (Offer, Take), and the old process
-// keeps its connections until they end (Tasks).
+// Package handover replaces the running process of the forwarder by a new one without closing
+// connections. There are two ways. In a restart, the process ends first; systemd keeps its sockets
+// for the next process (Store). In a handover, both processes run: the old process passes all open
+// sockets and secrets to the new one (Offer, Take), and keeps its connections until they end
+// (Tasks).
 //
-// In a handover the new process connects to a Unix socket (SOCK_SEQPACKET) of the old process,
-// which checks by SO_PEERCRED that both have the same account, and sends
+// For a handover, the new process connects to a Unix socket (SOCK_SEQPACKET) of the old process.
+// The old process checks with SO_PEERCRED that both processes have the same account. It then sends
 //
 //	files    names, and the open files with these names (SCM_RIGHTS), in as many messages as needed
 //	state    the last message, see State
 //
-// Up to this point either process may end and the other continues. Then the new process sends
-// "ready" and receives "yours", or the end of the connection. After that only the new process
-// accepts connections. The connection remains open, and as long as it does, datagrams and streams
-// for the old process are passed on to it.
+// Up to this point, either process may end and the other one continues. Then the new process sends
+// "ready". The old process answers "yours" or ends. From then on, only the new process accepts
+// connections. The Unix connection between them stays open. As long as it does, the new process
+// passes datagrams and streams that belong to the old process on to it.
 package handover
 
 import (
@@ -34,16 +35,16 @@ const (
 	version     = 1
 	maxFiles    = 200 // per message; the kernel's limit is 253
 	maxMessage  = 1 << 16
-	readyFor    = 15 * time.Second // time within which the new process must be ready; systemd's watchdog has twice that
+	readyFor    = 15 * time.Second // time that the new process has to become ready; systemd's watchdog has twice that
 	messageTime = 10 * time.Second
 )
 
-// State is sent together with the files.
+// State is the state that the old process sends to the new one in a handover, after the files.
 type State struct {
 	Version  int           `json:"version"`
-	Number   int           `json:"number"`             // number of the process; the first process of a unit is 0
+	Number   int           `json:"number"`             // number of the process; the first process of a unit has 0
 	Watchdog time.Duration `json:"watchdog,omitempty"` // interval in which systemd expects notifications
-	Running  bool          `json:"running"`            // whether it serves
+	Running  bool          `json:"running"`            // whether the process serves
 }
 
 type message struct {
@@ -53,11 +54,12 @@ type message struct {
 	Yours bool     `json:"yours,omitempty"`
 }
 
-// Next is a process that is ready to take over.
+// Next is a process that is ready to take over from this one.
 type Next struct{ conn *net.UnixConn }
 
-// Offer passes files and state to the process behind a connection and waits until that process is
-// ready, or ctx ends. It closes the files returned by offer. After an error this process continues.
+// Offer passes files and state to the process at the other end of conn. It waits until that process
+// is ready or ctx ends. The function offer returns what to pass; Offer closes the files. If Offer
+// returns an error, this process continues to serve.
 func Offer(ctx context.Context, conn *net.UnixConn, offer func() (State, []*os.File, error)) (*Next, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := give(conn, offer); err != nil {
@@ -100,29 +102,29 @@ func give(conn *net.UnixConn, offer func() (State, []*os.File, error)) error {
 	return err
 }
 
-// Yield lets the other process take over.
+// Yield lets the next process take over.
 func (n *Next) Yield() {
 	_ = n.conn.SetDeadline(time.Time{})
-	_ = send(n.conn, message{Yours: true}) // a process that misses it notices the end of the connection
+	_ = send(n.conn, message{Yours: true}) // if the message is lost, the process notices the end of the connection
 }
 
-// Wait waits until the other process is gone, or ctx ends.
+// Wait waits until the next process has ended, or ctx ends.
 func (n *Next) Wait(ctx context.Context) {
 	defer context.AfterFunc(ctx, func() { _ = n.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	_, _ = n.conn.Read(make([]byte, 1))
 }
 
-// Close closes the connection to the other process.
+// Close closes the connection to the next process.
 func (n *Next) Close() { n.conn.Close() }
 
-// Before is the running process, from which this one takes over.
+// Before is the running process from which this process takes over.
 type Before struct {
 	State State
 	Files []*os.File
 	conn  *net.UnixConn
 }
 
-// Take receives the files and the state from the process behind a socket.
+// Take connects to the Unix socket of the running process and receives its files and state.
 func Take(path string) (*Before, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -148,18 +150,18 @@ func Take(path string) (*Before, error) {
 	}
 }
 
-// TakeOver tells the other process to accept no more connections. It returns when that process has
-// confirmed this or ended.
+// TakeOver tells the running process to accept no more connections. It returns when that process
+// has confirmed this or has ended.
 func (b *Before) TakeOver() {
 	_ = b.conn.SetDeadline(time.Now().Add(messageTime))
 	if send(b.conn, message{Ready: true}) == nil {
-		_, _, _ = receive(b.conn) // "yours", or the end of the connection
+		_, _, _ = receive(b.conn) // receives "yours", or the end of the connection
 	}
 	_ = b.conn.SetDeadline(time.Time{})
 }
 
-// Conn returns the connection to the other process. It must remain open as long as this process
-// passes packets on to it. Its file is passed to the next process.
+// Conn returns the connection to the other process. It must stay open as long as this process
+// passes packets on to the other one. In the next handover, its file is passed to the next process.
 func (b *Before) Conn() *net.UnixConn { return b.conn }
 
 func send(conn *net.UnixConn, m message) error {

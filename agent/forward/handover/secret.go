@@ -12,8 +12,8 @@ const (
 	maxSecret    = 4096
 )
 
-// Secret returns the secret that an earlier process had under a name, or fresh if there is none,
-// and keeps it for the next process. Secrets are only in memory.
+// Secret returns the secret that an earlier process kept under a name. If there is none, it uses
+// fresh as the secret. It keeps the secret for the next process, in memory only.
 func (s *Store) Secret(name string, fresh []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -30,11 +30,11 @@ func (s *Store) Secret(name string, fresh []byte) []byte {
 	}
 	defer f.Close()
 	_ = Drop(f.Name())
-	_ = Hold(f.Name(), f) // without systemd the next process has a fresh secret
+	_ = Hold(f.Name(), f) // without systemd, the next process uses a fresh secret
 	return fresh
 }
 
-// secretFile returns a file in memory that contains a secret.
+// secretFile returns a file in memory with the given secret.
 func secretFile(name string, secret []byte) (*os.File, error) {
 	fd, err := unix.MemfdCreate(name, unix.MFD_CLOEXEC)
 	if err != nil {

@@ -15,15 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// starterEnv is the environment variable with the number of the file that leads to the process
-// which started this one.
+// starterEnv is the environment variable through which a new process finds the process that started
+// it. It contains the number of an open file, which is a connection to that process.
 const starterEnv = "FLORETE_HANDOVER"
 
-// Reload starts a process with args that takes over from the running one, and returns when the new
-// process serves. It implements ExecReload= of the unit: systemd runs it with all restrictions of
-// the unit, makes the new process the main one when it is ready, and keeps the old process in the
-// same cgroup until it ends. On error nothing has changed, unless the new process ends after it
-// became the main one; systemd then starts another.
+// Reload replaces the running forwarder by a new process. It starts the new process with args and
+// returns when that process serves. The unit runs it as ExecReload=, so the new process has all
+// restrictions of the unit. When the new process is ready, systemd makes it the main process of the
+// unit. The old process stays in the same cgroup until it ends.
+//
+// If Reload returns an error, nothing has changed, with one exception: if the new process ends
+// after it became the main process, systemd starts another one.
 func Reload(ctx context.Context, args []string) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -47,7 +49,8 @@ func Reload(ctx context.Context, args []string) error {
 	cmd.Args[0] = os.Args[0]
 	cmd.Stdout, cmd.Stderr, cmd.ExtraFiles = os.Stdout, os.Stderr, []*os.File{far}
 	cmd.Env = append(os.Environ(), starterEnv+"=3")
-	// Make it a child of systemd from the beginning, so that systemd notices its end.
+	// Make the new process a child of systemd from the beginning, so that systemd notices when it
+	// ends.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_PARENT}
 	err = cmd.Start()
 	far.Close()
@@ -73,10 +76,11 @@ func Reload(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Starter is the process that started this one to take over.
+// Starter is the connection to the process that started this one for a handover (see Reload).
 type Starter struct{ conn *net.UnixConn }
 
-// Started returns the process that started this one to take over, or nil if there is none.
+// Started returns the connection to the process that started this one for a handover. It returns
+// nil if this process was started in another way.
 func Started() (*Starter, error) {
 	if os.Getenv(starterEnv) == "" {
 		return nil, nil
@@ -95,7 +99,8 @@ func Started() (*Starter, error) {
 	return &Starter{c.(*net.UnixConn)}, nil
 }
 
-// Ready reports that this process can take over, and waits until it is the main process.
+// Ready tells the starter that this process can take over. It waits until systemd has made this
+// process the main process.
 func (s *Starter) Ready() error {
 	if err := send(s.conn, message{Ready: true}); err != nil {
 		return fmt.Errorf("who started this process has ended: %w", err)
@@ -106,7 +111,7 @@ func (s *Starter) Ready() error {
 	return nil
 }
 
-// Serving reports that this process has taken over.
+// Serving tells the starter that this process has taken over.
 func (s *Starter) Serving() {
 	_ = send(s.conn, message{Yours: true}) // the starter may have ended
 	s.conn.Close()

@@ -28,9 +28,9 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream. It calls done once the connection to the service is made or has failed,
-// and ends when the stream has ended. A connected stream continues in a new goroutine, whose stack
-// is small. A UDP session ends with r.accepting, because it has no end of its own to wait for.
+// carry serves one stream of a caller. It calls done once it has connected to the service, or has
+// failed to. If the connection is made, a new goroutine with a small stack carries the stream to
+// its end. A UDP session has no end of its own to wait for, so it ends with r.accepting.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()
@@ -82,7 +82,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	})
 }
 
-// carryOn carries a stream to another host, as a relay.
+// carryOn serves a stream that this host relays to another host.
 func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	begun := time.Now()
 	st.SetReadDeadline(begun.Add(preambleTimeout))
@@ -121,8 +121,8 @@ func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.St
 	})
 }
 
-// service reads the preamble of a stream and returns the service that it names. On error it also
-// returns the code to reset with.
+// service reads the preamble of a stream and returns the service named in it. On error, it also
+// returns the code with which the stream must be reset.
 func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Code, error) {
 	services := s.rules.Load().published[in.Target]
 	if len(services) == 0 {
@@ -150,7 +150,7 @@ func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wir
 	return services[at], wire.Done, nil
 }
 
-// carries returns the stream type of a service's protocol.
+// carries returns the stream type for a protocol of a service.
 func carries(p document.Protocol) wire.StreamType {
 	if p == document.UDP {
 		return wire.UDP
@@ -158,8 +158,8 @@ func carries(p document.Protocol) wire.StreamType {
 	return wire.TCP
 }
 
-// admitPort admits a stream to one of several ports. The stream is reset when a new allow list
-// denies it.
+// admitPort checks whether the caller may use a port of a service with several ports. If a later
+// allow list denies the port, the stream is reset.
 func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, ends *handover.Ends) (wire.Code, error) {
 	release, ok := s.ports.Admit(portKey{in, port}, func() {
 		s.refuse(in, port, wire.Denied, fmt.Sprintf("the allow list of port %q changed", port))
@@ -172,8 +172,9 @@ func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, 
 	return wire.Done, nil
 }
 
-// dial connects to a service's upstream and announces the caller if the service requires it. forget
-// must be called when the connection has ended.
+// dial connects to the upstream of a service. If the service requires it, dial announces the caller
+// to the upstream. The caller of dial must call the returned function when the connection has
+// ended.
 func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published) (net.Conn, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
@@ -195,13 +196,13 @@ func (s *Server) dial(ctx context.Context, in *transport.Incoming, service publi
 	return conn, forget, nil
 }
 
-// announced returns the caller of a connection.
+// announced returns the description of the caller that is announced to the service.
 func announced(in *transport.Incoming) announce.Caller {
 	return announce.Caller{ID: in.Peer.ID, Leaf: in.Peer.Leaf(), Service: in.Target, From: addrPort(in.RemoteAddr()), To: addrPort(in.LocalAddr())}
 }
 
 func addrPort(a net.Addr) netip.AddrPort {
-	has, ok := a.(interface{ AddrPort() netip.AddrPort }) // UDP's and TCP's
+	has, ok := a.(interface{ AddrPort() netip.AddrPort }) // addresses of UDP and TCP have this method
 	if !ok {
 		return netip.AddrPort{}
 	}
@@ -209,11 +210,12 @@ func addrPort(a net.Addr) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// exhausted lists the errors that the kernel returns when this host is out of files, ports or
-// memory, or when the queue of the upstream's socket is full (EAGAIN of a Unix socket).
+// exhausted lists the kernel errors that mean a shortage: no free files, ports or memory on this
+// host, or a full queue at the upstream's socket (EAGAIN of a Unix socket).
 var exhausted = []syscall.Errno{syscall.EAGAIN, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// failure returns the code for an upstream that cannot be reached, and Done if err is nil.
+// failure returns the code with which a stream is reset after dial has failed with err. It returns
+// Done if err is nil.
 func failure(err error) wire.Code {
 	var foreign *upstream.ForeignError
 	switch {
@@ -229,8 +231,8 @@ func failure(err error) wire.Code {
 	return wire.Unreachable
 }
 
-// refuse counts a refusal of a verified peer. port is the name of the port if it is known and the
-// service has several.
+// refuse counts and logs that a stream of a verified peer was refused. The argument port is the
+// name of the port; it is empty if the port is unknown or the service has only one.
 func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, detail string) {
 	peer := in.Peer.ID.String()
 	s.count(journal.Source{Who: peer, Known: true}, telemetry.Refusal{
@@ -239,7 +241,8 @@ func (s *Server) refuse(in *transport.Incoming, port string, code wire.Code, det
 	})
 }
 
-// rejected counts a failed handshake. The peer's claimed identity is not proven and only a detail.
+// rejected counts and logs a failed handshake. The identity that the peer claims is not proven, so
+// it appears only as a detail.
 func (s *Server) rejected(r transport.Rejection) {
 	detail := fmt.Sprintf("from %s: %v", r.Remote, r.Err)
 	if !r.Claims.IsZero() {

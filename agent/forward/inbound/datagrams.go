@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// carryDatagrams joins a UDP session to a socket of its own. It calls forget before it closes the
-// socket.
+// carryDatagrams carries the datagrams of a UDP session between the stream and conn, the session's
+// own socket to the service. It calls forget before it closes conn.
 func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st wire.Stream, conn *net.UDPConn, forget func(), service published, begun time.Time) {
 	defer conn.Close()
 	defer forget()
@@ -71,8 +71,8 @@ func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st 
 	}
 }
 
-// lost returns the code for an upstream that can no longer be reached. It returns Done if only a
-// datagram was lost.
+// lost returns the code for an error of the socket to the service. It returns Done if the error
+// means only that a datagram was lost.
 func lost(err error) wire.Code {
 	var foreign *upstream.ForeignError
 	switch {

@@ -1,6 +1,6 @@
-// Package inbound serves the services that this host publishes. It admits verified peers by the
-// allow list, and joins each of their streams to a connection to the service's upstream over TCP, a
-// Unix socket, or a UDP socket.
+// Package inbound serves the services that this host publishes. It admits callers from other hosts
+// according to the allow list. It joins each stream of a caller to a connection to the service's
+// upstream: over TCP, a Unix socket, or a UDP socket.
 package inbound
 
 import (
@@ -31,11 +31,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config configures a Server. All fields except Relay, ResetKey, Sockets, Limits, Access and Traces
-// must be set.
+// Config is the configuration of a Server. All fields must be set except Relay, ResetKey, Sockets,
+// Limits, Access and Traces.
 type Config struct {
-	Node       spiffe.ID               // of this host
-	Identities func() *hostdir.SVIDSet // returns the set in force
+	Node       spiffe.ID               // node of this host
+	Identities func() *hostdir.SVIDSet // returns the current SVID set
 	Relay      *relay.Server           // may be nil if this host is no relay
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
@@ -43,13 +43,14 @@ type Config struct {
 	Log        *slog.Logger
 	Access     *telemetry.AccessLog // may be nil
 	Traces     *telemetry.Tracer    // may be nil
-	Grace      time.Duration        // time for open connections to end at Close
+	Grace      time.Duration        // time that Close gives open connections to end
 	ResetKey   *quic.StatelessResetKey
 	Sockets    *handover.Store
 	Limits     Limits
 }
 
-// Server serves the services that Apply sets.
+// Server serves the published services of this host to callers from other hosts. Apply sets the
+// services.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
@@ -58,7 +59,7 @@ type Server struct {
 
 	refused   *journal.Summary
 	quic, tcp connLimit
-	streams   *conns.PerKey[spiffe.ID] // limit for each peer
+	streams   *conns.PerKey[spiffe.ID] // maximum number for each peer
 	peers     peers
 	limits    acl.Limits
 
@@ -68,32 +69,32 @@ type Server struct {
 
 	sockets atomic.Pointer[[]*transport.Listener] // from which uplinks are dialled
 	uplinks atomic.Pointer[[]*transport.Uplink]
-	outside transport.Outside // as relays see the sockets of uplinks
+	outside transport.Outside // addresses by which relays see the sockets of uplinks
 
 	mu      sync.Mutex
 	running map[listenAt]*running // empty while nothing is published
 	ends    *time.Timer           // fires when a permission ends; nil if none does
 }
 
-// rules contains the published services in compiled form.
+// rules contains the published services and their allow lists in compiled form.
 type rules struct {
 	registry  transport.Registry
 	published map[spiffe.ID][]published // ports of each service
 }
 
-// portKey identifies a stream to one of several ports, for the gate.
+// portKey identifies a stream to one port of a service with several ports. It is a key of the gate.
 type portKey struct {
 	in   *transport.Incoming
 	port string
 }
 
-// published is a service with the allowed owner of its upstream.
+// published is a published service, with the account that must own the socket of its upstream.
 type published struct {
 	document.Published
 	owner upstream.Owner
 }
 
-// New returns a server that publishes nothing.
+// New returns a Server that publishes nothing. Call Apply to set the services.
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	if c.Relay == nil {
@@ -108,9 +109,10 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply sets the services, allow lists and listeners of a manifest. It closes connections that they
-// deny, and keeps all others. Errors concern single services or addresses; everything else is in
-// force, in particular all denials. Apply may be called again.
+// Apply sets the services, the allow lists and the listeners that a manifest contains. It closes
+// the connections that the new lists deny and keeps all others. Each returned error concerns a
+// single service or address. Everything else takes effect, in particular all denials. Apply may be
+// called again.
 func (s *Server) Apply(f document.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,11 +161,13 @@ func (s *Server) Apply(f document.Forwarder) []error {
 	return errs
 }
 
-// endsChecked is the maximum interval between checks of the wall clock while a permission has an
-// end, because a timer does not notice that the clock was set or that the host was suspended.
+// endsChecked is the maximum interval between two checks of the wall clock while a permission has
+// an end. A timer alone is not sufficient: it does not notice that the clock was set or that the
+// host was suspended.
 const endsChecked = time.Minute
 
-// checkEnds closes connections when their permission ends.
+// checkEnds closes connections whose permission has expired. It runs again when the next permission
+// expires.
 func (s *Server) checkEnds(list acl.List) {
 	if s.ends != nil {
 		s.ends.Stop()
@@ -187,8 +191,8 @@ func (s *Server) checkEnds(list acl.List) {
 	s.ends = timer
 }
 
-// Close stops accepting connections, waits for open ones during the grace period, and returns when
-// all are closed.
+// Close stops accepting connections and waits for open connections during the grace period. It
+// returns when all connections are closed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,8 +202,8 @@ func (s *Server) Close() {
 	s.Access.Close()
 }
 
-// running is a bound listener with its goroutines: one that accepts, one for each connection, and
-// one for each stream.
+// running is an open listener with its goroutines: one that accepts connections, one for each
+// connection, and one for each stream.
 type running struct {
 	ln        listener
 	accepting context.Context
@@ -234,7 +238,7 @@ func (s *Server) start(ln listener) *running {
 	return r
 }
 
-// finish refuses new streams and connections, so that peers try again until the next process is
+// finish refuses new connections and streams. Their peers try again until the next process is
 // running. Streams that are being served have the grace period to end.
 func (r *running) finish(grace time.Duration) {
 	r.stop()
@@ -243,7 +247,7 @@ func (r *running) finish(grace time.Duration) {
 	r.end()
 }
 
-// close closes the listener after finish.
+// close closes the listener. It is called after finish.
 func (r *running) close() {
 	stopped := make(chan struct{})
 	r.conns.Go(func() { r.ln.Stop(); close(stopped) })
@@ -256,14 +260,15 @@ func (r *running) close() {
 	r.conns.Wait()
 }
 
-// handshakes is the time that close waits for handshakes under way.
+// handshakes is the time that close waits for handshakes that have begun.
 const handshakes = time.Second
 
-// serve accepts the streams of one connection.
+// serve accepts the streams of one connection and serves each of them.
 func (s *Server) serve(r *running, in *transport.Incoming) {
-	// Stopping tells the caller that no unanswered stream was served, so that it can try again.
+	// The code Stopping tells the caller that its unanswered streams were not served, so that it
+	// can try them again.
 	var cut atomic.Bool
-	var unserved atomic.Int64 // number of the first stream that was not served
+	var unserved atomic.Int64 // ID of the first stream that was not served
 	defer context.AfterFunc(r.ended, func() {
 		if cut.Load() {
 			in.Cut(quic.StreamID(unserved.Load()))

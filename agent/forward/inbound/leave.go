@@ -12,15 +12,15 @@ import (
 )
 
 const (
-	// linger is the time for which a connection that was left stays open without streams, because
-	// closing it would discard data in flight.
+	// linger is the time for which a connection stays open after the peer was told to leave it and
+	// its last stream has ended. Closing it at once would discard data in flight.
 	linger = 2 * time.Second
-	// arriving is the time that handshakes under way have to complete.
+	// arriving is the time that handshakes have to complete after they have begun.
 	arriving = 5 * time.Second
 )
 
-// Offer returns the files that the next process needs in addition to the sockets. The caller closes
-// them.
+// Offer returns the files that the next process needs in a handover in addition to the listening
+// sockets. They let it pass packets on to this process. The caller must close them.
 func (s *Server) Offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,8 +34,9 @@ func (s *Server) Offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// Drain leaves new connections to the next process and tells peers to leave the existing ones.
-// After that, Apply does not listen.
+// Drain begins to hand the server over to the next process. The next process accepts new
+// connections, and peers are told to leave the existing ones. After Drain, Apply opens no
+// listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +50,7 @@ func (s *Server) Drain() {
 	})
 }
 
-// Wait waits until a draining server has no connections, or ctx ends.
+// Wait waits until a draining server has no connections left, or ctx ends.
 func (s *Server) Wait(ctx context.Context) {
 	select {
 	case <-time.After(arriving):
@@ -58,7 +59,7 @@ func (s *Server) Wait(ctx context.Context) {
 	}
 }
 
-// served is a connection with the number of its open streams.
+// served is an accepted connection, with the number of its open streams.
 type served struct {
 	in *transport.Incoming
 
@@ -69,7 +70,7 @@ type served struct {
 	idle    *time.Timer
 }
 
-// begin counts a stream. It returns false if the connection was closed, so that the stream was not
+// begin counts a new stream. It returns false if the connection was closed; the stream was then not
 // served.
 func (c *served) begin() bool {
 	c.mu.Lock()
@@ -91,8 +92,8 @@ func (c *served) end() {
 	c.wait()
 }
 
-// leave tells the peer to open new streams on another connection. For a peer that does not support
-// this, the connection is closed when it has no streams.
+// leave tells the peer to open new streams on another connection. A peer may not support this; its
+// connection is closed when it has no streams.
 func (c *served) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,8 +105,8 @@ func (c *served) leave() {
 	c.wait()
 }
 
-// wait closes the connection after a delay, if it has no streams. Connections over TCP close
-// themselves. The caller holds the lock.
+// wait closes the connection after a delay if it still has no streams. Connections over TCP close
+// themselves. The caller must hold the lock.
 func (c *served) wait() {
 	if !c.left || c.streams > 0 || c.in.Transport != document.OverQUIC {
 		return

@@ -19,13 +19,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// listenAt is a place where peers are accepted: an address and a transport, or a relay.
+// listenAt describes where peers reach this host: at an address over a transport, or through a
+// relay.
 type listenAt struct {
 	transport document.Transport
 	addr      string
-	relay     spiffe.ID // zero for an address
-	addresses string    // of the relay
-	meets     bool      // callers may learn the host's address from the relay
+	relay     spiffe.ID // zero if peers connect to an address
+	addresses string    // addresses of the relay
+	meets     bool      // the relay may tell callers this host's address
 }
 
 func listenAts(f document.Forwarder) (all []listenAt) {
@@ -44,7 +45,8 @@ func listenAts(f document.Forwarder) (all []listenAt) {
 	return all
 }
 
-// listener is a transport.Listener, a transport.TCPListener or a transport.Uplink.
+// listener accepts connections of peers. It is a transport.Listener, a transport.TCPListener or a
+// transport.Uplink.
 type listener interface {
 	Accept() (*transport.Incoming, error)
 	Offer() ([]*os.File, error)
@@ -53,8 +55,8 @@ type listener interface {
 	Close()
 }
 
-// listen opens and closes listeners so that they match at. A listener that fails does not delay the
-// others.
+// listen opens and closes listeners until those in at are open and no others. A listener that fails
+// does not delay the others.
 func (s *Server) listen(at []listenAt) (errs []error) {
 	s.close(func(l listenAt) bool { return !slices.Contains(at, l) }, 0)
 	s.share()
@@ -76,7 +78,8 @@ func (s *Server) listen(at []listenAt) (errs []error) {
 	return errs
 }
 
-// close closes listeners, all at once, but sockets after the uplinks that were dialled from them.
+// close closes all listeners that which selects, at the same time. It closes sockets after the
+// uplinks that were dialled from them.
 func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 	var uplinks, sockets []*running
 	for l, r := range s.running {
@@ -95,7 +98,7 @@ func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 	each(sockets, (*running).close)
 }
 
-// each calls f with all listeners at once.
+// each calls f for all listeners at the same time and waits for the calls to return.
 func each(all []*running, f func(*running)) {
 	var calls sync.WaitGroup
 	for _, r := range all {
@@ -131,7 +134,7 @@ func (s *Server) bind(l listenAt) (listener, error) {
 	return t.Listen()
 }
 
-// retain releases the sockets of all other addresses.
+// retain releases the sockets of all addresses that are not in all.
 func (s *Server) retain(all []listenAt) (errs []error) {
 	var quic, tcp []netip.AddrPort
 	for _, l := range all {
@@ -152,8 +155,9 @@ func (s *Server) retain(all []listenAt) (errs []error) {
 	return errs
 }
 
-// dialQUIC dials from a socket on which this host listens, or from a new one if none leads there. It
-// returns the listener of the socket, or nil.
+// dialQUIC makes a QUIC connection to a relay. It uses a socket on which this host listens, and
+// returns the listener of that socket. If no such socket reaches the relay, it uses a new socket
+// and returns a nil listener.
 func (s *Server) dialQUIC(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, *transport.Listener, error) {
 	if all := s.sockets.Load(); all != nil {
 		for _, l := range *all {
@@ -167,7 +171,7 @@ func (s *Server) dialQUIC(ctx context.Context, to *net.UDPAddr, conf *tls.Config
 	return c, nil, err
 }
 
-// share makes the QUIC listeners available to dialQUIC, and the uplinks to Uplinks.
+// share makes the current QUIC listeners available to dialQUIC, and the current uplinks to Uplinks.
 func (s *Server) share() {
 	sockets, uplinks := []*transport.Listener{}, []*transport.Uplink{}
 	for _, r := range s.running {
@@ -182,7 +186,7 @@ func (s *Server) share() {
 	s.uplinks.Store(&uplinks)
 }
 
-// Uplinks returns the state of the uplinks, sorted by relay.
+// Uplinks returns the state of this host's uplinks to relays, sorted by relay.
 func (s *Server) Uplinks() (all []transport.UplinkState) {
 	if uplinks := s.uplinks.Load(); uplinks != nil {
 		for _, u := range *uplinks {
@@ -193,5 +197,5 @@ func (s *Server) Uplinks() (all []transport.UplinkState) {
 	return all
 }
 
-// NAT returns the kind of NAT in front of the sockets of uplinks.
+// NAT returns the kind of NAT that relays observe in front of this host's uplinks.
 func (s *Server) NAT() transport.NAT { return s.outside.NAT() }

@@ -11,21 +11,22 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits bounds the resources used by peers. A zero field means the default.
+// Limits limits the resources that peers may use. A zero field means the default.
 type Limits struct {
-	Connections int // of a peer over QUIC
-	Total       int // of all peers over QUIC
-	Streams     int // of a peer over all its connections
-	Opening     int // streams of a peer whose upstream is not connected yet; further ones wait
-	Failures    int // failed streams of a peer per second: refused, or ended before the answer
+	Connections int // connections of one peer over QUIC
+	Total       int // connections of all peers over QUIC
+	Streams     int // open streams of one peer on all its connections
+	Opening     int // streams of one peer whose upstream is not connected yet; further ones wait
+	Failures    int // streams of one peer per second that fail: refused, or ended before the answer
 
-	OverTCP      int // connections of a peer over TCP, which carry one stream at a time
-	TotalOverTCP int // of all peers
+	OverTCP      int // connections of one peer over TCP, which carry one stream at a time
+	TotalOverTCP int // connections of all peers over TCP
 }
 
-// An idle connection uses 80 KiB, so a peer uses at most 40 MiB. A stream uses one file, 20 KiB
-// and, while it is blocked, 64 KiB of kernel memory. A peer has an eighth of the files that a
-// forwarder may open (LimitNOFILE=). A connection over TCP uses one file and 40 KiB.
+// An idle connection over QUIC uses 80 KiB, so all connections of a peer use at most 40 MiB. A
+// stream uses one file and 20 KiB, and 64 KiB of kernel memory while it is blocked. A peer may use
+// an eighth of the files that a forwarder may open (LimitNOFILE=). A connection over TCP uses one
+// file and 40 KiB.
 var defaults = Limits{Connections: 512, Total: 4096, Streams: 1 << 13, Opening: 256, Failures: 2048, OverTCP: 4096, TotalOverTCP: 1 << 14}
 
 func (l Limits) orDefaults() Limits {
@@ -44,7 +45,7 @@ func (l Limits) orDefaults() Limits {
 	return l
 }
 
-// connLimit limits the connections of each peer and of all peers.
+// connLimit limits the number of connections, for each peer and for all peers together.
 type connLimit struct {
 	each *conns.PerKey[spiffe.ID]
 	all  *conns.PerKey[struct{}]
@@ -54,7 +55,8 @@ func newConnLimit(each, all int) connLimit {
 	return connLimit{conns.NewPerKey[spiffe.ID](each), conns.NewPerKey[struct{}](all)}
 }
 
-// acquire counts a connection of a peer, or returns an error if there are too many.
+// acquire counts a connection of a peer. It returns an error if the peer, or all peers together,
+// have too many.
 func (l *connLimit) acquire(peer spiffe.ID) (release func(), err error) {
 	releaseOwn, ok := l.each.Acquire(peer)
 	if !ok {
@@ -68,8 +70,8 @@ func (l *connLimit) acquire(peer spiffe.ID) (release func(), err error) {
 	return func() { releaseTotal(); releaseOwn() }, nil
 }
 
-// peers tracks the load of every peer since the start. There are no more peers than the allow lists
-// name.
+// peers contains the load of every peer since the start. There are at most as many peers as the
+// allow lists name.
 type peers struct {
 	limits Limits
 	mu     sync.Mutex
@@ -90,8 +92,9 @@ func (p *peers) of(id spiffe.ID) *peer {
 	return one
 }
 
-// peer limits the load of one peer. Streams that are not accepted count towards QUIC's limit of
-// open streams, so that only this peer is slowed down.
+// peer limits the load that one peer causes. When the limit is reached, further streams of the peer
+// are not accepted. They count towards QUIC's limit of open streams, so only this peer is slowed
+// down.
 type peer struct {
 	opening chan struct{}
 	held    datagram.Held
@@ -101,8 +104,8 @@ type peer struct {
 	paid time.Time // time at which all failures so far are paid for
 }
 
-// begin waits until the peer may open a stream. done must be called when the stream is open or has
-// failed.
+// begin waits until the peer may open a stream. The caller must call done when the stream is open
+// or has failed.
 func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
 	if err := p.pay(ctx); err != nil {
 		return nil, err
@@ -115,7 +118,7 @@ func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
 	}
 }
 
-// pay waits while the peer has had more failures than allowed.
+// pay waits as long as the peer has had more failures than its rate allows.
 func (p *peer) pay(ctx context.Context) error {
 	p.mu.Lock()
 	wait := time.Until(p.paid.Add(-time.Second))

@@ -13,17 +13,18 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// record describes a served stream for metrics, logs and traces.
+// record describes a stream that is being served, for metrics, the access log and traces.
 type record struct {
 	server  *Server
 	in      *transport.Incoming
 	service published
 	begun   time.Time
 	counted telemetry.Conn
-	end     string // reason of the end
+	end     string // reason why the stream ended
 }
 
-// see counts a stream whose upstream is connected. done must be called when the stream has ended.
+// see counts a stream after its upstream was connected. The caller must call done on the record
+// when the stream has ended.
 func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
 	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(telemetry.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
 	r.counted.Opened(time.Since(begun))
@@ -42,7 +43,7 @@ func (r *record) done() {
 	})
 }
 
-// end returns the reason of a stream's end, in the words of refusals if possible.
+// end returns the reason for the end of a stream. If possible, it uses the words for refusals.
 func end(err error) string {
 	var stream *quic.StreamError
 	var conn *quic.ApplicationError
@@ -63,7 +64,7 @@ func end(err error) string {
 	return "lost"
 }
 
-// trace records the opening of a stream, which ended with a code.
+// trace records how the opening of a stream ended, as a span of its trace.
 func (s *Server) trace(in *transport.Incoming, st wire.Stream, begun time.Time, code wire.Code) {
 	if s.Traces == nil {
 		return

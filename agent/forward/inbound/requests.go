@@ -10,19 +10,21 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// requests contains the connection that was made for a stream of HTTP requests.
+// requests contains the first connection to a service for a stream of HTTP requests, and what
+// belongs to it.
 type requests struct {
 	upstream splice.Conn
 	forget   func()
 	counted  telemetry.Conn
 }
 
-// carryRequests serves a stream whose service learns the caller from the headers of each request.
-// If the service closes its connection between two requests, a new one is made.
+// carryRequests serves a stream of HTTP requests to a service that learns its caller from HTTP
+// headers. If the service closes its connection between two requests, carryRequests makes a new
+// one.
 func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st wire.Stream, service published, r requests) {
 	caller := announced(in)
 	received := func(n int) {
-		r.counted.Sent.Add(int64(n)) // to the service
+		r.counted.Sent.Add(int64(n)) // bytes to the service
 		in.Usage.Read.Add(int64(n))
 		in.Limits.Wait(st.Context().Done(), n)
 	}
@@ -44,7 +46,7 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 	}.Serve(ctx, announce.NewConn(st, caller, received, sent))
 }
 
-// known is a connection whose caller is kept for package whois until it is closed.
+// known is a connection to a service. Package whois can look up its caller until it is closed.
 type known struct {
 	splice.Conn
 	forget func()

@@ -16,14 +16,14 @@ import (
 )
 
 const (
-	// openTimeout bounds the opening of a stream, and separately the wait for the far side's
-	// answer.
+	// openTimeout is the maximum time for opening a stream. The wait for the far side's answer has
+	// the same limit.
 	openTimeout = 15 * time.Second
 	// retryPause is the delay between two requests to a forwarder that is being restarted.
 	retryPause = 100 * time.Millisecond
 )
 
-// direct carries a connection to the service of its listener. Bytes from the process are sent
+// direct carries a local connection to the service of its listener. It sends bytes of the process
 // before the far side has answered.
 func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
 	begun := time.Now()
@@ -49,7 +49,7 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 	carry(ctx, local, st, counted, ends)
 }
 
-// carry carries a connected stream to its end.
+// carry carries a local connection on a stream that the far side has accepted.
 func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, ends *handover.Ends) {
 	ends.Add(st.Release)
 	ends.Keep()
@@ -58,8 +58,8 @@ func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counte
 	}, func(error) { ends.Run() })
 }
 
-// admit admits a connection if its own rules and the current ones allow it. The returned context
-// ends when new rules deny it.
+// admit checks whether the rules allow a connection: those at the time when it began, and the
+// current ones. The returned context ends when new rules deny the connection.
 func (s *Server) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	if denied := c.rules.check(c.connKey); denied != nil {
 		s.refuse(c, denied)
@@ -78,17 +78,17 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	return ctx, func() { release(); cancel() }, true
 }
 
-// request opens a stream and waits until the far side serves it. If the upstream of one of several
-// endpoints fails, it tries another at once. A forwarder that is stopping refuses with the code
-// Stopping; request then tries again for a while until the next process is running. Streams that
-// fail in these ways have not been served.
+// request opens a stream and waits until the far side serves it. In two cases it tries again,
+// because the stream has not been served. If the upstream of one endpoint fails and there are
+// others, request tries another at once. If the forwarder is stopping and refuses with the code
+// Stopping, request tries for a while, until the next process is running.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
 	others := len(c.rules.reach[c.serviceKey].Endpoints) + len(c.rules.via[c.serviceKey]) - 1
 	for {
 		st, err := s.requestOnce(ctx, c, e)
 		if errors.Is(err, transport.ErrLost) && (e == nil || len(e.kept) == 0) {
-			continue // nothing was sent that could have been served
+			continue // no data was sent that could have been served
 		}
 		var refused *transport.RefusedError
 		if !errors.As(err, &refused) || time.Now().After(until) {
@@ -138,7 +138,7 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	return s.Pool.Open(ctx, c.rules.route(c.serviceKey, c.as), carries)
 }
 
-// answer waits for the far side's answer to a stream.
+// answer waits until the far side has accepted or refused a stream.
 func answer(ctx context.Context, st *transport.Stream) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()

@@ -15,11 +15,12 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// maxEarly is the number of bytes of a process that are sent before the far side has answered.
+// maxEarly is the maximum number of bytes of a process that are sent before the far side has
+// answered.
 const maxEarly = 32 << 10
 
-// early sends the first bytes of a process before the far side has answered. It keeps them for
-// another stream in case this one is not served.
+// early sends the first bytes of a process before the far side has answered. It also keeps the
+// bytes. If the stream is not served, they are sent again on another stream.
 type early struct {
 	conn *net.TCPConn
 	buf  *[maxEarly]byte
@@ -41,8 +42,8 @@ func (e *early) release() {
 	}
 }
 
-// sendUntilAnswer sends bytes until the answer arrives. It returns the error of the answer, or
-// context.Canceled if the process has closed its connection.
+// sendUntilAnswer sends bytes of the process until the far side answers. It returns the error of
+// the answer, or context.Canceled if the process has closed its connection.
 func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -56,7 +57,7 @@ func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error
 	}()
 	err := answer(ctx, st)
 	if err != nil {
-		// Unblock a pending write to the stream.
+		// End a write to the stream that is blocked.
 		st.CancelWrite(quic.StreamErrorCode(wire.Reset))
 	}
 	e.conn.SetReadDeadline(time.Unix(1, 0))
@@ -70,8 +71,8 @@ func (e *early) sendUntilAnswer(ctx context.Context, st *transport.Stream) error
 	return err
 }
 
-// send returns an error if the process has reset its connection. Errors of the stream are left to
-// the answer. It stops at the end of data and after maxEarly bytes.
+// send sends bytes of the process until the data ends or maxEarly bytes are sent. It returns an
+// error only if the process has reset its connection. Errors of the stream appear in the answer.
 func (e *early) send(st wire.Stream) error {
 	if _, err := st.Write(e.kept); err != nil {
 		return nil

@@ -1,7 +1,7 @@
-// Package outbound lets processes of this host reach services of the cluster. It has a local
-// listener, TCP or UDP, for each reachable service, and a SOCKS5 listener (RFC 1928) for each
-// identity that is configured with one. The owner of the connecting process determines the identity
-// of the connection.
+// Package outbound connects processes of this host to services of the cluster. For each reachable
+// service it has a local listener, TCP or UDP. For each identity with a SOCKS address it has a
+// SOCKS5 listener (RFC 1928). The account and systemd unit of the connecting process determine the
+// identity under which the connection is made.
 package outbound
 
 import (
@@ -28,24 +28,26 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config configures a Server. All fields except PerUser and Traces must be set.
+// Config is the configuration of a Server. All fields must be set except PerUser and Traces.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *handover.Store
 	Metrics *telemetry.Counters
 	Log     *slog.Logger
 	Traces  *telemetry.Tracer // may be nil
-	Grace   time.Duration     // time for open connections to end at Close
-	PerUser int               // maximum number of connections of a uid; zero for 16384
+	Grace   time.Duration     // time that Close gives open connections to end
+	PerUser int               // maximum number of connections of one account; default 16384
 }
 
-// perUser is a quarter of the files that a forwarder may open (LimitNOFILE=).
+// perUser is the default of Config.PerUser. It is a quarter of the files that a forwarder may open
+// (LimitNOFILE=).
 const perUser = 1 << 14
 
-// perUserAssociations bounds the UDP ASSOCIATE requests of a uid. Each uses three files and 64 KiB.
+// perUserAssociations is the maximum number of UDP ASSOCIATE requests of one account. Each request
+// uses three files and 64 KiB.
 const perUserAssociations = 256
 
-// Server listens for local processes. Apply sets the listeners and the callers.
+// Server connects local processes to services on other hosts. Apply sets its listeners and callers.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
@@ -65,7 +67,7 @@ type Server struct {
 	accepts  sync.WaitGroup
 }
 
-// New returns a server without listeners.
+// New returns a Server without listeners. Call Apply to set them.
 func New(c Config) *Server {
 	s := &Server{
 		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: handover.NewTasks(),
@@ -77,14 +79,15 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply sets the listeners and callers of a manifest. It closes connections that the new rules
-// deny, and keeps all others. Errors concern single callers or listeners; everything else is in
-// force, and Apply may be called again.
+// Apply sets the listeners and the callers that a manifest contains. It closes the connections that
+// the new rules deny and keeps all others. Each returned error concerns a single caller or
+// listener. Everything else takes effect. Apply may be called again.
 func (s *Server) Apply(m document.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// In this order, a connection under the new rules never meets a gate with the old ones.
+	// The gate gets the new rules first, so that a connection under the new rules never meets the
+	// old ones in the gate.
 	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil })
 	s.rules.Store(r)
 
@@ -96,7 +99,7 @@ func (s *Server) Apply(m document.Manifest) []error {
 	return slices.Concat(errs, reconcile(s.tcp, tcp, s.listen), reconcile(s.udp, udp, s.listenUDP))
 }
 
-// reconcile closes unwanted listeners and opens missing ones.
+// reconcile closes the listeners that are not wanted and opens those that are missing.
 func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPort]bool, open func(netip.AddrPort) (L, error)) (errs []error) {
 	for addr, l := range there {
 		if !wanted[addr] {
@@ -118,8 +121,8 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 	return errs
 }
 
-// Drain leaves new connections and UDP sessions to the next process, which has the sockets too.
-// Existing ones continue. After that, Apply does not listen.
+// Drain leaves new connections and UDP sessions to the next process, which has the same sockets.
+// Existing ones continue. After Drain, Apply opens no listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,11 +134,11 @@ func (s *Server) Drain() {
 	s.accepts.Wait()
 }
 
-// Wait waits until a draining server carries nothing, or ctx ends.
+// Wait waits until a draining server has no connections or sessions left, or ctx ends.
 func (s *Server) Wait(ctx context.Context) { s.carrying.Wait(ctx) }
 
-// Close stops accepting, ends UDP sessions, waits for open connections during the grace period, and
-// returns when all are closed. The connections of the pool remain.
+// Close stops accepting connections and ends UDP sessions. It waits for open connections during the
+// grace period, and returns when all are closed. It does not close the connections of the pool.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -174,8 +177,8 @@ func (s *Server) accept(ln *net.TCPListener, addr netip.AddrPort) {
 	}
 }
 
-// serve determines the caller and the target of a connection, and carries it. ended is called when
-// the connection has ended, which may be after serve returns.
+// serve finds the caller and the target of a local connection and carries the connection. It calls
+// ended when the connection has ended, which may be after serve returns.
 func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrPort, ended func()) {
 	ends := &handover.Ends{}
 	defer ends.Close()

@@ -18,12 +18,13 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// parting is the time that a service has to close a ping's connection before it is reset.
+// parting is the time that a service has to close the connection of a ping before the connection is
+// reset.
 const parting = time.Second
 
-// Ping performs the steps of a connection of uid to a service, up to the connection to its
-// upstream, and closes it in order. Like any connection, it uses an existing connection between the
-// forwarders if there is one.
+// Ping tests whether processes of the account uid can connect to a service. It makes a connection
+// up to the service's upstream, records each step, and closes the connection. Like any other
+// connection, it uses an existing connection between the forwarders if there is one.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
 	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})
@@ -31,27 +32,27 @@ func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Resu
 	return p.result
 }
 
-// Names reports whether an account is a caller in the manifest.
+// Names reports whether the manifest names the account uid as a caller.
 func (s *Server) Names(uid uint32) bool {
 	_, ok := s.rules.Load().callers.Identity(caller.Process{UID: uid})
 	return ok
 }
 
-// pinging is the state of a Ping.
+// pinging is the state of a Ping that is in progress.
 type pinging struct {
 	server *Server
 	result ping.Result
 	begun  time.Time // beginning of the current step
 }
 
-// ok ends a step successfully and begins the next.
+// ok records that the current step succeeded, and begins the next step.
 func (p *pinging) ok(step, detail string) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: step, Detail: detail, Nanoseconds: int64(time.Since(p.begun))})
 	p.begun = time.Now()
 }
 
-// fail ends a step with an error. If the step was already recorded as successful, the record is
-// replaced.
+// fail records that a step failed. If the step is already recorded as successful, fail replaces
+// that record.
 func (p *pinging) fail(step, problem, remedy string) {
 	if n := len(p.result.Steps); n > 0 && p.result.Steps[n-1].Name == step {
 		p.result.Steps = p.result.Steps[:n-1]
@@ -60,7 +61,8 @@ func (p *pinging) fail(step, problem, remedy string) {
 	p.begun = time.Now()
 }
 
-// rest adds the remaining steps as not done, because each needs the last step that was done.
+// rest records the remaining steps as not done. They cannot be done, because each needs the step
+// before it.
 func (p *pinging) rest() {
 	if p.result.ID == "" {
 		return
@@ -71,7 +73,8 @@ func (p *pinging) rest() {
 	}
 }
 
-// refuse is like fail, with the step and remedy of a refusal.
+// refuse records that a step failed because of a refusal. The refusal determines the step and the
+// remedy.
 func (p *pinging) refuse(c connection, step string, denied *refusal) {
 	if denied == nil { // not a refusal: the far side has reset the stream
 		denied = &refusal{wire.Reset.String(), "the forwarder there gave up"}
@@ -90,12 +93,13 @@ func (p *pinging) refuse(c connection, step string, denied *refusal) {
 	p.fail(step, denied.reason+": "+denied.detail, cure.what)
 }
 
-// proven adds the step for the identities, which the handshake has verified.
+// proven records the step in which both sides prove their identities. The handshake has verified
+// them.
 func (p *pinging) proven(c connection) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: ping.Identity, Detail: "in the handshake: it is " + c.target.ID().Short() + ", and this is " + c.as.Short()})
 }
 
-// find returns the service with a name as people write it.
+// find returns the service whose name, as a person writes it, is given.
 func (r *rules) find(name string) (spiffe.Dialable, error) {
 	d, err := r.named(name, ping.Find)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -143,7 +147,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 	p.open(ctx, c, reach)
 }
 
-// portNames lists the ports of a service in the form that ping accepts.
+// portNames returns the names of a service's ports in the form that ping accepts, as a list.
 func portNames(service string, ports []serviceKey) string {
 	var names []string
 	for _, k := range ports {
@@ -153,7 +157,7 @@ func portNames(service string, ports []serviceKey) string {
 	return strings.Join(slices.Compact(names), ", ")
 }
 
-// admit performs the step of Server.admit.
+// admit performs the step in which the rules of this host are checked.
 func (p *pinging) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	release, ok := p.server.users.Acquire(c.by.UID)
 	if !ok {
@@ -175,7 +179,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 	return ctx, func() { end(); release() }, true
 }
 
-// open performs the steps that involve the remote forwarder.
+// open performs the steps that involve the forwarder on the other host.
 func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
 	counted := p.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
@@ -207,7 +211,7 @@ func (p *pinging) open(ctx context.Context, c connection, reach document.Reachab
 	}
 }
 
-// shown describes what an answer to a stream proves.
+// shown returns a sentence that says what an answer of the far side proves.
 func shown(over document.Protocol) string {
 	if over == document.UDP {
 		return "the forwarder there has a socket for it; whether something answers, a datagram alone would show"
@@ -215,7 +219,8 @@ func shown(over document.Protocol) string {
 	return "connected"
 }
 
-// part closes a stream in order, or resets it after a timeout.
+// part closes a stream normally. If the service does not close its side in time, part resets the
+// stream.
 func part(ctx context.Context, st *transport.Stream) {
 	defer st.Release()
 	ctx, cancel := context.WithTimeout(ctx, parting)

@@ -15,13 +15,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// refusal is the reason for which a local process is not admitted.
+// refusal is the reason why the connection of a local process was refused.
 type refusal struct {
 	reason string
 	detail string
 }
 
-// Reasons of refusals by this forwarder. Those of the remote forwarder are wire.Code.
+// These are the reasons for which this forwarder refuses. A forwarder on another host refuses with
+// a wire.Code.
 const (
 	becauseTooMany       = "too-many"
 	becauseBadDatagram   = "bad-datagram"
@@ -39,8 +40,8 @@ const (
 	becauseNotSOCKS5     = "not-socks5"
 )
 
-// remedy is the remedy for a refusal, with the step of flor ping at which the refusal is found if
-// it is not the current one.
+// remedy tells a person what to do about a refusal. The field step names the step of flor ping at
+// which the refusal is found; if it is empty, it is the current step.
 type remedy struct{ step, what string }
 
 var cures = map[string]remedy{
@@ -66,7 +67,7 @@ var cures = map[string]remedy{
 	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
 }
 
-// explain returns the refusal behind an error, or nil if nothing was refused.
+// explain returns the refusal that caused an error. It returns nil if nothing was refused.
 func explain(err error) *refusal {
 	var refused *transport.RefusedError
 	var impostor *transport.ImpostorError
@@ -92,7 +93,7 @@ func explain(err error) *refusal {
 	return &refusal{becauseNoConnection, err.Error()}
 }
 
-// refuse counts and logs a refusal; denied may be nil.
+// refuse counts and logs a refusal. It does nothing if denied is nil.
 func (s *Server) refuse(c connection, denied *refusal) {
 	if denied == nil {
 		return

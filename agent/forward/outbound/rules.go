@@ -15,22 +15,22 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// rules contains the part of the manifest about local processes, in compiled form.
+// rules contains, in compiled form, the part of the manifest that concerns local processes.
 type rules struct {
 	trustDomain string
 	aliases     document.Aliases
-	abroad      map[string]spiffe.Dialable // services of other trust domains by their full names
+	abroad      map[string]spiffe.Dialable // services of other trust domains, by their full names
 	callers     caller.Table
 	reach       map[serviceKey]document.Reachable
 	via         map[serviceKey][]transport.Via   // paths through relays
-	ports       map[spiffe.Dialable][]serviceKey // all protocols and ports of a service
+	ports       map[spiffe.Dialable][]serviceKey // all protocols and ports of each service
 	reachAt     map[listenerKey]serviceKey
 	socksAt     map[netip.AddrPort]spiffe.ID
-	aloneTo     map[serviceKey]bool // services whose listener only one account may use
-	aloneAs     map[spiffe.ID]bool  // identities that only one account may use over SOCKS
+	aloneTo     map[serviceKey]bool // whether only one account may use the service's listener
+	aloneAs     map[spiffe.ID]bool  // whether only one account may use the identity over SOCKS
 }
 
-// serviceKey identifies a service, one of its ports if it has several, and a protocol.
+// serviceKey identifies a protocol of a service, and a port if the service has several.
 type serviceKey struct {
 	target   spiffe.Dialable
 	port     string
@@ -95,7 +95,7 @@ func compile(m document.Manifest) (*rules, []error) {
 	return r, problems
 }
 
-// paths returns the paths through relays to a service.
+// paths returns the paths through relays that lead to a service.
 func paths(m document.Manifest, x document.Reachable) (all []transport.Via, err error) {
 	for _, via := range x.Via {
 		first := m.Forwarder.Relays[via.By[0]]
@@ -106,26 +106,26 @@ func paths(m document.Manifest, x document.Reachable) (all []transport.Via, err 
 		}
 		all = append(all, transport.Via{
 			Relays: via.By, Node: m.Identity.ID, Relay: relay, Addresses: first.Addresses, Label: via.Label, ServerName: x.OpaqueName,
-			Meet: m.Forwarder.Meet && len(via.By) == 1 && via.By[0] != m.Host, // a relay need not go around itself
+			Meet: m.Forwarder.Meet && len(via.By) == 1 && via.By[0] != m.Host, // a relay needs no way around itself
 		})
 	}
 	return all, err
 }
 
-// spread orders forwarders for this host. Each host has an order of its own (rendezvous hashing),
-// so that a forwarder that comes or goes moves only its share of callers. The pool uses the first
-// few.
+// spread returns the forwarders of a service in an order of this host's own (rendezvous hashing).
+// The pool uses only the first few. Because each host has a different order, callers spread over
+// all forwarders. A forwarder that comes or goes moves only its share of the callers.
 func spread(host spiffe.ID, endpoints []document.Addresses) []document.Addresses {
 	score := func(e document.Addresses) uint64 {
 		h := fnv.New64a()
 		fmt.Fprint(h, host, e)
-		// FNV leaves differences at the end of the input in the low bits.
+		// FNV puts differences at the end of the input into the low bits, so the bits are reversed.
 		return bits.Reverse64(h.Sum64())
 	}
 	return slices.SortedStableFunc(slices.Values(endpoints), func(a, b document.Addresses) int { return cmp.Compare(score(a), score(b)) })
 }
 
-// addresses returns the addresses of TCP and UDP listeners.
+// addresses returns the addresses of all TCP and of all UDP listeners.
 func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	tcp, udp = map[netip.AddrPort]bool{}, map[netip.AddrPort]bool{}
 	for a := range r.reachAt {
@@ -141,36 +141,36 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	return tcp, udp
 }
 
-// connKey is the part of a local connection or UDP session on which rules decide: the process, its
-// identity, and the target.
+// connKey contains what the rules need for a decision about a local connection or UDP session: the
+// process, its identity, and the target.
 type connKey struct {
 	by caller.Process
 	as spiffe.ID
 	serviceKey
-	socks bool // the listener determined the identity
+	socks bool // the SOCKS5 listener determined the identity
 	doubt doubt
 }
 
-// connection is a connection or UDP session, with the rules that were in force when it began. It is
-// checked, resolved and dialed by these rules; newer rules can only end it (Server.gate).
+// connection is a local connection or UDP session, with the rules that applied when it began. These
+// rules decide where it leads. Newer rules can only end it (Server.gate).
 type connection struct {
 	connKey
 	rules *rules
 }
 
-// doubt is the reason why the sender of a datagram may not have the uid that was found.
+// doubt is the reason why it is not certain which account has sent a datagram.
 type doubt string
 
 const (
-	// notSender means that the kernel marked the datagram with another uid than that of the
-	// address's owner.
+	// notSender means that the kernel marked the datagram with one uid, but another account owns
+	// the source address.
 	notSender doubt = "not-sender"
-	// unproven means that several accounts may send to the listener, and the kernel does not mark
-	// datagrams.
+	// unproven means that the kernel does not mark datagrams, and several accounts may send to the
+	// listener.
 	unproven doubt = "unproven-sender"
 )
 
-// sole reports whether only one account may make such a connection.
+// sole reports whether only one account may make such a connection. The sender then needs no mark.
 func (r *rules) sole(k connKey) bool {
 	if k.socks {
 		return r.aloneAs[k.as]
@@ -178,7 +178,8 @@ func (r *rules) sole(k connKey) bool {
 	return r.aloneTo[k.serviceKey]
 }
 
-// caller checks that the process may act under the connection's identity. Root is no exception.
+// caller checks whether the process may act under the identity of the connection. Root has no
+// exception.
 func (r *rules) caller(k connKey) *refusal {
 	id, known := r.callers.Identity(k.by)
 	switch {
@@ -192,13 +193,14 @@ func (r *rules) caller(k connKey) *refusal {
 	return nil
 }
 
-// route returns the ways to a service for an identity.
+// route returns the endpoints of a service and the paths to it, for connections under an identity.
 func (r *rules) route(k serviceKey, as spiffe.ID) transport.Route {
 	reach := r.reach[k]
 	return transport.Route{Caller: as, Target: k.target, Port: k.port, Endpoints: reach.Endpoints, Via: r.via[k], Transport: reach.Transport}
 }
 
-// check returns the reason for which the rules refuse a connection, or nil if they allow it.
+// check applies the rules to a connection. It returns nil if they allow the connection, and
+// otherwise the reason for the refusal.
 func (r *rules) check(k connKey) *refusal {
 	if denied := r.caller(k); denied != nil {
 		return denied

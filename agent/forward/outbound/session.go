@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// maxSessions is the maximum number of sessions of a uid at one listener. One more ends the
-	// session that has been idle longest.
+	// maxSessions is the maximum number of UDP sessions of an account at one listener. If there is
+	// one more, the session that has been idle for longest ends.
 	maxSessions = 1024
-	// silence is the time for which datagrams of a refused sender are dropped. UDP cannot report
-	// the refusal, and each datagram would be refused again.
+	// silence is the time for which the datagrams of a refused sender are dropped without another
+	// check. UDP cannot report the refusal to the sender, and each datagram would be refused again.
 	silence = time.Second
 )
 
-// upstreamFailed lists the codes after which an admitted session ends and no new one begins at
-// once.
+// upstreamFailed lists the codes that mean a failure of the upstream. After one of them, the
+// sender's next datagrams begin no new session at once.
 var upstreamFailed = []wire.Code{wire.Refused, wire.Unreachable, wire.Foreign}
 
-// session contains the datagrams between one local address and one service.
+// session carries the datagrams between one local address and one service.
 type session struct {
 	key sessionKey
 	connection
@@ -35,12 +35,12 @@ type session struct {
 	silent            atomic.Bool
 }
 
-// over reports whether the next datagram begins a new session.
+// over reports whether the session has ended, so that the next datagram begins a new one.
 func (x *session) over() bool {
 	return x.Session != nil && x.Context().Err() != nil && !x.silent.Load()
 }
 
-// used returns the time of the last datagram since an arbitrary epoch.
+// used returns the time of the session's last datagram, measured from an arbitrary start.
 func (x *session) used() time.Duration {
 	if x.Session == nil {
 		return 0
@@ -48,7 +48,7 @@ func (x *session) used() time.Duration {
 	return x.Used()
 }
 
-// begin admits or refuses a new session. The caller holds the lock.
+// begin starts a new session, or refuses it. The caller must hold the lock.
 func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	x := &session{key: k, connection: c}
 	l.makeRoom(c.by.UID)
@@ -65,7 +65,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback accepts a datagram at once or not at all
+			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback accepts a datagram at once or never
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,
@@ -84,25 +84,25 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	return x
 }
 
-// heldBy returns the total of all sessions of a user. Entries are only made for users named in the
-// documents.
+// heldBy returns the counter for the memory of an account's sessions. The manifest names all these
+// accounts, so their number is bounded.
 func (s *Server) heldBy(uid uint32) *datagram.Held {
 	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
 	return held.(*datagram.Held)
 }
 
-// run carries a session to its end.
+// run carries the datagrams of a session until the session ends.
 func (l *udpListener) run(x *session, counted telemetry.Conn) {
 	denied := explain(l.join(x, counted))
 	if denied == nil {
 		l.forget(x)
 		return
 	}
-	l.silence(x) // before the refusal is reported, so that it already takes effect
+	l.silence(x) // before the refusal is reported, so that the silence has already begun
 	l.server.refuse(x.connection, denied)
 }
 
-// join joins a session to a stream until either ends.
+// join opens a stream for a session and carries datagrams until either of them ends.
 func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	begun := time.Now()
 	st, err := l.server.dial(x.Context(), x.connection)
@@ -124,12 +124,13 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	var refused *transport.RefusedError
 	was := errors.As(err, &refused)
 	if answered && !(was && slices.Contains(upstreamFailed, refused.Code)) || was && refused.Code == wire.Stopping {
-		return nil // the session was admitted; the next datagram begins another
+		return nil // the session was admitted; the next datagram begins another one
 	}
 	return err
 }
 
-// makeRoom prevents one user from using all sessions. The caller holds the lock.
+// makeRoom ends the session of an account that has been idle for longest if the account has too
+// many. One account can thereby not use up all sessions. The caller must hold the lock.
 func (l *udpListener) makeRoom(uid uint32) {
 	if len(l.sessions) < maxSessions {
 		return
@@ -150,7 +151,7 @@ func (l *udpListener) makeRoom(uid uint32) {
 	}
 }
 
-// drop ends a session. The caller holds the lock.
+// drop ends a session and forgets it. The caller must hold the lock.
 func (l *udpListener) drop(x *session) {
 	if x == nil {
 		return
@@ -169,7 +170,7 @@ func (l *udpListener) forget(x *session) {
 	l.drop(x)
 }
 
-// silence drops the datagrams from a session's address for a while.
+// silence makes the listener drop datagrams from a session's address for a while.
 func (l *udpListener) silence(x *session) {
 	x.silent.Store(true)
 	time.AfterFunc(silence, func() { l.forget(x) })

@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// trace records the opening of a stream. err is the reason if there is no stream.
+// trace records the opening of a stream as a span of its trace. If there is no stream, err is the
+// reason.
 func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err error) {
 	if s.Traces == nil {
 		return
@@ -34,7 +35,7 @@ func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err 
 	}
 }
 
-// tracedError is the error of a stream that was not served, with its trace.
+// tracedError is the error of a stream that was not served, with the ID of the stream's trace.
 type tracedError struct {
 	error
 	trace     telemetry.TraceContext
@@ -44,7 +45,8 @@ type tracedError struct {
 
 func (e *tracedError) Unwrap() error { return e.error }
 
-// traced adds the trace of a stream to an error if traces are enabled.
+// traced adds the ID of a stream's trace to err. It returns err unchanged if traces are not
+// enabled.
 func (s *Server) traced(st *transport.Stream, err error) error {
 	if s.Traces == nil {
 		return err

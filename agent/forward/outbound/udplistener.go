@@ -14,35 +14,36 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// udpListener is the local listener of a service over UDP, or that of a SOCKS5 client for the
-// services it names. It has a session for each local address and service.
+// udpListener receives datagrams of local processes. It is either the local listener of one
+// service, or the socket of a SOCKS5 client, whose datagrams name their service. It has a session
+// for each local address and service.
 type udpListener struct {
 	server *Server
 	addr   netip.AddrPort
 	conn   *net.UDPConn
 	find   func(*rules, []byte) (destination, *refusal)
-	ctx    context.Context // context of its sessions
+	ctx    context.Context // context of the listener's sessions
 	end    context.CancelFunc
 
 	mu       sync.Mutex
 	sessions map[sessionKey]*session
 }
 
-// destination is the destination of a datagram.
+// destination is the service to which a datagram is to be sent.
 type destination struct {
 	connKey
 	payload []byte
-	head    []byte // header before payloads in both directions
+	head    []byte // header in front of the payloads in both directions
 }
 
 // sessionKey identifies a session of a listener.
 type sessionKey struct {
 	from  netip.AddrPort
 	to    serviceKey
-	doubt doubt // kept apart, so that a doubtful datagram cannot end another sender's session
+	doubt doubt // part of the key, so that a doubtful datagram cannot end another sender's session
 }
 
-// listenUDP listens for one service.
+// listenUDP returns the local listener of one service.
 func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 	conn, err := s.Sockets.ListenUDP(addr)
 	if err != nil {
@@ -55,24 +56,25 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 	return l, nil
 }
 
-// newUDPListener returns a listener that owns conn.
+// newUDPListener returns a listener on conn, which it closes. The function find returns the
+// destination of a datagram.
 func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
 	conn.SetReadBuffer(datagram.BufferSize)
 	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // on error, datagrams are treated as unmarked
+		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // on error, datagrams count as unmarked
 	}
 	l := &udpListener{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, find: find, sessions: map[sessionKey]*session{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l
 }
 
-// Close closes the listener and its sessions.
+// Close closes the listener and ends its sessions.
 func (l *udpListener) Close() error {
 	l.end()
 	return l.conn.Close()
 }
 
-// stop stops receiving. Answers for existing sessions are still sent.
+// stop stops receiving datagrams. Answers for existing sessions are still sent to the processes.
 func (l *udpListener) stop() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (l *udpListener) receive() {
@@ -90,10 +92,10 @@ func (l *udpListener) receive() {
 	}
 }
 
-// carry carries a datagram under the identity of the process that owns its source address now,
-// because UDP has no connections and an earlier owner proves nothing. If the kernel marks the
-// sender, both must be the same account. If it does not, the listener must be reserved for one
-// account.
+// carry sends a datagram of a local process to its service. It uses the identity of the process
+// that owns the source address now. An earlier owner proves nothing, because UDP has no
+// connections. If the kernel has marked the sender, the mark and the owner must be the same
+// account. If not, the listener must be reserved for one account.
 func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	r := l.server.rules.Load()
 	uid, err := caller.SenderUID(from, l.addr)

@@ -1,7 +1,8 @@
-// Package relay carries streams between hosts that do not reach each other. A host keeps an uplink,
-// a connection that it made, and the relay opens the streams of callers on it. Inside a stream is a
-// TLS connection between the forwarders of both hosts, which the relay cannot read. The relay knows
-// hosts, labels, times and numbers of bytes; it knows neither users nor services.
+// Package relay carries streams between hosts that cannot reach each other, for example because of
+// NAT. A host connects to the relay and keeps this connection open; it is called an uplink. The
+// relay opens the streams of callers on it. Each stream carries a TLS connection between the
+// forwarders of the two hosts. The relay cannot read it. The relay learns hosts, labels of routes,
+// times and numbers of bytes, but neither users nor services.
 package relay
 
 import (
@@ -23,30 +24,30 @@ import (
 )
 
 const (
-	// arriving is the time that a host without an uplink has to make one: it has just lost its
-	// connection, or this relay has just started.
+	// arriving is the time for which a caller waits for the uplink of a host. The host needs it to
+	// connect again after it has lost its connection or after this relay has started.
 	arriving = 3 * time.Second
-	// perNode bounds the streams of one caller.
+	// perNode is the maximum number of streams of one caller.
 	perNode = 4096
 )
 
-// Server carries streams by the routes that Apply sets.
+// Server carries streams between other hosts. Apply sets the routes.
 type Server struct {
-	pool    *transport.Pool // to other relays
+	pool    *transport.Pool // connections to other relays
 	gate    acl.Gate[passage]
 	streams *conns.PerKey[spiffe.ID]
 
 	mu      sync.Mutex
-	id      spiffe.ID // vertex; zero while this host is no relay
+	id      spiffe.ID // this host's ID as a relay; zero if it is not a relay
 	routes  map[string]route
-	to      map[spiffe.ID]bool // nodes that may have an uplink
-	from    map[spiffe.ID]bool // peers that may call
+	to      map[spiffe.ID]bool // nodes that may make an uplink
+	from    map[spiffe.ID]bool // peers that may open streams
 	uplinks map[spiffe.ID][]*uplink
-	arrived chan struct{} // closed when an uplink arrives
+	arrived chan struct{} // closed when an uplink is added
 	meets   meets
 }
 
-// passage is a stream of a peer on a route.
+// passage identifies a stream of a peer on a route.
 type passage struct {
 	peer  spiffe.ID
 	label string
@@ -54,22 +55,23 @@ type passage struct {
 
 type route struct {
 	document.RelayRoute
-	next      spiffe.Dialable // next relay; zero if the route leads to a node
+	next      spiffe.Dialable // next relay; zero if the route leads directly to a node
 	addresses document.Addresses
 }
 
-// uplink is a connection of a host.
+// uplink is a connection that a host has made to this relay.
 type uplink struct {
 	in   *transport.Incoming
 	open func() (ended func(), ok bool)
 }
 
-// New returns a server without routes.
+// New returns a Server without routes. It uses pool to connect to other relays.
 func New(pool *transport.Pool) *Server {
 	return &Server{pool: pool, streams: conns.NewPerKey[spiffe.ID](perNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
 }
 
-// Apply sets the routes of a manifest and resets the streams that they do not have.
+// Apply sets the routes that a manifest contains. It resets the streams of routes that are no
+// longer in the manifest.
 func (s *Server) Apply(f document.Forwarder) error {
 	r := f.Relay
 	if r == nil {
@@ -105,14 +107,15 @@ func (s *Server) Apply(f document.Forwarder) error {
 	return errors.Join(errs...)
 }
 
-// ID returns the vertex of this host, zero if it is no relay.
+// ID returns the vertex of this host as a relay. It returns zero if this host is not a relay.
 func (s *Server) ID() spiffe.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Admits reports whether a peer may connect, to call or to have an uplink.
+// Admits reports whether a peer may connect to this relay, either to open streams or with an
+// uplink.
 func (s *Server) Admits(in *transport.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -125,8 +128,9 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 	return s.from[in.Peer.ID]
 }
 
-// Uplink makes a connection available until remove is called. open counts a stream on it, unless it
-// accepts no more.
+// Uplink adds a connection on which the relay can reach a host, until remove is called. The
+// function open counts a stream on the connection. It returns false if the connection accepts no
+// more streams.
 func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID
@@ -145,7 +149,7 @@ func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bo
 	}
 }
 
-// Uplinks returns the number of connections of each host.
+// Uplinks returns the number of uplinks of each host.
 func (s *Server) Uplinks() map[spiffe.ID]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -156,21 +160,22 @@ func (s *Server) Uplinks() map[spiffe.ID]int {
 	return all
 }
 
-// Passage is a stream that leads on from this relay.
+// Passage is a stream to the next host of a route.
 type Passage struct {
 	wire.Stream
 	release []func()
 }
 
-// Release ends the use of the passage.
+// Release must be called when the passage is no longer used.
 func (p *Passage) Release() {
 	for i := len(p.release) - 1; i >= 0; i-- {
 		p.release[i]()
 	}
 }
 
-// Open opens the stream that a route leads to. denied is called when the peer may no longer use the
-// route. Release must be called in the end.
+// Open opens the stream to the next host of a route, for a stream of a peer. The label names the
+// route. If the peer may no longer use the route, Open calls denied. The caller must call Release
+// in the end.
 func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
 	s.mu.Lock()
 	r := s.routes[label]
@@ -196,7 +201,7 @@ func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied 
 	return p, wire.Done, nil
 }
 
-// follow opens the stream of a route.
+// follow opens the stream that a route requires: to a node on its uplink, or to the next relay.
 func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.ID) (wire.Code, error) {
 	if r.Next == "" {
 		return s.up(ctx, p, r.To)
@@ -221,7 +226,7 @@ func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.
 	return wire.Done, nil
 }
 
-// up opens a stream to a node on its newest uplink that works.
+// up opens a stream to a node. It uses the newest uplink of the node that works.
 func (s *Server) up(ctx context.Context, p *Passage, node spiffe.ID) (wire.Code, error) {
 	late := time.NewTimer(arriving)
 	defer late.Stop()

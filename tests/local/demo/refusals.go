@@ -238,7 +238,13 @@ func (s *demo) tamper(ctx context.Context) error {
 		return err
 	}
 	s.refused("a tampered document", refusal, "tampered")
-	return s.until(ctx, "the documents of raishan", func() bool { return s.refetch(ctx, "raishan") == nil })
+	// Any host may have requested its documents meanwhile.
+	for _, host := range hostNames {
+		if err := s.until(ctx, "the documents of "+host, func() bool { return s.refetch(ctx, host) == nil }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // promoted returns a forged manifest of raishan, in which the host has the role of an operator.

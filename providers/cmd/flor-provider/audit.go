@@ -23,14 +23,18 @@ func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "Print the audit log of this host",
-		Long: `Print what the providers of this host decided, and which policies came into force, oldest first. To
-page through it, pass the time of the last row to --after. Nothing is changed.
+		Long: `Print the audit log of the providers on this host, oldest row first. Run this command as root on
+a provider host. The rows say what the providers granted, refused or changed, and which policies
+came into force. The command changes nothing. To read the log of all provider hosts from your
+own machine, run florctl audit.
 
-The rows are part of a tamper-evident log of each provider: --verify compares them with it.`,
+To read a long log in parts, pass --limit, and pass the time of the last row to --after for the
+next part. The log of each provider is tamper-evident. --verify computes the log again from the
+rows, and names rows that were edited or removed.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
+	asJSON := cmd.Flags().Bool("json", false, "print each row as a JSON object on a line of its own")
 	how := auditview.Modes(cmd)
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		dbs, err := t.existing(cmd.Context(), s)

@@ -28,10 +28,13 @@ func backupCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
 		Short: "Back up the state of this host's providers",
-		Long: `Write a backup of the state of this host's providers to a file or to standard output, each kind of
-need as of one moment. The providers continue to run. The file has mode 0600, and exists only once it
-is complete. It holds no secret: secrets are generated again after a restore. Back up the issuing key
-separately.`,
+		Long: `Back up the state of the providers on this host, to FILE or to standard output. Run this command
+as root on a provider host, or run florctl state backup on your own machine. The providers
+continue to run. The backup contains the state of each kind of need as it was at one moment.
+
+FILE appears when it is complete, with mode 0600. It contains no secrets: after a restore,
+providers generate new secrets. The issuing key of the provider of kind cert is not in the
+backup either. Back up this key separately. To use the backup, run flor-provider state restore.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

@@ -31,13 +31,19 @@ func controlCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "control [METHOD PATH]",
 		Short: "Call the control API as root",
-		Long: `Send one request to the control API of this host's config provider, as root and without the
-forwarder, and print the answer. The body of a POST is read from standard input. GET
-/v1/openapi.json describes the API. Each act is in the audit log, with your account. It works
-whether or not the provider runs and the cluster has operators.
+		Long: `Call the control API of the config provider on this host, for example from a script. florctl
+uses this API to publish and to roll back. Run this command as root on a host of a config
+provider. It sends one request, and prints the answer. The body of a POST request is read from
+standard input. To print the description of the API, request GET /v1/openapi.json.
 
-Without METHOD and PATH, serve the API on standard input and output, for florctl --via ssh.`,
-		Example: `  flor-provider control GET /v1/versions
+The command does not use the forwarder. It also works if the provider does not run, or if the
+cluster has no operators. The audit log records each change, with your account.
+
+Without METHOD and PATH, the command serves the API on standard input and output. florctl --via
+ssh runs it in this way.`,
+		Example: `  # Print the published versions.
+  flor-provider control GET /v1/versions
+  # Pause the rollout that is under way. The request has no body.
   flor-provider control POST /v1/rollout/pause < /dev/null`,
 	}
 	t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, conn net.Conn) error {
@@ -73,14 +79,18 @@ Without METHOD and PATH, serve the API on standard input and output, for florctl
 func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
-		Short: "Import signed documents",
-		Long: `Import the documents that florctl publish --out signed, from standard input. The config provider of
-this host serves them from now on. It refuses documents that are older than those that it serves,
-or not signed by a key in its policy. To undo it, run florctl rollback.`,
-		Example: `  flor-provider import < documents`,
+		Short: "Publish signed documents from a file",
+		Long: `Publish documents that an operator signed elsewhere with florctl publish --out, for example on a
+machine without a network. Run this command as root on a host of a config provider. It reads the
+documents from standard input, and the config provider offers them to hosts from now on.
+
+The provider refuses the documents if they are older than those that it offers, or if no key in
+its policy signed them. To undo the command, run florctl rollback.`,
+		Example: `  # Publish the file documents, which florctl publish --out wrote.
+  flor-provider import < documents`,
 	}
-	atOnce := cmd.Flags().Bool("at-once", false, "offer the documents to all hosts at once, without waves")
-	beyond := cmd.Flags().Bool("beyond-budget", false, "with --at-once, exceed the disruption budgets of hosts")
+	atOnce := cmd.Flags().Bool("at-once", false, "offer the documents to all hosts at once instead of in waves, and end a rollout that is under way")
+	beyond := cmd.Flags().Bool("beyond-budget", false, "with --at-once, change more hosts at the same time than their disruption budgets permit")
 	return t.withControl(cmd, func(cmd *cobra.Command, c *http.Client, _ net.Conn) error {
 		path := "/v1/publish"
 		if *atOnce {

@@ -20,9 +20,13 @@ func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-cert",
 		Short: "Install the issuing certificate of this host",
-		Long: `Install the issuing certificate that florctl ca sign made from this host's issuing.csr, from standard
-input. The provider of kind cert uses it within seconds. A certificate for another key, or one that
-leads to no root in the policy, is refused.`,
+		Long: `Install the certificate with which this host issues certificates to other hosts. Run this command
+as root on a host of the provider of kind cert. Before, sign the request issuing.csr of this
+host with florctl ca sign. The command reads the signed certificate from standard input, and the
+provider uses it within seconds.
+
+The command refuses a certificate for a key that this host does not have, and a certificate that
+leads to no root in the policy. It then changes nothing.`,
 	}
 	return t.withSettings(cert.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)

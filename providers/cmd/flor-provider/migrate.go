@@ -17,12 +17,16 @@ import (
 func migrateCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
-		Short: "Wait until the state moved to etcd",
-		Long: `Wait until the state of this host's providers is in the etcd store that provider hosts share, as
-providers.store.from says, and print the progress. The providers move their state themselves, while
-they serve. The command may be interrupted and run again.`,
+		Short: "Wait until this host has moved its state to etcd",
+		Long: `Wait until the providers on this host have moved their state from files to the etcd store that
+provider hosts share. Run this command as root on a provider host that providers.store.from in
+the topology names, or run florctl state migrate on your own machine. For each kind of need, the
+command prints where the state is now.
+
+The providers move their state by themselves, while they answer requests. You can interrupt the
+command and run it again.`,
 	}
-	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time to wait at most")
+	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time after which the command gives up")
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)
 		if err != nil {

@@ -35,11 +35,15 @@ const (
 func restoreCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
-		Short: "Restore the state of this host's providers",
-		Long: `Restore what the state of this host's providers lacks from a backup, from a file or standard input.
-State that exists is not replaced, so no older state comes back. Hosts whose secrets are no longer
-known request others with their next report. Publish afterwards: until then, hosts are offered no
-documents. The providers may run meanwhile. If the restore is interrupted, run it again.`,
+		Short: "Restore the state of this host's providers from a backup",
+		Long: `Restore the state of the providers on this host from a backup that flor-provider state backup
+wrote. Run this command as root on the new provider host, or run florctl state restore on your
+own machine. The backup is read from FILE or from standard input. The providers may run
+meanwhile. Publish afterwards: until then, hosts are offered no documents.
+
+The command adds what the host's state lacks. It does not replace state that exists, so no older
+state comes back. Secrets are not in the backup: hosts whose secrets are lost request new ones
+with their next report. If the restore is interrupted, run it again.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -275,9 +275,12 @@ func unsealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "unseal KIND",
 		Short: "Open the sealing key of a kind of need",
-		Long: `Open the sealing key that the replicas of a kind of need share, with the SSH host key of this host,
-and put it where the provider of the kind reads it. The unit of the provider does this as root
-before each start. Without a shared store there is nothing to do.`,
+		Long: `Open the sealing key of a kind of need, with which the providers of this kind encrypt the secrets
+that they keep in the shared store. The systemd unit of the provider runs this command as root
+before each start of the provider. You need not run it yourself.
+
+The command decrypts the key with the SSH host key of this host, and writes it to the file from
+which the provider reads it. If provider hosts share no store, the command does nothing.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
 			return nil
@@ -294,10 +297,14 @@ func rotateSealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "rotate-seal KIND",
 		Short: "Replace the sealing key of a kind of need",
-		Long: `Create a new sealing key for the replicas of a kind of need that the policy names, and seal the
-secrets in the store with it. A host that the policy no longer names can open none of them from
-then on. Run it as root. The same happens by itself after providers.store.keyLifetime. It cannot
-be undone.`,
+		Long: `Replace the sealing key of a kind of need, with which the providers of this kind encrypt the
+secrets that they keep in the shared store. Run this command as root on one provider host, for
+example after you removed another provider host from the cluster. It cannot be undone.
+
+The command creates a new key for the provider hosts that the policy names, and encrypts the
+secrets in the store with it. From then on, a host that the policy does not name can decrypt
+none of these secrets. Providers also replace the key by themselves, at the end of
+providers.store.keyLifetime.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
 			return fmt.Errorf("policy of %s: no shared store: its sealing key is %s", s.policy.Host, keyPath(s.Dir(kind)))

@@ -68,7 +68,7 @@ stopped while it waits is not a failure.`,
 	f.StringVar(&hook, "hook", "", "`PROGRAM` to call for each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "request every need that is due once, and end")
 	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "time in which a provider must be reached with new documents from the network, before the host goes back")
-	f.BoolVar(&asJSON, "json", false, "print events as JSON lines to standard output")
+	f.BoolVar(&asJSON, "json", false, "print each event to standard output, as a JSON object on a line of its own")
 	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after the first failed request")
 	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failed request")
 	return cmd

@@ -42,6 +42,6 @@ no forwarder; 2 if a step failed.`,
 	}
 	cmd.Flags().StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder for this command, ping.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return ping.Beside(m.Agent()) })
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the steps and their results as a JSON object")
 	return cmd
 }

@@ -39,6 +39,6 @@ as a certificate. To see all hosts of the cluster, run florctl status on an oper
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the state of the host as a JSON object")
 	return cmd
 }

@@ -51,7 +51,7 @@ command prints the ID for the confirmation, or nothing if nothing would change:
 	}
 	m.state(cmd, &n.State)
 	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the commit as JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the pending commit as a JSON object, with its ID and its deadline")
 	return cmd
 }
 

@@ -60,7 +60,7 @@ output is not a terminal, tables are printed one after the other.`,
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	f.DurationVar(&interval, "interval", 2*time.Second, "time between two tables")
 	f.BoolVar(&once, "once", false, "print one table, and end")
-	f.BoolVar(&asJSON, "json", false, "print one JSON object for each interval")
+	f.BoolVar(&asJSON, "json", false, "print the traffic of each interval as a JSON object on a line of its own")
 	return cmd
 }
 

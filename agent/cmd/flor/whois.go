@@ -53,6 +53,6 @@ services.`,
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return whois.Beside(m.Agent()) })
 	cmd.Flags().StringVar(&to, "to", "", "`ADDRESS` at which the service listens; needed if several connections come from one port")
 	cmd.Flags().BoolVar(&udp, "udp", false, "look for a service over UDP")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object with the SPIFFE IDs of the caller and of the service, and with both addresses")
 	return cmd
 }

@@ -63,7 +63,7 @@ is wrong that nobody accepted.
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON, with the checkpoints as the providers signed them")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the audit logs as a JSON list, with the checkpoints that the providers signed")
 	cmd.Flags().BoolVar(&now, "now", false, "check all logs within ten seconds")
 	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
 	m.follow(cmd, "refetch", hostdir.Instance.Refetch)

@@ -31,7 +31,7 @@ they are appended.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)
-	asJSON := cmd.Flags().Bool("json", false, "print one JSON object per line")
+	asJSON := cmd.Flags().Bool("json", false, "print each row as a JSON object on a line of its own")
 	how := auditview.Modes(cmd)
 	keep := cmd.Flags().Int("keep", 0, "number of `DAYS` that providers keep rows, for --verify: retention.audit of their provider.hujson (default 365)")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {

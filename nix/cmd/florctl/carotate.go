@@ -36,7 +36,7 @@ a rotation, the command also prints the hosts that the next step waits for.
 The command changes nothing. It exits 2 if the next step waits for a host, and 0 otherwise.`,
 	}
 	_, examine := rotating(cmd)
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print a JSON object with the stage of the rotation, the root certificates, and the hosts that delay the next step")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {

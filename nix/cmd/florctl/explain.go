@@ -41,7 +41,7 @@ revocations.`,
 func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
 	from := source(cmd)
 	cmd.Args = words(count, count+1)
-	show := shown(cmd, "print the answer as JSON")
+	show := shown(cmd, "print the answer as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flake := args[:len(args)-count]
 		src, err := from(flake)

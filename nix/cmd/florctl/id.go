@@ -120,7 +120,7 @@ florctl revoke --serial.`,
 		Args: cobra.NoArgs,
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR` that contains enrol.crt and enrol.key")
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print the certificates as a JSON list")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)
 		if _, err := os.Lstat(cert); errors.Is(err, fs.ErrNotExist) {

@@ -34,7 +34,7 @@ or a recorded fact changes, so that CI can require a review. Otherwise it exits 
 	rev := cmd.Flags().String("from", "HEAD", "compare with this `REV`, a git revision or the reference of a flake")
 	to := cmd.Flags().String("to", "", "compare this git revision `REV` instead of the working tree")
 	placement := cmd.Flags().Bool("placement", false, "print on which host each service runs, and compare nothing")
-	show := shown(cmd, "print the plan as JSON")
+	show := shown(cmd, "print the plan as a JSON object, or the hosts of services as a JSON list (--placement)")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")
 	return onSource(cmd, func(src compile.Source) error {

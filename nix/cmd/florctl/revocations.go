@@ -20,7 +20,7 @@ identities, keys and certificates. The command also prints the hosts whose last 
 older list. It changes nothing. It exits 2 if there are such hosts, or if the list is due to be
 signed again. Otherwise it exits 0.`,
 	}
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print a JSON object with the signed list, and with the hosts that have an older list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		list, err := c.Revocations(cmd.Context())
 		if err != nil {

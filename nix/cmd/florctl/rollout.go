@@ -47,7 +47,7 @@ florctl rollout status shows which hosts wait, and for which hosts they wait. Wi
 
 func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short, Long: strings.TrimSpace(long)}
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print the state of the rollout as a JSON object")
 	beyond := new(bool)
 	if act == advance.Abort {
 		cmd.Flags().BoolVar(beyond, "beyond-budget", false, "change more hosts at the same time than their disruption budgets permit")

@@ -110,7 +110,7 @@ file again. To undo the command, send the secret again.`}
 func newSecretListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "List the secrets that providers keep", Long: `List the secrets that providers keep: the generated secrets with their public halves, and the
 files that florctl secret set sent. The command does not print the secrets themselves.`}
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print the secrets as a JSON list, without their content")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
 			secret.Publics

@@ -26,7 +26,7 @@ config providers that do not run. It changes nothing. It exits 2 if a host needs
 0 otherwise.`,
 	}
 	reach := via(cmd)
-	show := shown(cmd, "print JSON, with the full report of each host")
+	show := shown(cmd, "print the hosts as a JSON list, with the full report of each host")
 	watch := cmd.Flags().Bool("watch", false, "print the table again every five seconds, until interrupted")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
 	return onSource(cmd, func(src compile.Source) error {

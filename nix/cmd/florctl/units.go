@@ -30,7 +30,7 @@ needs. If the topology gives the host an instance, the names begin with florete_
 	host := cmd.Flags().String("host", "", "name of the `HOST` to print the units of")
 	out := cmd.Flags().String("out", "", "write the units to this `DIR`, and print nothing")
 	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` on the host that contains flor and flor-provider, an absolute path")
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print the units as a JSON object")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")
 	return onSource(cmd, func(src compile.Source) error {

@@ -16,7 +16,7 @@ import (
 func newVersionsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the published versions of the documents, newest first. Each version has a serial number,
 which florctl diff and florctl rollback take as their argument.`}
-	show := shown(cmd, "print JSON")
+	show := shown(cmd, "print the versions as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
 		if err != nil {
@@ -36,7 +36,7 @@ services were placed or which are public, because documents do not contain this.
 changes nothing. It exits 2 if the second version gives somebody more access, and 0 otherwise.`,
 	}
 	cluster := ofCluster(cmd)
-	show := shown(cmd, "print the differences as JSON")
+	show := shown(cmd, "print the differences as a JSON object")
 	cmd.Args = words(2, 3)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var serials [2]int64

@@ -45,6 +45,6 @@ problem.`,
 	f.StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
 	m.follow(cmd, "socket", hostdir.Instance.Agent)
 	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
-	f.BoolVar(&asJSON, "json", false, "print JSON")
+	f.BoolVar(&asJSON, "json", false, "print the checks and their findings as a JSON object")
 	return cmd
 }

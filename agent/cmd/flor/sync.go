@@ -82,7 +82,7 @@ and nothing changed unless a commit ID was printed; 2 if the host went back
 	f.StringVar(&s.confirm, "confirm", "", "keep the documents or the system that were put in force with this commit `ID`")
 	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm when needs are fulfilled, units run and a provider answers over a new connection")
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
-	f.BoolVar(&s.json, "json", false, "print JSON")
+	f.BoolVar(&s.json, "json", false, "print the result as a JSON object")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "confirm-when-healthy")
 	f.BoolVar(&s.system, "system", false, "switch to the NixOS system that the newest documents name, and back to the previous one unless confirmed")
 	cmd.MarkFlagsMutuallyExclusive("confirm", "dry-run")

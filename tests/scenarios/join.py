@@ -97,7 +97,7 @@ with subtest("an identity file brings it certificates of keys that it makes, and
     (operator.home / "raishan.request").write_text(raishan.succeed("flor id create 2>/dev/null"))
     issue = f"id issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {SIGNS}"
     out = florctl(issue)
-    assert "as one in a TPM, that opens no file: --passphrase" in out, out
+    assert "such as a key in a TPM, which cannot decrypt files: pass --passphrase" in out, out
     (operator.home / "passphrase").write_text("correct horse battery")
     (operator.home / "passphrase").chmod(0o600)
     out = florctl(issue + " --passphrase-file ~/passphrase")

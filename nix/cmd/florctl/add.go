@@ -72,7 +72,7 @@ The first host of a cluster also becomes its first provider host.`,
 			}
 		}
 		if there(t, h.Name) {
-			return nil, fmt.Errorf("host %s is there already", h.Name)
+			return nil, fmt.Errorf("host %s already exists", h.Name)
 		}
 		if h.SSHHostKey, err = key.Get(console(cmd), h); err != nil {
 			return nil, err
@@ -121,7 +121,7 @@ that role yourself.`,
 			return []scaffold.File{s.File()}, nil
 		}
 		if _, ok := t.Roles[*role]; ok {
-			return nil, fmt.Errorf("role %s is there already: write %q into its services, and leave --for", *role, s.Name)
+			return nil, fmt.Errorf("role %s already exists: add %q to the services of this role, and leave out --for", *role, s.Name)
 		}
 		return []scaffold.File{s.File(), scaffold.Role(*role, s.Name)}, scaffold.CheckName("--for", *role)
 	})

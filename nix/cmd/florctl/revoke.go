@@ -94,7 +94,7 @@ any.`,
 			return c.Supply(cmd.Context(), *supply, r.Wait)
 		}
 		if !cmd.Flags().Changed("key") {
-			return errors.New("--key: missing, want the file of a secret key whose public half trust.signingKeys has")
+			return errors.New("--key: missing, want the file with a secret key whose public half is in trust.signingKeys")
 		}
 		var t revocation.Target
 		var c published.Cluster

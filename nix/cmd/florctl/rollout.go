@@ -54,7 +54,7 @@ func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
 	}
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if len(c.Providers) > 1 {
-			return fmt.Errorf("cluster %s: %d hosts provide documents, and a rollout is of one", c.Topology.Name, len(c.Providers))
+			return fmt.Errorf("cluster %s: %d hosts provide documents, want one for a rollout", c.Topology.Name, len(c.Providers))
 		}
 		act := act
 		if *beyond {

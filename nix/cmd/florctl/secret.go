@@ -45,7 +45,7 @@ the command, run florctl secret unset.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 2 {
 			if fi, err := os.Stat(args[1]); err == nil && !fi.IsDir() {
-				return fmt.Errorf("%s: a file, want the directory or the reference of a flake: send what is in the file with --from %[1]s", args[1])
+				return fmt.Errorf("%s: found a file, want the directory or the reference of a flake: to send the content of the file, pass --from %[1]s", args[1])
 			}
 		}
 		content, err := readSecret(cmd, args[0], *from)
@@ -86,9 +86,9 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 	case err != nil:
 		return "", fmt.Errorf("content of %s: %w", ref, err)
 	case len(content) == 0:
-		return "", fmt.Errorf("content of %s: none, want it on standard input or in --from FILE", ref)
+		return "", fmt.Errorf("content of %s: empty, want the secret on standard input or in --from FILE", ref)
 	case !utf8.Valid(content):
-		return "", fmt.Errorf("content of %s: not text (UTF-8): send it in base64, and decode it where it is used", ref)
+		return "", fmt.Errorf("content of %s: not text in UTF-8: send the secret in base64, and decode it in the service", ref)
 	}
 	return string(content), nil
 }

@@ -48,7 +48,7 @@ func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) err
 	cmd.Args = words(1, 2)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if r.named() {
-			return errors.New("a suspension is of a host or another identity: florctl revoke has keys and certificates")
+			return errors.New("florctl suspend takes a host or another identity: to revoke a key or a certificate, run florctl revoke")
 		}
 		if !strings.Contains(args[0], "/") {
 			args[0] = string(spiffe.KindNode) + "/" + args[0]

@@ -41,7 +41,7 @@ func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.C
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
 		if exists(path) {
-			return nil, nil, "", fmt.Errorf("%s: is there already: a root is made once, choose another directory", path)
+			return nil, nil, "", fmt.Errorf("%s: already exists: a root is created once, choose another directory", path)
 		}
 	}
 	if err := secretfile.RefuseTree(key); err != nil {
@@ -105,7 +105,7 @@ func (how *RootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certi
 			kept = "made there"
 			return t.Make()
 		case present != nil && sameKey(present, key):
-			return nil, fmt.Errorf("--pkcs11: the key of the present root: name another object, for which the token makes a key")
+			return nil, fmt.Errorf("--pkcs11: found the key of the present root, want another object: the token creates a key for it")
 		}
 		return key, nil
 	}, time.Now())
@@ -151,7 +151,7 @@ func load(certificate, keyFile string, open Opening) (root *ca.Authority, done f
 	done = func() { _ = t.Close() }
 	key, err := t.Key()
 	if err == nil && key == nil {
-		err = fmt.Errorf("not on the token: plug in the one that has it")
+		err = fmt.Errorf("the key is not on the token: plug in the token that has the key")
 	}
 	if err == nil {
 		root, err = ca.LoadWith(certificate, key, keyFile)

@@ -51,7 +51,7 @@ func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster,
 	}
 	t := r.in.Topology
 	if of := r.Active.URIs[0].Host; of != t.TrustDomain {
-		return nil, fmt.Errorf("%s: root of trust domain %s, cluster %s is of %s: name another --dir", dir, of, t.Name, t.TrustDomain)
+		return nil, fmt.Errorf("%s: found the root of trust domain %s, but cluster %s has trust domain %s: pass another --dir", dir, of, t.Name, t.TrustDomain)
 	}
 	roots, err := trust.NewRoots(t.TrustDomain, t.Trust.Roots)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc
 // examine determines the next step and its conditions.
 func (r *Rotation) examine() error {
 	if !r.pinned(r.Active) && r.Stage != ca.Activated {
-		return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
+		return fmt.Errorf("cluster %s: trust.roots lacks %s, the root that signs at present: add it again", r.in.Topology.Name, r.dir.Path("ca.crt"))
 	}
 	switch r.Stage {
 	case ca.Steady:
@@ -88,7 +88,7 @@ func (r *Rotation) examine() error {
 		}
 	case ca.Activated:
 		if !r.pinned(r.Active) {
-			return fmt.Errorf("cluster %s: trust.roots lacks %s, which signs: put it back", r.in.Topology.Name, r.dir.Path("ca.crt"))
+			return fmt.Errorf("cluster %s: trust.roots lacks %s, the root that signs at present: add it again", r.in.Topology.Name, r.dir.Path("ca.crt"))
 		}
 		r.next, r.waiting = "the former root is retired", r.by.Unrenewed(trust.Fingerprint(r.Active))
 		switch {
@@ -265,10 +265,10 @@ func (r *Rotation) prepare(how *RootKey) error {
 		return err
 	}
 	if u != nil && how.token == "" {
-		return fmt.Errorf("%s: on a PKCS #11 token, and %s would not be: --pkcs11 URI", present, key)
+		return fmt.Errorf("%s is on a PKCS #11 token, but %s would not be: pass --pkcs11 URI", present, key)
 	}
 	if sealed && how.token == "" && !how.Given() {
-		return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
+		return fmt.Errorf("%s is encrypted with age, but %s would not be: pass --seal-to RECIPIENT, --passphrase, --passphrase-file FILE or --pkcs11 URI", present, key)
 	}
 	var c *x509.Certificate
 	_, err = how.makeRoot(r.in.Topology.TrustDomain, key, r.Active, func(a *ca.Authority, _ []age.Recipient) error {

@@ -81,5 +81,5 @@ func sealedLikewise(d ca.Dir, to []age.Recipient) error {
 	if exists(d.Path(ca.EnrolmentCertificate)) {
 		return nil // the existing key is used
 	}
-	return fmt.Errorf("%s: sealed with age, and %s would not be: --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", d.Path("ca.key"), d.Path(ca.EnrolmentKey))
+	return fmt.Errorf("%s is encrypted with age, but %s would not be: pass --seal-to RECIPIENT, --passphrase or --passphrase-file FILE", d.Path("ca.key"), d.Path(ca.EnrolmentKey))
 }

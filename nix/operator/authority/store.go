@@ -20,7 +20,7 @@ import (
 func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
 		if path := filepath.Join(dir, name); exists(path) {
-			return nil, fmt.Errorf("%s: is there already: it is made once, choose another directory", path)
+			return nil, fmt.Errorf("%s: already exists: the CA is created once, choose another directory", path)
 		}
 	}
 	a, err := ca.NewStore(trustDomain, time.Now())

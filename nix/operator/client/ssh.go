@@ -40,7 +40,7 @@ func RootOfProvider(t compile.Topology, host string) (Root, error) {
 			return RootOf(t, host), nil
 		}
 	}
-	return Root{}, fmt.Errorf("cluster %s: host %q provides nothing: want one of providers.KIND.hosts", t.Name, host)
+	return Root{}, fmt.Errorf("cluster %s: host %q is not a provider host: want one of providers.KIND.hosts", t.Name, host)
 }
 
 // Backup writes a backup of the host's provider state to the file at path, or to out if path is

@@ -64,7 +64,7 @@ func (s Source) exists() error {
 	dir := s.ref()
 	if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
 		if at := strings.IndexAny(dir, "#?"); at >= 0 {
-			return fmt.Errorf("%s: Nix takes no directory with %q in its name: rename it, or work in a copy elsewhere", dir, dir[at])
+			return fmt.Errorf("%s: Nix does not accept a directory with %q in its name: rename it, or work in a copy elsewhere", dir, dir[at])
 		}
 		return nil
 	}

@@ -31,7 +31,7 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	commit, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "--end-of-options", rev+"^{commit}")
 	if err != nil {
 		if _, err := git(ctx, dir, "rev-parse", "--verify", "--quiet", "HEAD"); err != nil {
-			return s, fmt.Errorf("cannot look at revision %s of %s: there is no commit yet to compare with: git commit what was right before", rev, dir)
+			return s, fmt.Errorf("cannot look at revision %s of %s: there is no commit yet to compare with: commit the cluster first", rev, dir)
 		}
 		remedy := ", want one that git log prints"
 		if shallow, err := git(ctx, dir, "rev-parse", "--is-shallow-repository"); err == nil && shallow == "true" {
@@ -59,7 +59,7 @@ func (s Source) Descends(ctx context.Context, rev, from string) error {
 		dir = u.Path
 	}
 	if !isFolder(dir) {
-		return fmt.Errorf("whether revision %.12s has the commits of %.12s cannot be known of %s: use a clone of it", rev, from, dir)
+		return fmt.Errorf("cannot find out whether revision %.12s has the commits of %.12s from %s: use a git clone of the flake", rev, from, dir)
 	}
 	if _, err := git(ctx, dir, "cat-file", "-e", from+"^{commit}"); err != nil {
 		return fmt.Errorf("revision %.12s is not in this clone: git pull", from)

@@ -41,7 +41,7 @@ func CheckFingerprintsKept(was, is []string) error {
 	for _, f := range was {
 		short = append(short, f[:min(16, len(f))])
 	}
-	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: want the present one there beside the next until it is retired: florctl ca rotate", strings.Join(short, ", "))
+	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: keep the present root there beside the next root until the present root is retired: florctl ca rotate", strings.Join(short, ", "))
 }
 
 // CheckRoots returns the faults of a trust domain's root certificates. Each text in roots contains

@@ -138,7 +138,7 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	}
 	pending, err := put(ctx, h, remote)
 	if err != nil && pending != nil && !cutOff(err) {
-		return fmt.Errorf("%w; commit %s, of which some may be in force, goes back by itself by %s: flor status there", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
+		return fmt.Errorf("%w; commit %s may be partly in force, and goes back by itself by %s: run flor status on the host", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
 	}
 	if err == nil {
 		err = d.reported(ctx, h, pending)
@@ -171,7 +171,7 @@ func (d Deployment) claim(ctx context.Context, h Host) error {
 			d.Log(h.Name, strings.TrimPrefix(waits, h.Name+": "))
 			waited, since = waits, time.Now()
 		case time.Since(since) > d.Timeout+grace:
-			return fmt.Errorf("not deployed: it %s: repair the other host, or take rollout.atOnce out of the flake and publish", strings.TrimPrefix(waits, h.Name+": "))
+			return fmt.Errorf("not deployed: it %s: repair the other host, or remove rollout.atOnce from the flake and publish", strings.TrimPrefix(waits, h.Name+": "))
 		}
 		select {
 		case <-time.After(poll):
@@ -190,7 +190,7 @@ func (d Deployment) canReport(ctx context.Context, h Host, remote *remote) error
 		return err
 	}
 	if h.Topology.SSHHostKey == "" {
-		return fmt.Errorf("it joins with a token, and cannot report before its device is approved: %s, then florctl token create --host %s, and flor join - there", d.byHand(h), h.Name)
+		return fmt.Errorf("it joins with a token, and cannot report before its device is approved: %s, then florctl token create --host %s, and flor join - on the host", d.byHand(h), h.Name)
 	}
 	sign := d.byHand(h) + ", then sign its issuing certificate and publish, as docs/tutorial/three-machines.md does"
 	if h.Issues {
@@ -290,7 +290,7 @@ func names(received hostreport.Kept, documents []document.Document, pending *hos
 		return err
 	}
 	if pending != nil && (r.Pending == nil || r.Pending.ID != pending.ID) {
-		return errors.New("its last report is of before")
+		return errors.New("its last report is older than the deployment")
 	}
 	for _, want := range documents {
 		i := slices.IndexFunc(r.Documents, func(d document.Reported) bool { return d.Kind == want.Envelope.Kind })
@@ -318,7 +318,7 @@ func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Com
 		select {
 		case <-time.After(poll):
 		case <-ctx.Done():
-			return fmt.Errorf("nobody confirmed it, and whether it went back is not known, for it does not answer: %w", because)
+			return fmt.Errorf("nobody confirmed it, and it does not answer, so florctl does not know whether it went back: %w", because)
 		}
 	}
 }

@@ -116,7 +116,7 @@ func TestCannotReport(t *testing.T) {
 		reports error
 		want    string
 	}{
-		"joins":        {Host{Bundle: new(bundle.Bundle)}, nil, "florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then florctl token create --host forge, and flor join - there"},
+		"joins":        {Host{Bundle: new(bundle.Bundle)}, nil, "florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then florctl token create --host forge, and flor join - on the host"},
 		"NixOS, joins": {Host{}, nil, "nixos-rebuild switch --flake .#forge --target-host root@forge, then florctl token create --host forge"},
 		"issues certificates alone": {
 			Host{Bundle: new(bundle.Bundle), Issues: true, Topology: compile.Host{SSHHostKey: key}}, nil,
@@ -162,7 +162,7 @@ func TestRebuild(t *testing.T) {
 		"armed":         {"echo '" + string(commit) + "' > DIR/commit", "abc", switched + "confirm abc\n", ""},
 		"not armed":     {"", "", switched, ""},
 		"fails":         {"echo no space >&2; exit 1", "", switched, "nixos-rebuild: exit status 1: no space"},
-		"fails, armed":  {"echo '" + string(commit) + "' > DIR/commit; echo no space >&2; exit 1", "", switched, "no space; commit abc, of which some may be in force, goes back by itself by "},
+		"fails, armed":  {"echo '" + string(commit) + "' > DIR/commit; echo no space >&2; exit 1", "", switched, "no space; commit abc may be partly in force, and goes back by itself by "},
 		"never reports": {"echo '" + string(commit) + "' | tee DIR/commit > DIR/undone", "other", switched, "it went back, since it was not confirmed: no report within"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -22,7 +22,7 @@ import (
 // enrolment, and prints the next steps.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
-		return fmt.Errorf("--new %s: found %d hosts, want one: it holds the key of one machine", dir, len(names))
+		return fmt.Errorf("--new %s: found %d hosts, want one, because the directory contains the key of one machine", dir, len(names))
 	}
 	host := names[0]
 	key := filepath.Join(dir, "etc/ssh/ssh_host_ed25519_key")
@@ -43,7 +43,7 @@ func NewMachine(ctx context.Context, src compile.Source, names []string, dir str
 		}
 		return nil
 	case strings.Join(declared[:2], " ") != public:
-		return fmt.Errorf("hosts.%s.sshHostKey is %q, but %s has %q: write that, or put the key that it is of into %s", host, t.Hosts[host].SSHHostKey, key, public, dir)
+		return fmt.Errorf("hosts.%s.sshHostKey is %q, but %s has %q: write this key into the flake, or put the private half of the key in the flake into %s", host, t.Hosts[host].SSHHostKey, key, public, dir)
 	}
 	fmt.Fprintf(out, "%s has the key that the flake declares. From a machine that reaches the new one as root:\n\n"+
 		"  nixos-anywhere --flake %s#%s --extra-files %s root@ADDRESS\n\nIts providers are to know it first: florctl publish. Then remove %s.\n", dir, src.Ref(), host, dir, dir)

@@ -21,7 +21,7 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostd
 		return nil, err
 	}
 	if before != nil {
-		return nil, fmt.Errorf("%s is pending: flor status there", before)
+		return nil, fmt.Errorf("%s is pending: run flor status on the host", before)
 	}
 	args := []string{"switch", "--flake", d.Flake + "#" + h.Name, "--target-host", "root@" + h.Name}
 	d.Log(h.Name, "nixos-rebuild "+strings.Join(args, " "))

@@ -28,7 +28,7 @@ func (i *Issuing) issue() error {
 		return err
 	}
 	if err := roots.CheckIssuing(i.by.Certificate, i.now); err != nil {
-		return fmt.Errorf("%s: %w: florctl ca enrolment signs it with the root that the flake has", i.Dir.Path(ca.EnrolmentCertificate), err)
+		return fmt.Errorf("%s: %w: sign it with the root in the flake: florctl ca enrolment", i.Dir.Path(ca.EnrolmentCertificate), err)
 	}
 	if s := i.file.Artifact.Revocations; s != nil {
 		list, err := s.Open()
@@ -69,11 +69,11 @@ func (i *Issuing) issue() error {
 	}
 	for id := range i.wanted {
 		if !granted[id] {
-			return fmt.Errorf("%s: requests %s, which the flake does not give %s: have the host's newest documents deployed there, and flor id create again", i.Request, id, i.Host)
+			return fmt.Errorf("%s: requests %s, which the flake does not give %s: deploy the newest documents to the host, and run flor id create again", i.Request, id, i.Host)
 		}
 	}
 	if len(i.record) == 0 {
-		return errors.New("no certificate to issue: have the host's newest documents deployed there, and flor id create again")
+		return errors.New("no certificate to issue: deploy the newest documents to the host, and run flor id create again")
 	}
 	return nil
 }
@@ -109,14 +109,14 @@ func (i *Issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) erro
 // recipient returns the host's own key as recipient, if the host already has a key that proves it.
 func (i *Issuing) recipient() ([]age.Recipient, error) {
 	if i.proves == nil || i.file.DeviceKey != "" {
-		return nil, fmt.Errorf("%s has no key yet that the file could be sealed to: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.Host, i.ID))
+		return nil, fmt.Errorf("%s has no key yet to encrypt the file to: pass --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.Host, i.ID))
 	}
 	if t := i.proves.Type(); t != ssh.KeyAlgoED25519 && t != ssh.KeyAlgoRSA {
-		return nil, fmt.Errorf("%s proves itself by a key of type %s, as one in a TPM, that opens no file: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, t)
+		return nil, fmt.Errorf("%s has a key of type %s, such as a key in a TPM, which cannot decrypt files: pass --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, t)
 	}
 	r, err := agefile.Recipient(strings.TrimSpace(string(ssh.MarshalAuthorizedKey(i.proves))))
 	if err != nil {
-		return nil, fmt.Errorf("SSH host key of %s: %w: --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, err)
+		return nil, fmt.Errorf("SSH host key of %s: %w: pass --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", i.Host, err)
 	}
 	return []age.Recipient{r}, nil
 }

@@ -107,7 +107,7 @@ func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (
 	}
 	if online != nil {
 		if err := recordIssued(ctx, c, i.record); err != nil {
-			return nil, fmt.Errorf("nothing is issued that is in no audit log: %w", err)
+			return nil, fmt.Errorf("nothing is issued without a row in the audit log: %w", err)
 		}
 	}
 	return sealed, nil
@@ -174,18 +174,18 @@ func (i *Issuing) read(ctx context.Context, src compile.Source) error {
 func (i *Issuing) requested(r hostapi.IdentityRequest) error {
 	m := i.manifest
 	if r.Cluster != m.Cluster || r.Node != m.Identity.ID {
-		return fmt.Errorf("%s: of %s in cluster %.64q, want %s in %q", i.Request, r.Node, r.Cluster, m.Identity.ID, m.Cluster)
+		return fmt.Errorf("%s: found a request of %s in cluster %.64q, want %s in %q", i.Request, r.Node, r.Cluster, m.Identity.ID, m.Cluster)
 	}
 	fingerprint := ssh.FingerprintSHA256(i.proves)
 	switch declared, err := hostapi.ParseHostKey(m.Identity.SSHHostKey); {
 	case m.Identity.Joins && i.Device == "":
 		return fmt.Errorf("%s: --device FINGERPRINT: want the one that flor id create printed on %s: whoever had the file since may have replaced it", i.Request, i.Host)
 	case m.Identity.Joins && i.Device != fingerprint:
-		return fmt.Errorf("%s: of device %s, not %s: nothing is issued", i.Request, fingerprint, i.Device)
+		return fmt.Errorf("%s: found a request of device %s, want %s: nothing is issued", i.Request, fingerprint, i.Device)
 	case !m.Identity.Joins && err != nil:
 		return err
 	case !m.Identity.Joins && !bytes.Equal(declared.Marshal(), i.proves.Marshal()):
-		return fmt.Errorf("%s: signed by key %s, the flake declares %s as sshHostKey of %s", i.Request, fingerprint, ssh.FingerprintSHA256(declared), i.Host)
+		return fmt.Errorf("%s: signed by key %s, but the flake declares %s as sshHostKey of %s", i.Request, fingerprint, ssh.FingerprintSHA256(declared), i.Host)
 	}
 	i.wanted = map[spiffe.ID]crypto.PublicKey{}
 	for _, s := range r.SVIDs {
@@ -218,7 +218,7 @@ func (i *Issuing) fingerprint() string {
 func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	list, err := c.Continued(ctx, i.Key)
 	if err != nil {
-		return fmt.Errorf("%w: --offline issues without knowing what is revoked", err)
+		return fmt.Errorf("%w: to issue without knowing what is revoked, pass --offline", err)
 	}
 	if err := list.CheckID(i.manifest.Identity.ID); err != nil {
 		return err
@@ -241,7 +241,7 @@ func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	}
 	for _, device := range devices {
 		if device != i.fingerprint() && list.CheckKey(device) == nil {
-			return fmt.Errorf("the device with key %s is %s: flor id create makes a request there; florctl revoke --host-key %[1]s, if another one replaces it", device, i.Host)
+			return fmt.Errorf("the device with key %s already is host %s: run flor id create on it, or, if another device replaces it, florctl revoke --host-key %[1]s", device, i.Host)
 		}
 	}
 	return nil

@@ -51,7 +51,7 @@ func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 func knows(t compile.Topology, id spiffe.ID) error {
 	switch id.Kind() {
 	case spiffe.KindNode:
-		return fmt.Errorf("%s: a node proves itself by a key of its own: --host %s", id.Short(), id.Name())
+		return fmt.Errorf("%s: found a node, want a user or a service: for a node, pass --host %s", id.Short(), id.Name())
 	case spiffe.KindUser:
 		if _, ok := t.Users[id.Name()]; ok {
 			return nil
@@ -65,5 +65,5 @@ func knows(t compile.Topology, id spiffe.ID) error {
 	case spiffe.KindVertex:
 		return nil
 	}
-	return fmt.Errorf("%s: not in cluster %s: florctl who-can has what is", id.Short(), t.Name)
+	return fmt.Errorf("%s: not in cluster %s: florctl who-can SERVICE prints identities of the cluster", id.Short(), t.Name)
 }

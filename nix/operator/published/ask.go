@@ -43,6 +43,6 @@ func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) 
 	case len(hosts) == 0:
 		return "", fmt.Errorf("cluster %s: no host provides %q: write providers.%[2]s.hosts", c.Topology.Name, kind)
 	}
-	return "", fmt.Errorf("cluster %s: %s provides %q, and no documents, by whose provider operators call: name it in providers.config.hosts%s",
+	return "", fmt.Errorf("cluster %s: %s provides %q but no documents, and operators reach providers only on hosts that provide documents: name it in providers.config.hosts%s",
 		c.Topology.Name, strings.Join(hosts, ", "), kind, instead)
 }

@@ -21,7 +21,7 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 		return nil, nil
 	}
 	if served := r.served().Serial; served > last && served < serial {
-		return nil, fmt.Errorf("the newest version that the provider has is %d, and %d was published: it lost that or hides it, so it is not known what to go back to: --at-once", last, served)
+		return nil, fmt.Errorf("the newest version of the provider is %d, but %d was published: the provider lost or hides it, so florctl does not know the version to go back to: pass --at-once", last, served)
 	}
 	back, was, err := c.again(ctx, r, last, serial+1, digest)
 	if err != nil {

@@ -31,7 +31,7 @@ func (c Cluster) Approve(ctx context.Context, host, device string, key Key) erro
 	}
 	return c.decide(ctx, host, func(r join.Request) (d control.Decision, err error) {
 		if h, ok := c.Topology.Hosts[r.Host]; !ok || h.SSHHostKey != "" {
-			return d, fmt.Errorf("no host %.64q of cluster %s joins: one with sshHostKey enrols by that", r.Host, c.Topology.Name)
+			return d, fmt.Errorf("host %.64q of cluster %s does not join: want a host without sshHostKey, because a host with sshHostKey enrols with this key", r.Host, c.Topology.Name)
 		}
 		// Compare the key that will be signed, and not the rest of the request.
 		is, err := r.Key()
@@ -49,7 +49,7 @@ func (c Cluster) Approve(ctx context.Context, host, device string, key Key) erro
 				return d, err
 			}
 		default:
-			return d, fmt.Errorf("device %s requests to be %s, not %s: nothing is approved", found, r.Host, device)
+			return d, fmt.Errorf("found device %s, which requests to be %s, want device %s: nothing is approved", found, r.Host, device)
 		}
 		text, sig, err := by.signJSON("admission of "+c.Topology.Hosts[r.Host].ID.Short(), trust.NewAdmission(c.Topology.Name, c.Topology.Hosts[r.Host].ID, r.Device, by.at), trust.AdmissionText)
 		if err == nil {
@@ -81,7 +81,7 @@ func (c Cluster) decide(ctx context.Context, host string, how func(join.Request)
 		return err
 	}
 	if at == nil {
-		return fmt.Errorf("no device requested to be %.64q: florctl join list", host)
+		return fmt.Errorf("no device asks to become host %.64q: florctl join list", host)
 	}
 	d, err := how(found)
 	if err != nil {
@@ -137,7 +137,7 @@ func checkJoins(t compile.Topology, pattern string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("--host %q: no such host in cluster %s is without sshHostKey: one that has it enrols by that, without a token", pattern, t.Name)
+	return fmt.Errorf("--host %q: found no such host without sshHostKey in cluster %s: a host with sshHostKey enrols with this key, and needs no token", pattern, t.Name)
 }
 
 // grant signs that the bearer of a token may admit a device.
@@ -151,7 +151,7 @@ func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*tr
 	}
 	h, ok := c.Topology.Hosts[record.Hosts]
 	if !ok || record.Uses != 1 {
-		return nil, errors.New("--approve is for one host by its name, and one use")
+		return nil, errors.New("--approve: want the name of one host with --host, and one use")
 	}
 	text, sig, err := key.SignJSON(trust.JoinGrant{
 		Schema: trust.JoinGrantSchema, Format: document.NewestFormat, Cluster: c.Topology.Name, Node: h.ID, Token: token.Public(), Until: record.Until,
@@ -176,7 +176,7 @@ func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 		return err
 	}
 	if at == nil {
-		return fmt.Errorf("no join token %.64q: want the first eight letters or more of one that florctl token list has", id)
+		return fmt.Errorf("no join token %.64q: want at least the first eight characters of an ID that florctl token list prints", id)
 	}
 	t, err := at.RevokeToken(ctx, whole)
 	if err == nil {

@@ -52,7 +52,7 @@ func (k Key) With(with []string) (Key, error) {
 // that several operators cannot carry out together.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
-		return fmt.Errorf("%s: trust.threshold demands signatures by %d keys, and one key would sign", act, by.Need())
+		return fmt.Errorf("%s: trust.threshold requires signatures by %d keys, but only one key signs", act, by.Need())
 	}
 	return nil
 }
@@ -90,7 +90,7 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 // those names the programs that would refuse the key's signatures.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
-		return fmt.Errorf("key %s: not among trust.signingKeys of cluster %s: %s would refuse what it signs", public, t.Name, those)
+		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)
 	}
 	return nil
 }

@@ -115,7 +115,7 @@ func (s Signed) String() string {
 // version, which hosts trust.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
-		return fmt.Errorf("cluster %s: %w; --replace-roots where every host is deployed by hand", s.Name, err)
+		return fmt.Errorf("cluster %s: %w; pass --replace-roots if you then deploy every host by hand", s.Name, err)
 	}
 	return nil
 }
@@ -171,7 +171,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	}
 	if last.Rev != "" && last.Serial < s.version.Serial && last.Serial != how.Replaces {
 		if err := s.src.Descends(ctx, s.version.Rev, last.Rev); err != nil {
-			return fmt.Errorf("cluster %s: version %d is in force: %w; --replace %[2]d undoes what it has", c.Topology.Name, last.Serial, err)
+			return fmt.Errorf("cluster %s: version %d is in force: %w; to undo its changes, pass --replace %[2]d", c.Topology.Name, last.Serial, err)
 		}
 	}
 	var follow []publish.Tree

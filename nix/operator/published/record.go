@@ -57,7 +57,7 @@ func openRecord(path, cluster string) (*record, error) {
 		err = json.Unmarshal(b, r)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: what the key has signed cannot be read: %w: restore the file, or name another with --signed", r.path, err)
+		return nil, fmt.Errorf("%s: cannot read the record of what the key has signed: %w: restore the file, or name another with --signed", r.path, err)
 	}
 	if r.Clusters == nil {
 		r.Clusters = map[string]*signed{}
@@ -86,7 +86,7 @@ func (r *record) save() error {
 		err = atomicfile.File(r.path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("what the key has signed cannot be recorded: %w: name a file that can be written with --signed", err)
+		return fmt.Errorf("cannot record what the key has signed: %w: with --signed, name a file that can be written", err)
 	}
 	return nil
 }

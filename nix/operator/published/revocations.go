@@ -155,7 +155,7 @@ func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Dura
 	}
 	if ahead != 0 {
 		if !force {
-			return nil, s, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from it and use florctl revoke --supply; or --force, without what that list revokes",
+			return nil, s, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from the host and run florctl revoke --supply; or pass --force, and lose what that list revokes",
 				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
 		}
 		next.Number, next.Former = ahead+1, "" // the preceding list is not known
@@ -287,7 +287,7 @@ func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves namin
 		return nil
 	})
 	if err != nil {
-		return nil, errors.Join(errors.New("the revocation list is not signed anew"), err)
+		return nil, errors.Join(errors.New("the revocation list was not renewed"), err)
 	}
 	return &renewal{next, s, weak}, nil
 }
@@ -298,7 +298,7 @@ func (c Cluster) renew(ctx context.Context, r *record, list *renewal) error {
 		return nil
 	}
 	if err := c.put(ctx, r, list.SignedRevocations); err != nil {
-		return errors.Join(errors.New("the revocation list is not signed anew"), err)
+		return errors.Join(errors.New("the revocation list was not renewed"), err)
 	}
 	fmt.Fprintf(c.Out, "revocation list %d, signed anew, is offered\n", list.list.Number)
 	return nil

@@ -64,7 +64,7 @@ func checkDomain(t compile.Topology, id spiffe.ID) error {
 	if slices.Contains(known, id.TrustDomain()) {
 		return nil
 	}
-	return fmt.Errorf("%s: of trust domain %s, want one of %s, as federated in the flake has them", id, id.TrustDomain(), strings.Join(known, ", "))
+	return fmt.Errorf("%s: found trust domain %s, want one of %s: declare other trust domains under federated in the flake", id, id.TrustDomain(), strings.Join(known, ", "))
 }
 
 // Revising contains options for signing and publishing a revocation list.
@@ -135,7 +135,7 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	}
 	next, s, err := c.next(ctx, by, record, how.Valid, how.Force, with)
 	if err == nil && by.Serial != 0 && by.Serial != next.Number {
-		err = fmt.Errorf("--with %s: for revocation list %d, and this one is %d: sign anew", how.Key.others[0].file, by.Serial, next.Number)
+		err = fmt.Errorf("--with %s: signs revocation list %d, but the next list is %d: sign again", how.Key.others[0].file, by.Serial, next.Number)
 	}
 	if err != nil {
 		return err

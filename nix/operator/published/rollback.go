@@ -30,7 +30,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 		return err
 	}
 	if len(versions) == 0 || versions[0].Serial == to.Serial {
-		return fmt.Errorf("serial %d is the newest: want one before it, of florctl versions", to.Serial)
+		return fmt.Errorf("serial %d is the newest version, want an older one: florctl versions", to.Serial)
 	}
 	record, err := openRecord(to.Key.record, c.Topology.Name)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	next := max(by.at.Unix(), newest+1, record.newest()+1)
 	if by.Serial != 0 { // of the operator who signed first
 		if known, ok := record.version(by.Serial); by.Serial <= newest || by.Serial < record.newest() && (!ok || known.Served) {
-			return fmt.Errorf("--with %s: for serial %d, and %d was signed since: sign anew", to.Key.others[0].file, by.Serial, max(newest, record.newest()))
+			return fmt.Errorf("--with %s: signs serial %d, but serial %d was signed since: sign again", to.Key.others[0].file, by.Serial, max(newest, record.newest()))
 		}
 		next = by.Serial
 	}
@@ -113,10 +113,10 @@ func (c Cluster) again(ctx context.Context, r *record, serial, as int64, digest 
 	case ok && known.Digest == v.Digest:
 		v.Rev = known.Rev
 	case ok:
-		err = fmt.Errorf("version %d: the provider answers with %s, and %s has %s: nothing is signed", serial, v.Digest, r.path, known.Digest)
+		err = fmt.Errorf("version %d: the provider returned digest %s, but %s records %s: nothing is signed", serial, v.Digest, r.path, known.Digest)
 	case digest == v.Digest:
 	case digest != "":
-		err = fmt.Errorf("version %d: the provider answers with %s, not %s: nothing is signed", serial, v.Digest, digest)
+		err = fmt.Errorf("version %d: the provider returned digest %s, want %s: nothing is signed", serial, v.Digest, digest)
 	default:
 		err = c.Confirm(fmt.Sprintf("Version %d, revision %.12s, %d hosts, %s, is not on the record of what this key signed here, %s.\nHas an operator published it, and is it to be signed again?", serial, cmp.Or(v.Rev, "unknown"), len(tree), v.Digest, r.path),
 			fmt.Sprintf("version %d is not in %s, and nothing is signed: --digest %s accepts it", serial, r.path, v.Digest))

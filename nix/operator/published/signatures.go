@@ -94,14 +94,14 @@ func (k Key) begin(cluster, act string, by signers.Set) (*round, error) {
 			return nil, fmt.Errorf("--with %s: signs a %.64s of cluster %.64q, want a %s of %q", s.file, s.Act, s.Cluster, act, cluster)
 		}
 		if s.Time != k.others[0].Time || s.Serial != k.others[0].Serial {
-			return nil, fmt.Errorf("--with %s: begun at %s for %d, and %s at %s for %d: let the second operator pass --with the first one's file",
+			return nil, fmt.Errorf("--with %s: begun at %s for serial %d, but %s at %s for serial %d: let the second operator pass the file of the first with --with",
 				s.file, s.Time.UTC().Format(time.RFC3339), s.Serial, k.others[0].file, k.others[0].Time.UTC().Format(time.RFC3339), k.others[0].Serial)
 		}
 		if i > 0 {
 			continue
 		}
 		if age := r.at.Sub(s.Time.Time); age > longestRound || age < -10*time.Minute {
-			return nil, fmt.Errorf("--with %s: of %s, want at most %s ago: sign anew", s.file, s.Time.UTC().Format(time.RFC3339), longestRound)
+			return nil, fmt.Errorf("--with %s: signed at %s, want at most %s ago: sign again", s.file, s.Time.UTC().Format(time.RFC3339), longestRound)
 		}
 		r.at, r.Serial = s.Time.Time, s.Serial
 	}

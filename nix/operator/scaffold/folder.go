@@ -57,7 +57,7 @@ func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compi
 	}
 	before, err := compile.Read(ctx, src)
 	if err != nil {
-		return fmt.Errorf("mend these first: %w", err)
+		return fmt.Errorf("repair these faults first: %w", err)
 	}
 	files, err := make(before.Topology)
 	if err != nil {
@@ -67,7 +67,7 @@ func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compi
 	err = f.Add(ctx, files, func() (err error) {
 		after, err = compile.Read(ctx, src)
 		if err == nil && !there(after.Topology) {
-			err = errors.New("the cluster does not have it: its flake.nix reads it from elsewhere, want florete.lib.folder ./. and nothing over it")
+			err = errors.New("the cluster does not contain the new item, because flake.nix does not read this folder: want florete.lib.folder ./. without changes to its result")
 		}
 		return err
 	})
@@ -87,7 +87,7 @@ func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compi
 func create(path, text string) error {
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s: is there already, and stays as it is: edit it", path)
+		return fmt.Errorf("%s: already exists, and is not changed: edit the file", path)
 	}
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 	found := sshkey.FingerprintSHA256(key)
 	if k.Fingerprint != "" {
 		if found != k.Fingerprint {
-			return "", fmt.Errorf("SSH host key of %s: found %s, want %s: somebody else answers there, or the fingerprint is of another key than its %s one", h.Addresses[0], found, k.Fingerprint, key.Type())
+			return "", fmt.Errorf("SSH host key of %s: found %s, want %s: another machine answers there, or the fingerprint is not that of the %s key", h.Addresses[0], found, k.Fingerprint, key.Type())
 		}
 		return line(key), nil
 	}

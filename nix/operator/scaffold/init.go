@@ -49,7 +49,7 @@ func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.Roo
 		return "", "", fmt.Errorf("%s: private keys in the tree of %s, where the next commit would publish them: keep them outside, with --keys DIR", keys, dir)
 	}
 	if entries, err := os.ReadDir(dir); err == nil && len(entries) > 0 {
-		return "", "", fmt.Errorf("%s: has %s in it: give a directory that is empty or not there yet", dir, entries[0].Name())
+		return "", "", fmt.Errorf("%s: contains %s, want a directory that is empty or does not exist yet", dir, entries[0].Name())
 	}
 	if out, err := exec.CommandContext(ctx, "git", "var", "GIT_COMMITTER_IDENT").CombinedOutput(); err != nil {
 		return "", "", fmt.Errorf("git cannot commit: %w: %s", err, strings.TrimSpace(string(out)))
@@ -67,7 +67,7 @@ func dataHome(name ...string) (string, error) {
 	if !filepath.IsAbs(dir) {
 		home, err := os.UserHomeDir()
 		if err != nil {
-			return "", fmt.Errorf("%w: say where keys are to be with --keys DIR", err)
+			return "", fmt.Errorf("%w: name the directory for keys with --keys DIR", err)
 		}
 		dir = filepath.Join(home, ".local/share")
 	}
@@ -83,7 +83,7 @@ func (c *Cluster) makeKeys(dir string, how *authority.RootKey) error {
 	}
 	b, err := os.ReadFile(filepath.Join(dir, "ca.crt"))
 	if err != nil {
-		return fmt.Errorf("%w: give the directory of ca.crt, ca.key and signing.key, or one that is not there yet, with --keys DIR", err)
+		return fmt.Errorf("%w: with --keys DIR, name the directory that contains ca.crt, ca.key and signing.key, or one that does not exist yet", err)
 	}
 	c.Root = string(b)
 	for _, f := range compile.CheckRoots([]string{c.Root}, c.TrustDomain, time.Now()) {

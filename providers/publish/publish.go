@@ -120,8 +120,8 @@ func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKe
 			}
 			m := d.Manifest()
 			if !slices.Contains(m.Trust.SigningKeys, key.String()) {
-				return fmt.Errorf("key %s: not among trust.signingKeys, so host %s would refuse what it signs, want one of %s: "+
-					"add the key there, and publish that signed by one of those", key, host, strings.Join(m.Trust.SigningKeys, ", "))
+				return fmt.Errorf("key %s: not in trust.signingKeys, so host %s would refuse its signatures, want one of %s: "+
+					"add the key there, and publish the change with one of these keys", key, host, strings.Join(m.Trust.SigningKeys, ", "))
 			}
 		}
 	}

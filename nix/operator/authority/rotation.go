@@ -142,7 +142,7 @@ func (r *Rotation) Print() error {
 		fmt.Fprintf(w, "waits for %s: %s\n", host, terminal.Text(r.waiting[host]))
 	}
 	if !r.Ready() {
-		fmt.Fprintf(w, "then florctl ca rotate, and %s; --without HOST for one that is gone for good\n", r.next)
+		fmt.Fprintf(w, "then florctl ca rotate, and %s; for a host that is gone for good, pass --without HOST\n", r.next)
 		return fleet.ErrAttention
 	}
 	return nil

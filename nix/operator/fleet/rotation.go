@@ -69,7 +69,7 @@ func (r Roots) Left(pins []string) error {
 	var all []string
 	for _, root := range slices.Sorted(maps.Keys(hosts)) {
 		names := slices.Sorted(slices.Values(hosts[root]))
-		all = append(all, fmt.Sprintf("trust.roots lacks root %s, to which certificates of %s lead, want it there until it is retired: florctl ca rotate; --without HOST for one that is gone for good", root[:min(16, len(root))], strings.Join(names, ", ")))
+		all = append(all, fmt.Sprintf("trust.roots lacks root %s, to which certificates of %s lead: keep this root there until it is retired: florctl ca rotate; for a host that is gone for good, pass --without HOST", root[:min(16, len(root))], strings.Join(names, ", ")))
 	}
 	if len(all) == 0 {
 		return nil

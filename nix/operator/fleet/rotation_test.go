@@ -72,7 +72,7 @@ func TestRoots(t *testing.T) {
 	if err := r.Left([]string{"new", "old"}); err != nil {
 		t.Error(err)
 	}
-	const left = "trust.roots lacks root old, to which certificates of before, both, half lead, want it there until it is retired: florctl ca rotate; --without HOST for one that is gone for good"
+	const left = "trust.roots lacks root old, to which certificates of before, both, half lead: keep this root there until it is retired: florctl ca rotate; for a host that is gone for good, pass --without HOST"
 	if err := r.Left([]string{"new"}); err == nil || err.Error() != left {
 		t.Errorf("%v, want %s", err, left)
 	}

@@ -197,7 +197,7 @@ func (o *Operator) Decide(ctx context.Context, host string, admission *trust.Sig
 	}
 	node, wrong := o.node(host)
 	if modified == 0 || wrong != nil {
-		return r, refuse("no device requested to be %.64q: florctl join list", host)
+		return r, refuse("no device asks to become host %.64q: florctl join list", host)
 	}
 	want, code, did := hostapi.JoinRejected, CodeReject, "rejected"
 	if admission != nil {

@@ -63,8 +63,8 @@ var cures = map[string]remedy{
 	wire.Refused.String():      {ping.Upstream, "start the service there: nothing listens at its upstream"},
 	wire.Unreachable.String():  {ping.Upstream, "on the host there: flor doctor names the upstream that does not answer"},
 	wire.Foreign.String():      {ping.Upstream, "on the host there: flor doctor names whose socket it is; services.<name>.user is whose it must be"},
-	wire.OverLimit.String():    {ping.Upstream, "ping later: the caller or the service has as much as its limits in the topology let it"},
-	wire.Busy.String():         {ping.Upstream, "ping later: flor status there shows who has as much as it may"},
+	wire.OverLimit.String():    {ping.Upstream, "ping later: the caller or the service has reached a limit of the topology"},
+	wire.Busy.String():         {ping.Upstream, "ping later: a limit is reached there; flor top on that host shows which callers have the most connections"},
 }
 
 // explain returns the refusal that caused an error. It returns nil if nothing was refused.

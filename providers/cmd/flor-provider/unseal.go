@@ -299,7 +299,7 @@ func rotateSealCmd(t *target) *cobra.Command {
 		Short: "Replace the sealing key of a kind of need",
 		Long: `Replace the sealing key of a kind of need, with which the providers of this kind encrypt the
 secrets that they keep in the shared store. Run this command as root on one provider host, for
-example after you removed another provider host from the cluster. It cannot be undone.
+example after you removed another provider host from the cluster. You cannot undo the command.
 
 The command creates a new key for the provider hosts that the policy names, and encrypts the
 secrets in the store with it. From then on, a host that the policy does not name can decrypt

@@ -86,7 +86,7 @@ documents from standard input, and the config provider offers them to hosts from
 
 The provider refuses the documents if they are older than those that it offers, or if no key in
 its policy signed them. To undo the command, run florctl rollback.`,
-		Example: `  # Publish the file documents, which florctl publish --out wrote.
+		Example: `  # Publish the signed documents in the file documents.
   flor-provider import < documents`,
 	}
 	atOnce := cmd.Flags().Bool("at-once", false, "offer the documents to all hosts at once instead of in waves, and end a rollout that is under way")

@@ -38,8 +38,8 @@ func TestNames(t *testing.T) {
 		lacks    string
 	}{
 		"none":              {hostreport.Kept{}, pending, "never reported"},
-		"other commit":      {reported("sha256-new", "other"), pending, "of before"},
-		"no commit":         {reported("sha256-new", ""), pending, "of before"},
+		"other commit":      {reported("sha256-new", "other"), pending, "older than the deployment"},
+		"no commit":         {reported("sha256-new", ""), pending, "older than the deployment"},
 		"other documents":   {reported("sha256-old", "mine"), pending, "reports manifest 7, not 7"},
 		"both":              {reported("sha256-new", "mine"), pending, ""},
 		"nothing to undo":   {reported("sha256-new", ""), nil, ""},

@@ -234,7 +234,7 @@ func TestAgain(t *testing.T) {
 	l := &liar{versions: []publish.Tree{tree}}
 	for name, x := range map[string]struct{ digest, answer, want string }{
 		"its digest":     {digest: tree.Digest()},
-		"another digest": {digest: "sha256-x", want: "not sha256-x: nothing is signed"},
+		"another digest": {digest: "sha256-x", want: "want sha256-x: nothing is signed"},
 		"confirmed":      {answer: "y\n"},
 		"not confirmed":  {answer: "\n", want: "nothing is signed: --digest sha256-"},
 	} {

@@ -252,7 +252,7 @@ func TestForeignRevoked(t *testing.T) {
 				_, err := c.florctl(t, "revoke", "spiffe://green.example/user/guest", "--key", key)
 				return err
 			},
-			refusal: "of trust domain green.example, want one of demo.flor, blue.example",
+			refusal: "trust domain green.example, want one of demo.flor, blue.example",
 		},
 	})
 	c.wantRow(t, 0, local.Decision{Caller: "spiffe://demo.flor/user/dora", Kind: "control", Decision: "granted", Code: "revoke"})

@@ -45,6 +45,7 @@ func TestThreshold(t *testing.T) {
 		"one key twice":           {two, sign("x", "b-1", "b-1"), "signed by 1 of the 2 keys"},
 		"one key by two names":    {two, sign("x", "b-1") + " " + strings.Replace(sign("x", "b-1"), "b-1:", "c-1:", 1), "signed by 1 of the 2 keys"},
 		"one key pinned twice":    {named, sign("x", "a-1"), "signed by 1 of the 2 keys"},
+		"one key by both pins":    {named, sign("x", "a-1") + " " + strings.Replace(sign("x", "a-1"), "a-1:", "b-1:", 1), "signed by 1 of the 2 keys"},
 		"one, and a stranger":     {two, sign("x", "b-1", "thief-1"), "signed by 1 of the 2 keys"},
 		"one, and an older text":  {two, sign("x", "b-1") + " " + sign("w", "a-1"), "signed by 1 of the 2 keys"},
 		"strangers":               {two, sign("x", "thief-1"), `signature by "thief-1" does not verify with any pinned key`},

@@ -9,15 +9,20 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/revocation"
@@ -174,9 +179,75 @@ func TestThreshold(t *testing.T) {
 	if err := together("reinstate", "user/erin", "--wait", "0s"); err != nil && !strings.Contains(err.Error(), "exit status 2") {
 		t.Errorf("two keys reinstate: %v", err)
 	}
+	c.rolledBackTogether(t, together, older)
+	c.joinsTogether(t, together, file["stolen"])
+}
+
+// rolledBackTogether checks that two operators roll back together, and that the hosts accept it.
+func (c *cluster) rolledBackTogether(t *testing.T, together func(...string) error, older stream) {
+	t.Helper()
 	if err := together("rollback", fmt.Sprint(older.head.Serial)); err == nil || !strings.Contains(err.Error(), "is the newest") {
 		t.Errorf("two keys roll back to the version in force: %v", err)
 	}
+	if err := together("publish", "--at-once"); err != nil {
+		t.Fatal(err)
+	}
+	published := c.stream(t).head.Serial
+	if err := together("rollback", fmt.Sprint(older.head.Serial)); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range c.hosts() {
+		i := slices.IndexFunc(older.hosts, func(o publish.Host) bool { return o.Name == h.Name })
+		was, err := document.ParseEnvelope([]byte(older.hosts[i].Documents[0].Envelope))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kit.Succeeds(t, "the former documents on "+h.Name, func() error {
+			is, err := document.ReadEnvelope(filepath.Join(h.Layout().Documents(), "current"), was.Kind)
+			if err == nil && (is.Serial <= published || is.Digest != was.Digest || is.Rev != was.Rev) {
+				err = fmt.Errorf("%+v, want %+v with a serial after %d", is, was, published)
+			}
+			return err
+		})
+	}
+}
+
+// joinsTogether checks that a device becomes a host only if two operators approve it.
+func (c *cluster) joinsTogether(t *testing.T, together func(...string) error, stolen string) {
+	t.Helper()
+	key := kit.NewHostKey()
+	device, token := c.device(t, "i", "config", key), c.token(t, "i", 1, time.Hour, false)
+	if _, err := device.Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, &token); err != nil {
+		t.Fatal(err)
+	}
+	approve := []string{"join", "approve", "i", "--device", ssh.FingerprintSHA256(key.PublicKey())}
+	run(t, []attack{
+		{name: "one key admits a device with florctl", refusal: "signed by 1 of the 2 keys", try: func(t *testing.T, c *cluster) error {
+			_, err := c.florctl(t, append(approve, "--key", stolen)...)
+			return err
+		}},
+		{name: "one key admits a device", refusal: "signed by 1 of the 2 keys", try: func(t *testing.T, c *cluster) error {
+			return c.control(t.Context(), control.Decision{Admission: admission(t, c.signingKey(t), "i", c.requested(t, "i").Device)}, new(join.Request), "POST", "/v1/joins/i")
+		}},
+		{name: "one key admits a device at the provider of certificates", refusal: "signed by 1 of the 2 keys", try: func(t *testing.T, c *cluster) error {
+			client := c.device(t, "i", "cert", key)
+			client.Admission = admission(t, c.signingKey(t), "i", c.requested(t, "i").Device)
+			return enrol(t, client)
+		}},
+	})
+	if r := c.requested(t, "i"); r.State != hostapi.JoinPending {
+		t.Errorf("got %+v, want a request that waits", r)
+	}
+	if err := together(approve...); err != nil {
+		t.Fatal(err)
+	}
+	joined, err := device.Join(t.Context(), hostreport.Facts{Capabilities: []string{}}, nil)
+	if err != nil || joined.State != hostapi.JoinApproved {
+		t.Fatalf("got %+v, %v", joined, err)
+	}
+	client := c.device(t, "i", "cert", key)
+	client.Admission = joined.Admission
+	kit.Succeeds(t, "the certificate of the device", func() error { return enrol(t, client) })
 }
 
 // stream contains signed documents, in the form that florctl publish --out writes.

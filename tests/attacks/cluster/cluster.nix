@@ -1,6 +1,6 @@
 # This cluster is the target of the attacks. Host `p` is the provider, services run on host `b`, and
-# people work on host `c`. The hosts `d`, `e`, `f` and `h` join with a token, and `g` joins with an
-# identity file. These people have access:
+# people work on host `c`. The hosts `d`, `e`, `f`, `h` and `i` join with a token, and `g` joins with
+# an identity file. These people have access:
 #
 #  - Alice may reach `echo` and `wiki`. She may also reach `deaf`, which never reads, `down`, which
 #    does not run, and `requests` and `bytes`, which are told who their caller is.
@@ -62,6 +62,7 @@ in
       users = [ "alice" ];
     }) [ "sshHostKey" ];
     h = removeAttrs (host 8 "h" { loopback = "${facts.loopback}.8.0/21"; }) [ "sshHostKey" ];
+    i = removeAttrs (host 9 "i" { loopback = "${facts.loopback}.4.0/22"; }) [ "sshHostKey" ];
   };
 
   services =

@@ -107,33 +107,11 @@ func TestAnotherRelay(t *testing.T) {
 	throughRelays(t, 1)
 	c := &cluster{Cluster: agenttest.NewCluster(t, agenttest.Echo(t))}
 	first := c.Relays[0]
-	doc, err := first.Layout.Manifest()
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := doc.Manifest().Forwarder
-	second := agenttest.NewHost(t, "second", c.CA)
-	vertex, at := kit.ID("vertex/second"), agenttest.Loopback().String()
-	f.Listen, f.Relay = []string{at}, &document.Relaying{ID: vertex, Routes: f.Relay.Routes}
-	second.Accept(f, vertex)
-	for _, id := range []spiffe.ID{kit.ID("node/second"), vertex} {
-		second.Deliver(c.CA, id, time.Hour)
-	}
-	for _, f := range []*document.Forwarder{&c.Publish, &c.Reach} {
-		f.Relays["second"] = document.Relay{ID: vertex, Addresses: document.Addresses{at}}
-	}
-	c.Publish.Uplinks = append(c.Publish.Uplinks, "second")
-	via := &c.Reach.Reach[0].Via
-	*via = append(*via, document.Via{By: []string{"second"}, Label: (*via)[0].Label})
-	c.AcceptUrsula()
-	c.AcceptLaptop()
+	second := c.anotherRelay(t)
 	run(t, second)
 	stop := runWith(t, forward.Config{Layout: first.Layout, Socket: first.Socket(), Poll: time.Hour})
 	c.start(t)
-	kit.Eventually(t, "both uplinks", func() bool {
-		up := report(t, c.Ursula).Uplinks
-		return len(up) == 2 && up[0].Transport != "" && up[1].Transport != ""
-	})
+	c.wantUplinks(t, 2)
 	if !reaches(c.Local) {
 		t.Fatal("outline is not reached")
 	}

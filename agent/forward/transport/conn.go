@@ -182,6 +182,18 @@ func (c *conn) open(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	return st, nil
 }
 
+// openUnlessLost is like open, but ends when streams leave the path of the connection. A connection
+// through relays may need another handshake for the stream, which a silent relay would not answer.
+func (c *conn) openUnlessLost(ctx context.Context, preamble []byte) (wire.Stream, error) {
+	if c.outer == nil {
+		return c.open(ctx, preamble) // does not wait
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(c.lost, cancel)()
+	return c.open(ctx, preamble)
+}
+
 // tlsTo returns the TLS configuration for a connection to the target of a route. It uses the
 // current trust roots of this host.
 func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {

@@ -170,9 +170,10 @@ func (p *Pool) install(r Route, c *conn) error {
 	}
 	e := c.endpoint
 	if old := e.current; old != nil {
-		old.retire()
 		if old.doubt == silent && c.transport == document.OverTCP {
-			old.lose()
+			old.abandon()
+		} else {
+			old.retire()
 		}
 	}
 	row := usage.Row{Direction: telemetry.Out, Target: c.peer.ID, Caller: r.Caller, Transport: c.path(), Remote: c.address, Allowed: MaxStreams}

@@ -66,60 +66,90 @@ func (p *Pool) watch() {
 	}
 }
 
-// doubtful measures all connections and returns those that newly appear broken, which TCP may have
-// to replace. It also makes silent connections migrate. The argument asleep is the time for which
-// this host was suspended or busy; no answer was due in that time.
+// doubtful measures all connections and makes streams leave broken paths. It returns the
+// connections that newly appear broken and that TCP may replace. It also makes silent connections
+// migrate. The argument asleep is the time for which this host was suspended or busy; no answer was
+// due in that time.
 func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for c := range p.conns {
-		l, ok := c.link.(*quicLink)
-		if !ok {
-			c.loseRelay(now)
+		was := c.doubt
+		if l, ok := c.link.(*quicLink); ok {
+			p.judge(c, l, now, asleep)
+		}
+		if c.leaveBroken(now) {
 			continue
 		}
-		if asleep > watchPeriod {
-			c.measured.at = c.measured.at.Add(asleep)
-			l.checks.began = l.checks.began.Add(asleep)
-		}
-		was := c.doubt
-		c.doubt = c.measure(l, now)
-		switch {
-		case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
-			// A check makes a restarted peer send a reset, because its packets are large enough.
-			// Migration can wait until the next measurement.
-			l.check(now)
-		case c.doubt == silent:
-			if now.Sub(l.paths.begun) > migratePause {
-				l.paths.begun = now
-				p.migrate(l)
-			}
-		case c.busy():
-			p.prepare(l, now)
-		}
-		switch {
-		case c.doubt == sure || was != sure || c.endpoint.current != c:
-		case c.endpoint.punched != nil:
-			c.losePunched(now)
-		case c.route.Transport == document.AnyTransport:
+		if c.doubt != sure && was == sure && c.endpoint.current == c && c.route.Transport == document.AnyTransport {
 			found = append(found, c)
 		}
 	}
 	return found
 }
 
-// loseRelay gives up a connection through a silent relay if there is another path to the target.
-// Streams that wait for an answer then use the other path. The caller holds the lock of the pool.
-func (c *conn) loseRelay(now time.Time) {
-	if o := c.outer; o == nil || o.doubt != silent || now.Sub(o.measured.at) < silence || c.route.paths() == 1 {
-		return
+// judge measures a connection over QUIC. If it is silent, judge makes it migrate. The caller holds
+// the lock of the pool.
+func (p *Pool) judge(c *conn, l *quicLink, now time.Time, asleep time.Duration) {
+	if asleep > watchPeriod {
+		c.measured.at = c.measured.at.Add(asleep)
+		l.checks.began = l.checks.began.Add(asleep)
 	}
+	was := c.doubt
+	c.doubt = c.measure(l, now)
+	switch {
+	case c.doubt == silent && was != silent && l.checks.overdue(now) == 0:
+		// A check makes a restarted peer send a reset, because its packets are large enough.
+		// Migration can wait until the next measurement.
+		l.check(now)
+	case c.doubt == silent:
+		if now.Sub(l.paths.begun) > migratePause {
+			l.paths.begun = now
+			p.migrate(l)
+		}
+	case c.busy():
+		p.prepare(l, now)
+	}
+}
+
+// leaveBroken makes streams leave the path of a connection if the path is broken and the route has
+// another one. It returns true if they leave the path, now or earlier. It does not concern paths to
+// an address of the route, which TCP may replace; see install. The caller holds the lock of the
+// pool.
+func (c *conn) leaveBroken(now time.Time) bool {
+	switch {
+	case c.lost.Err() != nil:
+		return true
+	case !c.broken(now):
+		return false
+	case c.endpoint.punched == nil && (c.endpoint.via == nil || c.route.paths() == 1):
+		return false
+	}
+	if c.endpoint.current == c {
+		c.endpoint.fail(now)
+	}
+	c.abandon()
+	return true
+}
+
+// broken reports whether nothing passes on the path of a connection, or too little. A path through
+// relays is broken if the relay is silent. This takes longer than for a direct path, because the
+// connection to the relay may migrate or change to TCP first.
+func (c *conn) broken(now time.Time) bool {
+	if c.outer != nil {
+		return c.outer.doubt == silent && now.Sub(c.outer.measured.at) >= silence
+	}
+	return c.doubt != sure
+}
+
+// abandon makes new streams use another path, and also the streams that wait for an answer. Other
+// streams stay, because the path may recover. The caller holds the lock of the pool.
+func (c *conn) abandon() {
 	c.lose()
 	if c.endpoint.current == c {
 		c.endpoint.current = nil
-		c.retire()
-		c.endpoint.fail(now)
 	}
+	c.retire()
 }
 
 // measure judges a connection by its counters. It expects a packet each second, because the peer

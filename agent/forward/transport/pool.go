@@ -158,11 +158,14 @@ func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, err
 			return nil, err
 		}
 		begun := time.Now()
-		st, err := c.open(ctx, preamble)
+		st, err := c.openUnlessLost(ctx, preamble)
 		if err == nil {
 			return &Stream{Stream: st, pool: p, conn: c, begun: begun, only: r.paths() == 1}, nil
 		}
 		p.release(c)
+		if c.lost.Err() != nil && ctx.Err() == nil {
+			continue // on another path
+		}
 		// A cached connection may be gone; a new one reports the reason.
 		if fresh || ctx.Err() != nil || errors.Is(err, ErrFull) {
 			return nil, err

@@ -280,6 +280,13 @@ func (n *natted) move() {
 	n.laptop.IP("route add default via 10.3.0.1")
 }
 
+// moveTarget puts Ursula into another network, behind the third NAT.
+func (n *natted) moveTarget() {
+	n.ursula.IP("link delete eth0")
+	n.ursula.Connect("eth1", "10.3.0.2/24", n.nats[2])
+	n.ursula.IP("route add default via 10.3.0.1")
+}
+
 // TestBehindNATs checks hosts that both are behind a NAT with endpoint-independent mapping: relays
 // introduce them to each other.
 func TestBehindNATs(t *testing.T) {

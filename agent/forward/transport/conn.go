@@ -54,6 +54,7 @@ type conn struct {
 
 	doubt    doubt           // guarded by the pool's lock
 	measured measured        // only used by watch
+	finding  bool            // findTarget is running; guarded by the pool's lock
 	lost     context.Context // see Stream.Lost
 	lose     context.CancelFunc
 

@@ -110,6 +110,9 @@ func (p *Pool) judge(c *conn, l *quicLink, now time.Time, asleep time.Duration) 
 	case c.busy():
 		p.prepare(l, now)
 	}
+	if c.doubt == silent {
+		p.findTarget(c)
+	}
 }
 
 // leaveBroken makes streams leave the path of a connection if the path is broken and the route has

@@ -47,6 +47,9 @@ func (m Manifest) check() error {
 	if err := m.Forwarder.check(); err != nil {
 		return err
 	}
+	if err := m.Forwarder.checkEntries(m.Identity.ID); err != nil {
+		return err
+	}
 	if err := m.checkAliases(); err != nil {
 		return err
 	}

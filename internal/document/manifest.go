@@ -89,6 +89,8 @@ type Forwarder struct {
 	Meet bool `json:"meet,omitempty"`
 	// Relay configures this host as a relay; nil if it is none.
 	Relay *Relaying `json:"relay,omitempty"`
+	// Entries lists the listeners for callers without an identity.
+	Entries []Entry `json:"entries,omitempty"` // sorted by address and protocol
 }
 
 // Relay gives the addresses of a relay's forwarder, and the SPIFFE ID that the forwarder must
@@ -156,6 +158,9 @@ type Published struct {
 	// OpaqueName replaces the name of the service in handshakes through a relay, so that the relay
 	// does not learn it. It is 32 lower-case hex digits, or empty if this host has no uplinks.
 	OpaqueName string `json:"opaqueName,omitempty"`
+	// Entrances lists the nodes whose forwarders may state the address of a caller without an
+	// identity. See Entry.
+	Entrances []spiffe.ID `json:"entrances,omitempty"` // sorted
 }
 
 // Limits bounds the connections and bytes of one caller at a host, or of one service. Zero means no

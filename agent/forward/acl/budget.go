@@ -7,7 +7,6 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/internal/spiffe"
 )
 
 // least is the minimum burst of a rate limit in bytes. It is larger than the largest datagram, so
@@ -16,7 +15,7 @@ const least = 64 << 10
 
 // budget holds the limits of one service or one caller, and counts its use of them.
 type budget struct {
-	id    spiffe.ID
+	name  string
 	open  atomic.Int64
 	most  atomic.Int64                 // 0 means no limit
 	opens atomic.Pointer[rate.Limiter] // nil means no limit
@@ -49,11 +48,11 @@ func set(l *atomic.Pointer[rate.Limiter], perSecond float64, burst int) {
 func (b *budget) acquire() error {
 	if n, most := b.open.Add(1), b.most.Load(); most > 0 && n > most {
 		b.release()
-		return fmt.Errorf("%s has %d TCP connections and UDP sessions here, which is its limit", b.id.Short(), most)
+		return fmt.Errorf("%s has %d TCP connections and UDP sessions here, which is its limit", b.name, most)
 	}
 	if opens := b.opens.Load(); opens != nil && !opens.Allow() {
 		b.release()
-		return fmt.Errorf("%s has more than %v opens a second here, which is its limit", b.id.Short(), opens.Limit())
+		return fmt.Errorf("%s has more than %v opens a second here, which is its limit", b.name, opens.Limit())
 	}
 	return nil
 }

@@ -67,7 +67,7 @@ func (g *group) of(id spiffe.ID) *budget {
 		if g.known == nil {
 			g.known = map[spiffe.ID]*budget{}
 		}
-		b = &budget{id: id}
+		b = &budget{name: id.Short()}
 		if g.inForce != nil {
 			b.apply(g.inForce(id))
 		}

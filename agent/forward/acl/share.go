@@ -17,7 +17,7 @@ const (
 // Share limits the connections from one caller to one service. It applies the limits of both. A nil
 // Share limits nothing.
 type Share struct {
-	service, caller *budget
+	service, caller *budget // service may be nil
 	// turn is held by the one stream that is waiting for its bytes. Streams of the same caller wait
 	// one after the other. Each caller of a service therefore gets an equal part of the rate,
 	// however many streams it has.
@@ -29,6 +29,9 @@ type Share struct {
 func (s *Share) Open() (release func(), err error) {
 	if err := s.caller.acquire(); err != nil {
 		return nil, err
+	}
+	if s.service == nil {
+		return s.caller.release, nil
 	}
 	if err := s.service.acquire(); err != nil {
 		s.caller.release()
@@ -42,6 +45,9 @@ func (s *Share) Open() (release func(), err error) {
 func (s *Share) rates() (caller, service *rate.Limiter) {
 	if s == nil {
 		return nil, nil
+	}
+	if s.service == nil {
+		return s.caller.bytes.Load(), nil
 	}
 	return s.caller.bytes.Load(), s.service.bytes.Load()
 }

@@ -1,7 +1,9 @@
 package handover
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/netip"
@@ -25,6 +27,7 @@ type Store struct {
 	inherited map[addr]io.Closer    // not used yet
 	open      map[addr]syscall.Conn // in use
 	stored    map[addr]bool         // whether systemd stores the socket
+	shared    map[uint16]bool       // ports of which one socket may have all addresses
 
 	secrets map[string][]byte // of this process or inherited
 	others  map[string]*os.File
@@ -140,17 +143,17 @@ func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
 		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
 			if strings.HasPrefix(f.Name(), "tls-") {
-				return peerAddr("tls", bound.AddrPort()), ln
+				return anyAddr("tls", bound.AddrPort()), ln
 			}
-			return addr{"tcp", bound.AddrPort()}, ln
+			return anyAddr("tcp", bound.AddrPort()), ln
 		}
 		ln.Close()
 	} else if c, err := net.FilePacketConn(f); err == nil {
 		if bound, ok := c.LocalAddr().(*net.UDPAddr); ok {
 			if strings.HasPrefix(f.Name(), "quic-") {
-				return peerAddr("quic", bound.AddrPort()), c
+				return anyAddr("quic", bound.AddrPort()), c
 			}
-			return addr{"udp", bound.AddrPort()}, c
+			return anyAddr("udp", bound.AddrPort()), c
 		}
 		c.Close()
 	}
@@ -161,37 +164,92 @@ func listening(f *os.File) (addr, io.Closer) {
 // is one. It returns an error only if listening fails. If systemd does not store the socket, the
 // socket is lost at the next restart.
 func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
-	return listen(s, addr{"tcp", at}, func() (*net.TCPListener, error) {
-		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
+	return listen(s, anyAddr("tcp", at), func() (*net.TCPListener, error) {
+		ln, err := s.config(at).Listen(context.Background(), "tcp", hostPort(at))
+		if err != nil {
+			return nil, err
+		}
+		return ln.(*net.TCPListener), nil
 	})
 }
 
 // ListenUDP returns a UDP socket for an address. Like Listen, it uses the socket of the previous
 // process if there is one.
 func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
-	return listen(s, addr{"udp", at}, func() (*net.UDPConn, error) {
-		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
+	return listen(s, anyAddr("udp", at), func() (*net.UDPConn, error) {
+		c, err := s.config(at).ListenPacket(context.Background(), "udp", hostPort(at))
+		if err != nil {
+			return nil, err
+		}
+		return c.(*net.UDPConn), nil
 	})
 }
 
 // ListenQUIC returns a UDP socket for an address to which other hosts send. It is like ListenUDP.
 // Datagrams that arrive between two processes wait for the next process.
 func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
-	return listen(s, peerAddr("quic", at), func() (*net.UDPConn, error) {
+	return listen(s, anyAddr("quic", at), func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
 // ListenTLS returns a TCP listener for an address to which other hosts connect. It is like Listen.
 func (s *Store) ListenTLS(at netip.AddrPort) (*net.TCPListener, error) {
-	return listen(s, peerAddr("tls", at), func() (*net.TCPListener, error) {
+	return listen(s, anyAddr("tls", at), func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
 	})
 }
 
-// peerAddr returns an address in the form in which the socket reports it. The unspecified address
+// hostPort returns an address in the form of package net. The host is empty for all addresses of
+// both families, because a kernel may have only one of them.
+func hostPort(at netip.AddrPort) string {
+	if at.Addr() == netip.IPv6Unspecified() {
+		return fmt.Sprintf(":%d", at.Port())
+	}
+	return at.String()
+}
+
+// config returns the configuration for a socket. The sockets of a shared port have SO_REUSEPORT, so
+// that one can have all addresses of the host while others have loopback addresses.
+func (s *Store) config(at netip.AddrPort) *net.ListenConfig {
+	if !s.shared[at.Port()] {
+		return &net.ListenConfig{}
+	}
+	return &net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error { return reusePort(c) }}
+}
+
+func reusePort(c syscall.RawConn) (err error) {
+	if failed := c.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) }); failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Share sets the ports at which local listeners may be opened on all addresses of the host and on
+// single addresses at the same time. A single address takes precedence.
+func (s *Store) Share(ports map[uint16]bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.shared = ports
+	share := func(a addr, socket syscall.Conn) {
+		if a.forPeers() || !ports[a.at.Port()] {
+			return
+		}
+		if raw, err := socket.SyscallConn(); err == nil {
+			_ = reusePort(raw) // on error, opening the next socket fails
+		}
+	}
+	for a, socket := range s.open {
+		share(a, socket)
+	}
+	for a, socket := range s.inherited {
+		share(a, socket.(syscall.Conn))
+	}
+}
+
+// anyAddr returns an address in the form in which the socket reports it. The unspecified address
 // stands for all addresses of both families.
-func peerAddr(network string, at netip.AddrPort) addr {
+func anyAddr(network string, at netip.AddrPort) addr {
 	ip := at.Addr().Unmap()
 	if !ip.IsValid() || ip.IsUnspecified() {
 		ip = netip.IPv6Unspecified()
@@ -238,7 +296,7 @@ func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 		if a.network == "tls" {
 			at = tls
 		}
-		return !a.forPeers() || slices.ContainsFunc(at, func(at netip.AddrPort) bool { return a == peerAddr(a.network, at) })
+		return !a.forPeers() || slices.ContainsFunc(at, func(at netip.AddrPort) bool { return a == anyAddr(a.network, at) })
 	})
 }
 

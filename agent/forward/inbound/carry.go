@@ -38,14 +38,14 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		s.carryOn(ctx, in, st, done, ends)
 		return
 	}
-	service, code, err := s.service(in, st)
+	service, origin, code, err := s.service(in, st)
 	if err == nil && service.Port != "" {
 		code, err = s.admitPort(in, st, service.Port, ends)
 	}
 	var conn net.Conn
 	var forget func()
 	if err == nil {
-		conn, forget, err = s.dial(st.Context(), in, service)
+		conn, forget, err = s.dial(st.Context(), in, service, origin)
 		code = failure(err)
 	}
 	done(err == nil)
@@ -60,6 +60,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		return
 	}
 	seen := s.see(in, service, begun)
+	seen.origin = origin
 	ends.Add(seen.done)
 	counted := seen.counted
 	local := conn.(splice.Conn)
@@ -70,14 +71,14 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		return
 	}
 	if service.Identity == document.HTTPHeaders {
-		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted}) })
+		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted, origin}) })
 		return
 	}
 	ends.Keep()
 	splice.Start(ctx, splice.Pair{
 		Local: local, Stream: st, FromLocal: counted.Received, ToLocal: counted.Sent, Read: &in.Usage.Read, Limits: in.Limits, Closing: forget,
 	}, func(err error) {
-		seen.end = end(err)
+		seen.end = splice.Reason(err, "service", "caller")
 		ends.Run()
 	})
 }
@@ -121,33 +122,43 @@ func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.St
 	})
 }
 
-// service reads the preamble of a stream and returns the service named in it. On error, it also
-// returns the code with which the stream must be reset.
-func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Code, error) {
+// service reads the preamble of a stream. It returns the service named in it, and the origin if the
+// preamble states one. On error, it also returns the code with which the stream must be reset.
+func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Origin, wire.Code, error) {
+	none := wire.Origin{}
 	services := s.rules.Load().published[in.Target]
 	if len(services) == 0 {
-		return published{}, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
+		return published{}, none, wire.NotPublished, fmt.Errorf("%s is no longer published", in.Target)
 	}
 	var types []wire.StreamType
 	for _, x := range services {
 		types = append(types, carries(x.Protocol))
+		if len(x.Entrances) > 0 {
+			types = append(types, wire.Entered)
+		}
 	}
 	st.SetReadDeadline(time.Now().Add(preambleTimeout))
 	p, err := wire.Read(st, types...)
 	if err != nil {
-		return published{}, wire.BadPreamble, err
+		return published{}, none, wire.BadPreamble, err
 	}
 	st.SetReadDeadline(time.Time{})
-	at := slices.IndexFunc(services, func(x published) bool { return x.Port == p.Port && carries(x.Protocol) == p.Type })
+	carried := p.Type
+	if carried == wire.Entered {
+		carried = wire.TCP
+	}
+	at := slices.IndexFunc(services, func(x published) bool { return x.Port == p.Port && carries(x.Protocol) == carried })
 	switch {
 	case p.Target != in.Target:
-		return published{}, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
+		return published{}, none, wire.NotPublished, fmt.Errorf("the preamble names %s on a connection to %s", p.Target, in.Target)
 	case at < 0:
-		return published{}, wire.NotPublished, fmt.Errorf("the preamble is of type %d and names port %q, and %s has none of these", p.Type, p.Port, in.Target)
+		return published{}, none, wire.NotPublished, fmt.Errorf("the preamble is of type %d and names port %q, and %s has none of these", p.Type, p.Port, in.Target)
+	case p.Type == wire.Entered && !slices.Contains(services[at].Entrances, in.Peer.ID):
+		return published{}, none, wire.Denied, fmt.Errorf("it states the address of a stranger, and is no entrance of %s", in.Target)
 	case in.Expired():
-		return published{}, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
+		return published{}, none, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
-	return services[at], wire.Done, nil
+	return services[at], p.Origin, wire.Done, nil
 }
 
 // carries returns the stream type for a protocol of a service.
@@ -173,9 +184,9 @@ func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, 
 }
 
 // dial connects to the upstream of a service. If the service requires it, dial announces the caller
-// to the upstream. The caller of dial must call the returned function when the connection has
+// to the upstream, with the origin if there is one. The caller of dial must call the returned function when the connection has
 // ended.
-func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published) (net.Conn, func(), error) {
+func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published, origin wire.Origin) (net.Conn, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
 	conn, forget, err := s.Whois.Dial(whois.Upstream{
@@ -184,7 +195,7 @@ func (s *Server) dial(ctx context.Context, in *transport.Incoming, service publi
 	if err != nil || service.Identity != document.ProxyV2 {
 		return conn, forget, err
 	}
-	header, err := announced(in).ProxyHeader()
+	header, err := announced(in, origin).ProxyHeader()
 	if err == nil {
 		_, err = conn.Write(header)
 	}
@@ -196,9 +207,14 @@ func (s *Server) dial(ctx context.Context, in *transport.Incoming, service publi
 	return conn, forget, nil
 }
 
-// announced returns the description of the caller that is announced to the service.
-func announced(in *transport.Incoming) announce.Caller {
-	return announce.Caller{ID: in.Peer.ID, Leaf: in.Peer.Leaf(), Service: in.Target, From: addrPort(in.RemoteAddr()), To: addrPort(in.LocalAddr())}
+// announced returns the description of the caller that is announced to the service. If a stranger
+// has connected to an entry of the caller's host, the addresses are those of the stranger's
+// connection.
+func announced(in *transport.Incoming, origin wire.Origin) announce.Caller {
+	if !origin.From.IsValid() {
+		origin = wire.Origin{From: addrPort(in.RemoteAddr()), To: addrPort(in.LocalAddr())}
+	}
+	return announce.Caller{ID: in.Peer.ID, Leaf: in.Peer.Leaf(), Service: in.Target, From: origin.From, To: origin.To}
 }
 
 func addrPort(a net.Addr) netip.AddrPort {

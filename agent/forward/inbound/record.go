@@ -1,13 +1,8 @@
 package inbound
 
 import (
-	"context"
-	"errors"
 	"time"
 
-	"github.com/quic-go/quic-go"
-
-	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
@@ -18,6 +13,7 @@ type record struct {
 	server  *Server
 	in      *transport.Incoming
 	service published
+	origin  wire.Origin // of a stranger
 	begun   time.Time
 	counted telemetry.Conn
 	end     string // reason why the stream ended
@@ -36,32 +32,15 @@ func (r *record) done() {
 	if !r.server.Access.Wants(r.service.AccessLog) {
 		return
 	}
+	from := r.in.RemoteAddr().String()
+	if r.origin.From.IsValid() {
+		from = r.origin.From.String()
+	}
 	r.server.Access.Write(telemetry.Access{
-		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: r.in.RemoteAddr().String(), Upstream: r.service.Upstream,
+		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: from, Upstream: r.service.Upstream,
 		Protocol: r.service.Protocol, Transport: r.in.Transport, Begun: r.begun, Duration: time.Since(r.begun),
 		Sent: r.counted.Sent.Load(), Received: r.counted.Received.Load(), End: r.end,
 	})
-}
-
-// end returns the reason for the end of a stream. If possible, it uses the words for refusals.
-func end(err error) string {
-	var stream *quic.StreamError
-	var conn *quic.ApplicationError
-	switch {
-	case err == nil:
-		return wire.Done.String()
-	case errors.Is(err, splice.ErrLocal):
-		return "reset-by-service"
-	case errors.Is(err, context.Canceled):
-		return wire.Stopping.String()
-	case errors.As(err, &stream):
-		return "reset-by-caller"
-	case errors.As(err, &conn) && wire.Code(conn.ErrorCode) == wire.Reset:
-		return wire.Stopping.String()
-	case errors.As(err, &conn):
-		return wire.Code(conn.ErrorCode).String()
-	}
-	return "lost"
 }
 
 // trace records how the opening of a stream ended, as a span of its trace.

@@ -16,13 +16,14 @@ type requests struct {
 	upstream splice.Conn
 	forget   func()
 	counted  telemetry.Conn
+	origin   wire.Origin
 }
 
 // carryRequests serves a stream of HTTP requests to a service that learns its caller from HTTP
 // headers. If the service closes its connection between two requests, carryRequests makes a new
 // one.
 func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st wire.Stream, service published, r requests) {
-	caller := announced(in)
+	caller := announced(in, r.origin)
 	received := func(n int) {
 		r.counted.Sent.Add(int64(n)) // bytes to the service
 		in.Usage.Read.Add(int64(n))
@@ -36,7 +37,7 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 		Caller:   caller,
 		Upstream: known{r.upstream, r.forget},
 		Dial: func(ctx context.Context) (splice.Conn, error) {
-			conn, forget, err := s.dial(ctx, in, service)
+			conn, forget, err := s.dial(ctx, in, service, r.origin)
 			if err != nil {
 				return nil, err
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/telemetry"
@@ -25,7 +26,7 @@ const (
 
 // direct carries a local connection to the service of its listener. It sends bytes of the process
 // before the far side has answered.
-func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, ends *handover.Ends) {
+func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e *early, ends *handover.Ends) {
 	begun := time.Now()
 	ctx, end, ok := s.admit(ctx, c)
 	if !ok {
@@ -35,27 +36,36 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 	ends.Add(end)
 	counted := s.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
-	e := newEarly(local)
-	defer e.release()
 	st, err := s.request(ctx, c, e)
 	s.trace(c, st, begun, err)
 	if err != nil {
-		s.refuse(c, explain(err))
+		denied := explain(err)
+		s.refuse(c, denied)
+		if denied != nil {
+			c.logged(counted, "", denied.reason)
+		}
 		reset(local)
 		return
 	}
 	counted.Opened(time.Since(begun))
 	counted.Sent.Add(int64(len(e.kept)))
-	carry(ctx, local, st, counted, ends)
+	over := st.Transport()
+	carry(ctx, local, st, counted, c.limits, ends, func(err error) {
+		c.logged(counted, over, splice.Reason(err, "caller", "service"))
+	})
 }
 
 // carry carries a local connection on a stream that the far side has accepted.
-func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, ends *handover.Ends) {
+// It limits the connection to the given Share, and calls done when the connection has ended.
+func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, limits *acl.Share, ends *handover.Ends, done func(error)) {
 	ends.Add(st.Release)
 	ends.Keep()
 	splice.Start(ctx, splice.Pair{
-		Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read,
-	}, func(error) { ends.Run() })
+		Local: local, Stream: st.Stream, FromLocal: counted.Sent, ToLocal: counted.Received, Read: &st.Usage().Read, Limits: limits,
+	}, func(err error) {
+		done(err)
+		ends.Run()
+	})
 }
 
 // admit checks whether the rules allow a connection: those at the time when it began, and the
@@ -132,10 +142,14 @@ func (s *Server) dial(ctx context.Context, c connection) (*transport.Stream, err
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	carries := wire.TCP
-	if c.protocol == document.UDP {
+	route := c.rules.route(c.serviceKey, c.as)
+	switch {
+	case c.protocol == document.UDP:
 		carries = wire.UDP
+	case c.announce:
+		carries, route.Origin = wire.Entered, c.origin
 	}
-	return s.Pool.Open(ctx, c.rules.route(c.serviceKey, c.as), carries)
+	return s.Pool.Open(ctx, route, carries)
 }
 
 // answer waits until the far side has accepted or refused a stream.

@@ -28,15 +28,16 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config is the configuration of a Server. All fields must be set except PerUser and Traces.
+// Config is the configuration of a Server. All fields must be set except Access, PerUser and Traces.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *handover.Store
 	Metrics *telemetry.Counters
 	Log     *slog.Logger
-	Traces  *telemetry.Tracer // may be nil
-	Grace   time.Duration     // time that Close gives open connections to end
-	PerUser int               // maximum number of connections of one account; default 16384
+	Access  *telemetry.AccessLog // of connections to entries; may be nil
+	Traces  *telemetry.Tracer    // may be nil
+	Grace   time.Duration        // time that Close gives open connections to end
+	PerUser int                  // maximum number of connections of one account; default 16384
 }
 
 // perUser is the default of Config.PerUser. It is a quarter of the files that a forwarder may open
@@ -54,6 +55,9 @@ type Server struct {
 	gate  acl.Gate[connKey]
 	users *conns.PerKey[uint32]
 
+	entering *conns.PerKey[listenerKey] // connections of strangers
+	sources  sync.Map                   // sourcesKey → *acl.Sources
+
 	refused      *journal.Summary
 	failures     *conns.Failures // of accepting connections
 	associations *conns.PerKey[uint32]
@@ -70,7 +74,7 @@ type Server struct {
 // New returns a Server without listeners. Call Apply to set them.
 func New(c Config) *Server {
 	s := &Server{
-		Config: c, users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: handover.NewTasks(),
+		Config: c, entering: conns.NewPerKey[listenerKey](perEntry), users: conns.NewPerKey[uint32](cmp.Or(c.PerUser, perUser)), carrying: handover.NewTasks(),
 		failures: &conns.Failures{Log: c.Log},
 		refused:  journal.NewSummary(c.Log, journal.Interval), associations: conns.NewPerKey[uint32](perUserAssociations),
 		tcp: map[netip.AddrPort]*net.TCPListener{}, udp: map[netip.AddrPort]*udpListener{},
@@ -96,6 +100,7 @@ func (s *Server) Apply(m document.Manifest) []error {
 	}
 	tcp, udp := r.addresses()
 	s.Sockets.Retain(tcp, udp)
+	s.Sockets.Share(r.sharedPorts())
 	return slices.Concat(errs, reconcile(s.tcp, tcp, s.listen), reconcile(s.udp, udp, s.listenUDP))
 }
 
@@ -147,6 +152,7 @@ func (s *Server) Close() {
 	s.accepts.Wait()
 	s.carrying.Close(s.Grace)
 	s.refused.Close()
+	s.Access.Close()
 	time.Sleep(transport.Flush)
 }
 
@@ -184,6 +190,10 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 	defer ends.Close()
 	ends.Add(ended)
 	c := connection{rules: s.rules.Load()}
+	if at := (listenerKey{addr, document.TCP}); len(c.rules.entries[at]) > 0 {
+		s.enter(ctx, local, at, c, ends)
+		return
+	}
 	var err error
 	if c.by, err = caller.FindProcess(local); err != nil {
 		s.refuse(c, &refusal{becauseCallerGone, err.Error()})
@@ -199,7 +209,9 @@ func (s *Server) serve(ctx context.Context, local *net.TCPConn, addr netip.AddrP
 	ends.Add(release)
 	if c.serviceKey, ok = c.rules.reachAt[listenerKey{addr, document.TCP}]; ok {
 		c.as, _ = c.rules.callers.Identity(c.by)
-		s.direct(ctx, local, c, ends)
+		e := newEarly(local)
+		defer e.release()
+		s.direct(ctx, local, c, e, ends)
 		return
 	}
 	if c.as, ok = c.rules.socksAt[addr]; ok {

@@ -38,6 +38,8 @@ const (
 	becauseNoConnection  = "no-connection"
 	becauseCallerGone    = "caller-gone"
 	becauseNotSOCKS5     = "not-socks5"
+	becauseNotAdmitted   = "not-admitted" // at an entry
+	becauseUnknownName   = "unknown-name" // at an entry
 )
 
 // remedy tells a person what to do about a refusal. The field step names the step of flor ping at
@@ -98,12 +100,18 @@ func (s *Server) refuse(c connection, denied *refusal) {
 	if denied == nil {
 		return
 	}
+	k := journal.Source{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.by.UID)}
+	who := k.Who
+	if c.stranger.from.IsValid() {
+		k.Who, who = journal.Address(c.origin.From), "from "+c.origin.From.String()
+	} else {
+		_, k.Known = c.rules.callers.Identity(c.by)
+	}
 	r := telemetry.Refusal{
 		Time: time.Now(), Direction: telemetry.Out, Reason: denied.reason,
-		Target: c.target.ID().String(), Port: c.port, Peer: c.as.String(), Detail: fmt.Sprintf("uid %d: %s", c.by.UID, denied.detail),
+		Target: c.target.ID().String(), Port: c.port, Peer: c.as.String(), Detail: who + ": " + denied.detail,
 		Known: slices.Contains(c.rules.reach[c.serviceKey].Callers, c.as),
 	}
 	s.Metrics.Refuse(r)
-	_, known := c.rules.callers.Identity(c.by)
-	s.refused.Warn(journal.Source{Reason: denied.reason, Who: fmt.Sprintf("uid %d", c.by.UID), Known: known}, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
+	s.refused.Warn(k, "refused", "direction", r.Direction, "reason", r.Reason, "target", r.Target, "peer", r.Peer, "detail", r.Detail)
 }

@@ -9,8 +9,10 @@ import (
 	"net/netip"
 	"slices"
 
+	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/transport"
+	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -18,6 +20,7 @@ import (
 // rules contains, in compiled form, the part of the manifest that concerns local processes.
 type rules struct {
 	trustDomain string
+	node        spiffe.ID
 	aliases     document.Aliases
 	abroad      map[string]spiffe.Dialable // services of other trust domains, by their full names
 	callers     caller.Table
@@ -26,8 +29,9 @@ type rules struct {
 	ports       map[spiffe.Dialable][]serviceKey // all protocols and ports of each service
 	reachAt     map[listenerKey]serviceKey
 	socksAt     map[netip.AddrPort]spiffe.ID
-	aloneTo     map[serviceKey]bool // whether only one account may use the service's listener
-	aloneAs     map[spiffe.ID]bool  // whether only one account may use the identity over SOCKS
+	entries     map[listenerKey][]entry // for strangers
+	aloneTo     map[serviceKey]bool     // whether only one account may use the service's listener
+	aloneAs     map[spiffe.ID]bool      // whether only one account may use the identity over SOCKS
 }
 
 // serviceKey identifies a protocol of a service, and a port if the service has several.
@@ -53,6 +57,7 @@ type listenerKey struct {
 func compile(m document.Manifest) (*rules, []error) {
 	r := &rules{
 		trustDomain: m.TrustDomain,
+		node:        m.Identity.ID,
 		aliases:     m.Aliases(),
 		abroad:      map[string]spiffe.Dialable{},
 		reach:       map[serviceKey]document.Reachable{},
@@ -60,6 +65,7 @@ func compile(m document.Manifest) (*rules, []error) {
 		ports:       map[spiffe.Dialable][]serviceKey{},
 		reachAt:     map[listenerKey]serviceKey{},
 		socksAt:     map[netip.AddrPort]spiffe.ID{},
+		entries:     map[listenerKey][]entry{},
 		aloneTo:     map[serviceKey]bool{},
 		aloneAs:     map[spiffe.ID]bool{},
 	}
@@ -91,6 +97,20 @@ func compile(m document.Manifest) (*rules, []error) {
 	for _, x := range m.Forwarder.SOCKS {
 		r.socksAt[x.Listen] = x.ID
 		r.aloneAs[x.ID] = len(callers.UIDs([]spiffe.ID{x.ID}, true)) == 1
+	}
+	for _, x := range m.Forwarder.Entries {
+		target, err := spiffe.Dial(x.ID)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("entry %s: %w", x.Listen, err))
+			continue
+		}
+		addr, err := listenerAddress(x.Listen)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("entry: %w", err))
+			continue
+		}
+		at := listenerKey{addr, x.Protocol}
+		r.entries[at] = append(r.entries[at], entry{x, serviceKey{target, x.Port, x.Protocol}})
 	}
 	return r, problems
 }
@@ -138,14 +158,22 @@ func (r *rules) addresses() (tcp, udp map[netip.AddrPort]bool) {
 	for a := range r.socksAt {
 		tcp[a] = true
 	}
+	for a := range r.entries {
+		if a.protocol == document.UDP {
+			udp[a.addr] = true
+		} else {
+			tcp[a.addr] = true
+		}
+	}
 	return tcp, udp
 }
 
 // connKey contains what the rules need for a decision about a local connection or UDP session: the
-// process, its identity, and the target.
+// process or the stranger, its identity, and the target.
 type connKey struct {
-	by caller.Process
-	as spiffe.ID
+	by       caller.Process // zero for a stranger
+	stranger stranger
+	as       spiffe.ID // of a stranger, the node
 	serviceKey
 	socks bool // the SOCKS5 listener determined the identity
 	doubt doubt
@@ -156,6 +184,12 @@ type connKey struct {
 type connection struct {
 	connKey
 	rules *rules
+
+	origin   wire.Origin // addresses of a stranger's connection
+	announce bool        // tell the publishing forwarder the origin
+	limits   *acl.Share  // of a stranger; may be nil
+	release  func()      // ends the count of a stranger's connection; may be nil
+	log      ended       // may be nil
 }
 
 // doubt is the reason why it is not certain which account has sent a datagram.
@@ -202,7 +236,15 @@ func (r *rules) route(k serviceKey, as spiffe.ID) transport.Route {
 // check applies the rules to a connection. It returns nil if they allow the connection, and
 // otherwise the reason for the refusal.
 func (r *rules) check(k connKey) *refusal {
-	if denied := r.caller(k); denied != nil {
+	if k.stranger.from.IsValid() {
+		e, denied := r.enter(k.stranger)
+		if denied == nil && (e.service != k.serviceKey || k.as != r.node) {
+			denied = &refusal{becauseNotAdmitted, "the entry leads to another service now"}
+		}
+		if denied != nil {
+			return denied
+		}
+	} else if denied := r.caller(k); denied != nil {
 		return denied
 	}
 	reach, ok := r.reach[k.serviceKey]

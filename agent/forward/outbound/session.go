@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/document"
 )
 
 const (
@@ -33,6 +34,7 @@ type session struct {
 	connection
 	*datagram.Session // nil if the session was refused
 	silent            atomic.Bool
+	transport         document.Transport // set once the session has a stream
 }
 
 // over reports whether the session has ended, so that the next datagram begins a new one.
@@ -48,13 +50,15 @@ func (x *session) used() time.Duration {
 	return x.Used()
 }
 
-// begin starts a new session, or refuses it. The caller must hold the lock.
-func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
+// begin starts a new session, or refuses it. Answers are sent with the control messages in oob. The
+// caller must hold the lock.
+func (l *udpListener) begin(k sessionKey, c connection, head, oob []byte) *session {
 	x := &session{key: k, connection: c}
 	l.makeRoom(c.by.UID)
 	l.sessions[k] = x
 	ctx, release, ok := l.server.admit(l.ctx, c)
 	if !ok {
+		c.leave()
 		l.silence(x)
 		return x
 	}
@@ -65,15 +69,21 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			_, _ = l.conn.WriteToUDPAddrPort(b, k.from) // loopback accepts a datagram at once or never
+			_, _, _ = l.conn.WriteMsgUDPAddrPort(b, oob, k.from) // a datagram is accepted at once or lost
 		},
 		Idle:      datagram.Idle,
 		FromLocal: counted.Sent,
 		ToLocal:   counted.Received,
 		Dropped:   counted.Dropped,
-		Held:      l.server.heldBy(c.by.UID),
+		Held:      l.server.heldBy(c),
+		Limits:    c.limits,
 	})
-	end := func() { release(); counted.Done() }
+	end := func() {
+		release()
+		c.leave()
+		counted.Done()
+		c.logged(counted, x.transport, x.Code().String())
+	}
 	if !l.server.carrying.Go(func(ctx context.Context) {
 		defer end()
 		defer context.AfterFunc(ctx, x.Stop)()
@@ -84,10 +94,14 @@ func (l *udpListener) begin(k sessionKey, c connection, head []byte) *session {
 	return x
 }
 
-// heldBy returns the counter for the memory of an account's sessions. The manifest names all these
-// accounts, so their number is bounded.
-func (s *Server) heldBy(uid uint32) *datagram.Held {
-	held, _ := s.held.LoadOrStore(uid, new(datagram.Held))
+// heldBy returns the counter for the memory of the sessions of an account, or of all strangers at
+// an entry. The manifest names all these accounts and entries, so their number is bounded.
+func (s *Server) heldBy(c connection) *datagram.Held {
+	var k any = c.by.UID
+	if c.stranger.from.IsValid() {
+		k = c.stranger.at
+	}
+	held, _ := s.held.LoadOrStore(k, new(datagram.Held))
 	return held.(*datagram.Held)
 }
 
@@ -111,6 +125,7 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	}
 	defer st.Release()
 	defer context.AfterFunc(st.Lost(), x.Stop)() // the next datagram begins a session over TCP
+	x.transport = st.Transport()
 	x.Attach(st.Mux(), st.Stream)
 	answered := false
 	err = st.Explain(x.Run(func() error {

@@ -148,7 +148,7 @@ func (s *Server) connect(ctx context.Context, local *net.TCPConn, dest statute.A
 	counted := s.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	ends.Add(counted.Done)
 	counted.Opened(time.Since(begun))
-	carry(ctx, local, st, counted, ends)
+	carry(ctx, local, st, counted, nil, ends, func(error) {})
 	return nil
 }
 

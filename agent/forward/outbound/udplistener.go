@@ -22,6 +22,7 @@ type udpListener struct {
 	addr   netip.AddrPort
 	conn   *net.UDPConn
 	find   func(*rules, []byte) (destination, *refusal)
+	entry  listenerKey     // listener of entries, if the manifest has any for it
 	ctx    context.Context // context of the listener's sessions
 	end    context.CancelFunc
 
@@ -49,9 +50,16 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 	if err != nil {
 		return nil, err
 	}
+	if addr.Addr().IsUnspecified() {
+		if err := receiveLocal(conn); err != nil {
+			conn.Close()
+			return nil, err
+		}
+	}
 	l := s.newUDPListener(conn, func(r *rules, b []byte) (destination, *refusal) {
 		return destination{connKey: connKey{serviceKey: r.reachAt[listenerKey{addr, document.UDP}]}, payload: b}, nil
 	})
+	l.entry = listenerKey{addr, document.UDP}
 	s.accepts.Go(l.receive)
 	return l, nil
 }
@@ -78,7 +86,7 @@ func (l *udpListener) Close() error {
 func (l *udpListener) stop() { _ = l.conn.SetReadDeadline(time.Unix(1, 0)) }
 
 func (l *udpListener) receive() {
-	b, oob := make([]byte, 1<<16), make([]byte, caller.MarksSpace)
+	b, oob := make([]byte, 1<<16), make([]byte, caller.MarksSpace+localSpace)
 	for {
 		n, marks, _, from, err := l.conn.ReadMsgUDPAddrPort(b, oob)
 		if errors.Is(err, net.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded) {
@@ -98,6 +106,10 @@ func (l *udpListener) receive() {
 // account. If not, the listener must be reserved for one account.
 func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	r := l.server.rules.Load()
+	if len(r.entries[l.entry]) > 0 {
+		l.carryStranger(r, from, payload, marks)
+		return
+	}
 	uid, err := caller.SenderUID(from, l.addr)
 	if err != nil {
 		l.server.refuse(connection{rules: r}, &refusal{becauseCallerGone, err.Error()})
@@ -106,7 +118,7 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	d, denied := l.find(r, payload)
 	d.by.UID = uid
 	if denied != nil {
-		l.server.refuse(connection{d.connKey, r}, denied)
+		l.server.refuse(connection{connKey: d.connKey, rules: r}, denied)
 		return
 	}
 	if sent, marked := caller.MarkedUID(marks); marked && sent != uid {
@@ -117,12 +129,24 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	if !d.socks {
 		d.as, _ = r.callers.Identity(d.by)
 	}
-	k := sessionKey{from, d.serviceKey, d.doubt}
+	l.send(sessionKey{from, d.serviceKey, d.doubt}, d, nil, func() (connection, bool) {
+		return connection{connKey: d.connKey, rules: r}, true
+	})
+}
+
+// send sends a datagram in its session. If there is none, it begins one for the connection that
+// fresh returns. Answers are sent with the control messages in oob.
+func (l *udpListener) send(k sessionKey, d destination, oob []byte, fresh func() (connection, bool)) {
 	l.mu.Lock()
 	x := l.sessions[k]
 	if x == nil || x.by.UID != d.by.UID || x.over() {
 		l.drop(x)
-		x = l.begin(k, connection{d.connKey, r}, d.head)
+		c, ok := fresh()
+		if !ok {
+			l.mu.Unlock()
+			return
+		}
+		x = l.begin(k, c, d.head, oob)
 	}
 	l.mu.Unlock()
 	if x.Session != nil {

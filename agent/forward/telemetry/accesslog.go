@@ -33,6 +33,7 @@ const (
 // Access is an entry of the access log. It describes a connection or UDP session that has ended.
 type Access struct {
 	Caller    spiffe.ID          `json:"caller"`
+	Outside   string             `json:"outside,omitempty"` // name of a caller without an identity
 	Service   spiffe.ID          `json:"service"`
 	Port      string             `json:"port,omitempty"` // name of the port if the service has several
 	From      string             `json:"from"`           // address of the caller's forwarder
@@ -125,6 +126,9 @@ func sendToJournal(e Access) error {
 		"FLORETE_BEGUN": e.Begun.UTC().Format(time.RFC3339Nano), "FLORETE_SECONDS": fmt.Sprintf("%.6f", e.Duration.Seconds()), "FLORETE_END": e.End,
 		"SYSLOG_IDENTIFIER": "flor",
 	}
+	if e.Outside != "" {
+		fields["FLORETE_OUTSIDE"] = e.Outside
+	}
 	if e.Port != "" {
 		fields["FLORETE_PORT"] = e.Port
 	}
@@ -136,8 +140,12 @@ func sendToJournal(e Access) error {
 
 // accessLine returns an entry as a line for people to read.
 func accessLine(e Access) string {
+	caller := "caller=" + e.Caller.ShortIn(e.Service.TrustDomain())
+	if e.Outside != "" {
+		caller += " outside=" + e.Outside
+	}
 	return strings.Join([]string{
-		"access", "caller=" + e.Caller.ShortIn(e.Service.TrustDomain()), "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,
+		"access", caller, "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,
 		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),
 		"transport=" + string(e.Transport), "end=" + e.End,
 	}, " ")

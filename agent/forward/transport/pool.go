@@ -36,6 +36,7 @@ type Route struct {
 	Endpoints []document.Addresses // addresses of each forwarder that publishes Target; streams are spread over the first few that work
 	Via       []Via                // paths through relays to such forwarders
 	Transport document.Transport
+	Origin    wire.Origin // of streams of type wire.Entered
 }
 
 // paths returns the number of ways to reach the target: endpoints and paths through relays.
@@ -147,7 +148,7 @@ type Stream struct {
 // to learn whether the target accepted the stream. The caller must call Release when it no longer
 // uses the stream.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
-	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port}.Append(nil))
+	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port, Origin: r.Origin}.Append(nil))
 }
 
 // open is like Open, but takes the encoded preamble that begins the stream.

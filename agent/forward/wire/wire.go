@@ -6,9 +6,11 @@
 // caller's side opens the stream with a preamble:
 //
 //	offset 0  version, 1
-//	offset 1  type, 1 = a TCP connection, 3 = a UDP session
+//	offset 1  type, 1 = a TCP connection, 3 = a UDP session, 6 = a TCP connection of a stranger
 //	offset 2  length of the rest, big endian, at most MaxBody
 //	offset 4  SPIFFE ID of the target; for a named port followed by ":" and the port's name
+//	          of type 6: then the stranger's address and the address that it called, each as
+//	          " host:port"
 //
 // For example, a stream to spiffe://demo.flor/service/outline begins with the bytes 01 01 00 22 and
 // the 34 bytes of that ID. The caller's bytes may follow at once. The publishing side connects to
@@ -81,6 +83,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -121,6 +124,7 @@ const (
 	UDP     StreamType = 3 // the number 2 is reserved; readers refuse it
 	Relayed StreamType = 4 // a relayed connection; see AppendLabel
 	Meet    StreamType = 5 // a request to meet a host; see AppendMeet
+	Entered StreamType = 6 // a TCP connection of a stranger, with its addresses
 )
 
 // Preamble is the message with which a caller opens a stream to a service.
@@ -128,6 +132,14 @@ type Preamble struct {
 	Type   StreamType
 	Target spiffe.ID
 	Port   string // name of the port, if the target has several
+	Origin Origin // of Entered
+}
+
+// Origin contains the addresses of a TCP connection that a stranger made to an entry of the
+// caller's host.
+type Origin struct {
+	From netip.AddrPort // the stranger
+	To   netip.AddrPort // the address that the stranger called
 }
 
 // Append appends the encoded preamble to b. Read is the inverse of Append.
@@ -135,6 +147,9 @@ func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
 		target += ":" + p.Port
+	}
+	if p.Type == Entered {
+		target += " " + p.Origin.From.String() + " " + p.Origin.To.String()
 	}
 	return appendBody(b, p.Type, target)
 }
@@ -193,6 +208,12 @@ func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	if err != nil {
 		return Preamble{}, err
 	}
+	var origin Origin
+	if t == Entered {
+		if body, origin, err = cutOrigin(body); err != nil {
+			return Preamble{}, err
+		}
+	}
 	id, port := body, ""
 	if at := strings.LastIndexByte(id, ':'); at > strings.LastIndexByte(id, '/') {
 		id, port = id[:at], id[at+1:]
@@ -204,5 +225,32 @@ func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	if err != nil {
 		return Preamble{}, fmt.Errorf("preamble: %w", err)
 	}
-	return Preamble{t, target, port}, nil
+	return Preamble{t, target, port, origin}, nil
+}
+
+// cutOrigin splits the body of a preamble of type Entered into the target and the origin. Both
+// addresses must be of one family, as in the PROXY protocol.
+func cutOrigin(body string) (target string, o Origin, err error) {
+	parts := strings.Split(body, " ")
+	if len(parts) != 3 {
+		return "", o, fmt.Errorf("preamble: %q, want a target and two addresses", body)
+	}
+	if o.From, err = netip.ParseAddrPort(parts[1]); err == nil {
+		o.To, err = netip.ParseAddrPort(parts[2])
+	}
+	switch {
+	case err != nil:
+		return "", o, fmt.Errorf("preamble: %w", err)
+	case o != o.Canonical(), o.From.Addr().Is4() != o.To.Addr().Is4():
+		return "", o, fmt.Errorf("preamble: addresses %s and %s, want both of one family, without a zone", o.From, o.To)
+	}
+	return parts[0], o, nil
+}
+
+// Canonical returns the origin with IPv4 addresses in their own form, and without zones.
+func (o Origin) Canonical() Origin {
+	plain := func(a netip.AddrPort) netip.AddrPort {
+		return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())
+	}
+	return Origin{plain(o.From), plain(o.To)}
 }

@@ -1,0 +1,63 @@
+package acl
+
+import (
+	"net/netip"
+	"sync"
+
+	"github.com/florete/florete/internal/document"
+)
+
+// Sources enforces limits for callers without an identity. Each address has the limits by itself;
+// so has each /64 network of IPv6, because one host can use any address in it.
+type Sources struct {
+	most int // number of addresses to remember
+
+	mu     sync.Mutex
+	limits document.Limits
+	known  map[netip.Prefix]*Share
+}
+
+// NewSources returns a Sources that remembers about most addresses without a connection.
+func NewSources(most int, limits document.Limits) *Sources {
+	return &Sources{most: most, limits: limits, known: map[netip.Prefix]*Share{}}
+}
+
+// Apply changes the limits. Open connections stay open and count towards the new limits.
+func (s *Sources) Apply(limits document.Limits) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limits = limits
+	for _, share := range s.known {
+		share.caller.apply(limits)
+	}
+}
+
+// Open counts a connection from an address until release is called. It must be called exactly once.
+// The returned Share limits the traffic of the address. If the connection exceeds a limit, Open
+// returns an error that names the limit.
+func (s *Sources) Open(from netip.Prefix) (share *Share, release func(), err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	share = s.known[from]
+	if share == nil {
+		s.forget()
+		share = &Share{caller: &budget{name: from.Addr().String()}, turn: make(chan struct{}, 1)}
+		share.caller.apply(s.limits)
+		s.known[from] = share
+	}
+	release, err = share.Open()
+	return share, release, err
+}
+
+// forget removes addresses without a connection if there are too many addresses. An address that
+// returns then has its full rate again. The caller must hold the lock.
+func (s *Sources) forget() {
+	if len(s.known) < s.most {
+		return
+	}
+	for from, share := range s.known {
+		if share.caller.open.Load() == 0 {
+			delete(s.known, from)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package document
+
+import (
+	"fmt"
+	"net/netip"
+	"regexp"
+	"slices"
+
+	"github.com/florete/florete/internal/spiffe"
+)
+
+// Entry is a listener on addresses of this host for callers without an identity: strangers, or
+// callers outside the cluster that the topology names. The forwarder connects them to a service
+// under the identity of the node. If several entries have the same address, the first one that
+// matches a caller applies.
+type Entry struct {
+	Listen   string    `json:"listen"` // host:port, or :port for all addresses
+	Protocol Protocol  `json:"protocol,omitempty"`
+	ID       spiffe.ID `json:"id"`             // service, which is also in Reach
+	Port     string    `json:"port,omitempty"` // as in Reach
+	// ServerNames lists the names that callers give in their TLS handshake (server name indication,
+	// RFC 6066, section 3). The forwarder reads the name and does not end the TLS connection. If
+	// the list is empty, the connection may carry any protocol.
+	ServerNames []string `json:"serverNames,omitempty"` // sorted
+	// From lists the networks from which callers may connect. If it is empty, anyone may.
+	From []netip.Prefix `json:"from,omitempty"` // sorted
+	// Outside is the name that the topology gives to callers from these networks. It is empty for
+	// strangers.
+	Outside string `json:"outside,omitempty"`
+	// Announce tells the publishing forwarder the address of the caller, for services that learn
+	// their callers.
+	Announce  bool      `json:"announce,omitempty"`
+	AccessLog AccessLog `json:"accessLog,omitempty"`
+	Limits    Limits    `json:"limits,omitzero"` // for each address, or each /64 network of IPv6
+}
+
+// serverName matches the names in Entry.ServerNames.
+var serverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$`)
+
+// checkEntries checks that each entry leads to a service that the node may reach.
+func (f Forwarder) checkEntries(node spiffe.ID) error {
+	for _, e := range f.Entries {
+		if err := e.check(f.Reach, node); err != nil {
+			return fmt.Errorf("entry %s to %s: %w", e.Listen, e.ID, err)
+		}
+	}
+	return nil
+}
+
+func (e Entry) check(reach []Reachable, node spiffe.ID) error {
+	if err := checkListen(e.Listen); err != nil {
+		return err
+	}
+	if err := e.Protocol.check(); err != nil {
+		return err
+	}
+	if err := e.AccessLog.check(); err != nil {
+		return err
+	}
+	at := slices.IndexFunc(reach, func(r Reachable) bool { return r.ID == e.ID && r.Port == e.Port && r.Protocol == e.Protocol })
+	switch {
+	case at < 0:
+		return fmt.Errorf("port %q over %q: not in reach", e.Port, e.Protocol)
+	case !slices.Contains(reach[at].Callers, node):
+		return fmt.Errorf("%s may not reach it", node)
+	case e.Protocol == UDP && len(e.ServerNames) > 0:
+		return fmt.Errorf("serverNames %q over UDP, want none", e.ServerNames)
+	case e.Protocol == UDP && e.Announce:
+		return fmt.Errorf("announce over UDP, want TCP")
+	}
+	for _, name := range e.ServerNames {
+		if !serverName.MatchString(name) {
+			return fmt.Errorf("serverName %q, want a lower-case DNS name", name)
+		}
+	}
+	for _, p := range e.From {
+		if p != p.Masked() || p.Addr().Is4In6() {
+			return fmt.Errorf("from %s, want the network %s", p, p.Masked())
+		}
+	}
+	return nil
+}

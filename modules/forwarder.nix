@@ -31,6 +31,13 @@ let
   opened =
     over:
     if forwarder.transport or over == over then lib.unique (map florete.port forwarder.listen) else [ ];
+  entered =
+    protocol:
+    lib.unique (
+      map (e: florete.port e.listen) (
+        filter (e: e.protocol or "tcp" == protocol) (forwarder.entries or [ ])
+      )
+    );
 
   # "spiffe://<domain>/service/[<node>/]<name>" → "<name>.[<node>.]<domain>.rete"
   dialled =
@@ -80,7 +87,8 @@ in
       openFirewall = florete.asHost "openFirewall" (mkOption {
         type = types.bool;
         description = ''
-          Whether to open the UDP and TCP port on which other hosts reach the services of this host.
+          Whether to open the UDP and TCP port on which other hosts reach the services of this host, and, on a
+          host with an ingress, the public ports of services.
         '';
       });
       guard = mkOption {
@@ -116,8 +124,8 @@ in
       mapAttrs (_: map (r: dialled r.id)) (groupBy (r: head (splitString ":" r.listen)) forwarder.reach)
     );
     networking.firewall = mkIf cfg.openFirewall {
-      allowedUDPPorts = opened "quic";
-      allowedTCPPorts = opened "tcp";
+      allowedUDPPorts = opened "quic" ++ entered "udp";
+      allowedTCPPorts = opened "tcp" ++ entered "tcp";
     };
 
     environment.systemPackages = optional cfg.guard pkgs.nftables;

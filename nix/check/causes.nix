@@ -150,4 +150,7 @@
   FL160 = "No host has all tags of a disruption budget, so that it would limit nothing. Cure: Correct the tags, or give the hosts the tags.";
   FL161 = "A disruption budget permits to change all of its hosts at the same time. Cure: Write a smaller number, or take the budget out.";
   FL162 = "Hosts are reached through relays, and `pathSalt` is missing. The names of services in relayed connections are then digests that a relay can compute for likely names. Cure: Write `pathSalt` with a random text.";
+  FL163 = "`publicPorts` has a name that is not in `ports`. Cure: Use the name of the port to which strangers are connected.";
+  FL164 = "No host with the capability `ingress` serves a public port, or one of its `hosts` does not. The forwarder of an ingress connects strangers under the identity of its node. Cure: Give the node of the ingress a role that reaches the service.";
+  FL165 = "Two services have the same public port on an ingress, and nothing tells their callers apart. Cure: Give one of them another port or other `hosts`, or `serverNames` if the protocol begins with TLS.";
 }

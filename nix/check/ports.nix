@@ -4,7 +4,7 @@
   t,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     any
@@ -25,6 +25,7 @@ let
   address = import ../resolve/address.nix;
   names = import ../lib/names.nix;
   transport = import ../resolve/transport.nix;
+  public = import ./publicports.nix arguments;
 
   # The programs of Florete that listen on a host.
   programs =
@@ -195,6 +196,7 @@ let
   onAll = address.listensOnAll h;
   ours = programs n h;
 in
-taken n h onAll ours
+taken n h onAll (ours ++ public.programs n)
+++ public.host n
 ++ (if repeats keys then listeners n h else [ ])
 ++ (if onAll then covered keys n h ours else [ ])

@@ -125,6 +125,9 @@ severity "error" {
   FL158 = "expectation about nobody, or about several";
   FL159 = "threshold above the number of signing keys";
   FL160 = "disruption budget of no host";
+  FL163 = "public port without a port of the service";
+  FL164 = "public port that no ingress serves";
+  FL165 = "public port that two services share";
 }
 // severity "warning" {
   FL040 = "user without roles";

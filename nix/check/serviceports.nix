@@ -143,7 +143,7 @@ let
     let
       enters = s.ports ? ${entrance} && s.ports.${entrance}.protocol != [ "udp" ];
     in
-    when (s.visibility == "public" && !enters) [
+    when (s.visibility == "public" && !enters && (s.publicPorts == { } || s.tlsName != "")) [
       (fault {
         id = "FL129";
         place = "services.${n}.ports";

@@ -36,6 +36,7 @@ let
     ;
   inherit (import ./placement.nix arguments) isNamed where;
   ports = import ./serviceports.nix arguments;
+  public = import ./publicports.nix arguments;
   itself = import ./itself.nix arguments;
   # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
@@ -148,6 +149,7 @@ mapAttrs (
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)
     ++ (if s.tlsName == "" && s.tlsAliases == [ ] && s.aliases == [ ] then [ ] else names n s)
-    ++ (if s.visibility == "public" then ingress n s else [ ])
+    ++ (if s.visibility == "public" && (s.publicPorts == { } || s.tlsName != "") then ingress n s else [ ])
+    ++ (if s.publicPorts == { } then [ ] else public.service n s)
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ])
 ) clean.services

@@ -26,6 +26,7 @@ let
   device = import ./device.nix;
   limits = import ../access/limits.nix;
   callerLimits = limits.of { inherit topology access; };
+  public = import ../access/entries.nix { inherit topology access; };
   transport = import ../resolve/transport.nix;
   federation = import ../access/federation.nix;
   inherit (import ../lib) optionalAttrs sorted;
@@ -56,7 +57,7 @@ let
       entries (access.leadingTo service key) (access.allowTo service key);
 
   # Public names by service ID, for hosts with an ingress.
-  public = listToAttrs (
+  named = listToAttrs (
     concatMap (
       s:
       map (name: {
@@ -90,7 +91,7 @@ let
       reachable = access.reachEntries host;
     in
     if elem "ingress" host.capabilities then
-      map (r: if r.port or entrance == entrance then r // public.${r.id} or { } else r) reachable
+      map (r: if r.port or entrance == entrance then r // named.${r.id} or { } else r) reachable
     else
       reachable;
 
@@ -111,6 +112,12 @@ let
             // (if t.relaying then access.paths.published host id else { })
             // s.servedOn host.name port
             // limits.attribute s.limits
+            // (
+              let
+                entrances = public.entrances s port;
+              in
+              if entrances == [ ] then { } else { inherit entrances; }
+            )
           ) s.ports
         ) (s.idsOn host.name)
       ) published;
@@ -152,6 +159,7 @@ let
     // (if isCalled then transport.attribute (transport.written [ host.transport ]) else { })
     // (if t.relaying then access.paths.forwarder host else { })
     // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
+    // optionalAttrs (public.of host != [ ]) { entries = public.of host; }
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 
   # The addresses at which a host calls the process of a kind of need on a provider host.

@@ -176,7 +176,7 @@ in
         );
       warnings.service =
         n: s:
-        if !provided || s.visibility != "public" || s.tlsName != "" || s.protocol == "udp" then
+        if !provided || s.visibility != "public" || s.tlsName != "" || s.publicPorts != { } || s.protocol == "udp" then
           [ ]
         else
           [

@@ -78,6 +78,10 @@ let
         http = 80;
         metrics = 9100;
       };
+      publicPorts = {
+        imaps = 993;
+        smtp = 25;
+      };
       request.address = "wiki@example.org";
       serviceGroups.monitoring = [ "metrics" ];
       until.reader = "2027-01-31";

@@ -73,6 +73,9 @@ record "a service" (
     ports = of "Several named ports at one address, instead of `port`. Each is a number or a record." (
       import ./port.nix
     );
+    publicPorts = of "Ports at which strangers reach a service with `visibility = \"public\"`, over TCP or UDP, on every host with an ingress that reaches it: `publicPorts.smtp = 25;`. The names are those of `ports`; for a service with one port, any name." (
+      import ./publicport.nix
+    );
     protocol = of "Protocol of the service. `http` is carried as `tcp`." (enum [
       "tcp"
       "http"

@@ -48,6 +48,15 @@ rec {
     in
     if p == null then hostPort written usual else written;
 
+  # A network in CIDR form. An address is a network by itself.
+  # cidr :: String -> String
+  cidr =
+    written:
+    if match ".*/.*" written != null then
+      written
+    else
+      "${written}/${if match ".*:.*" written != null then "128" else "32"}";
+
   # The same spelling for equal addresses.
   # canonical :: String -> String
   canonical =

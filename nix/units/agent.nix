@@ -30,7 +30,7 @@ in
 }:
 let
   f = manifest.forwarder;
-  listeners = map (r: r.listen) (f.reach ++ f.socks) ++ f.listen;
+  listeners = map (r: r.listen) (f.reach ++ f.socks ++ f.entries or [ ]) ++ f.listen;
   # Documents from the network can add any listener.
   flags = {
     inherit state;

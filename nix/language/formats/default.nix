@@ -179,6 +179,7 @@ let
   };
 in
 import ./addresses.nix
+// import ./networks.nix
 // import ./accounts.nix
 // import ./keys.nix
 // import ./urls.nix

@@ -146,6 +146,9 @@ func name(e any) string {
 		return fmt.Sprint(e)
 	case map[string]any:
 		if id, ok := e["id"].(string); ok {
+			if listen, ok := e["listen"].(string); ok && !strings.HasPrefix(listen, "127.") { // an entry
+				id = listen + " " + id
+			}
 			if port, ok := e["port"].(string); ok { // one of several ports, with its protocol
 				id += ":" + port
 				if protocol, ok := e["protocol"].(string); ok {

@@ -58,6 +58,10 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "caller", "reaches "+element+" as "+value
 	case section == "relays" || section == "uplinks" || section == "relay":
 		noun, words = c.relayed(section, element, rest, value)
+	case section == "entries":
+		noun, words = c.entered(element, rest, value)
+	case section == "publish" && len(rest) > 0 && rest[0] == "entrances":
+		noun, words = "entrance", element+" learns the addresses of strangers from "+unquote.Replace(value)
 	case section == "meet":
 		noun, words = "direct connection", "may connect directly with those it reaches through relays, who learn its address"
 	case section == "reach" && len(rest) > 0 && rest[0] == "via":

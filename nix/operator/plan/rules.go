@@ -166,6 +166,18 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.relay.routes[].from[]": {grants: talk},
 	"manifest.forwarder.relay.limits.*":        {grants: relayLimit},
 
+	"manifest.forwarder.publish[].entrances[]": {grants: states},
+	"manifest.forwarder.entries[].id":          {grants: enters},
+	"manifest.forwarder.entries[].listen":      {why: "part of who comes in"},
+	"manifest.forwarder.entries[].protocol":    {why: "part of who comes in"},
+	"manifest.forwarder.entries[].port":        {why: "part of who comes in"},
+	"manifest.forwarder.entries[].serverNames": {why: "part of who comes in"},
+	"manifest.forwarder.entries[].from":        {why: "part of who comes in"},
+	"manifest.forwarder.entries[].outside":     {why: "part of who comes in"},
+	"manifest.forwarder.entries[].announce":    {why: "the host that publishes it decides whose word it takes"},
+	"manifest.forwarder.entries[].accessLog":   {grants: entryLog},
+	"manifest.forwarder.entries[].limits.*":    {grants: entryLimit},
+
 	"manifest.forwarder.socks[].listen": {why: "a loopback address: who connects there is looked up, wherever it is"},
 	"manifest.forwarder.socks[].id":     {grants: socks},
 })

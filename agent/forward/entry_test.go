@@ -235,7 +235,7 @@ func TestEntriesByServerName(t *testing.T) {
 	if !closes(t, e.Listen) {
 		t.Error("a connection without TLS leads to the service")
 	}
-	refusals(t, c.Laptop, "unknown-name", 2)
+	refusals(t, c.Laptop, "unknown-server-name", 2)
 }
 
 // slow is a connection on which the first write is sent in pieces that end at the given offsets.

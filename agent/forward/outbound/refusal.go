@@ -38,8 +38,8 @@ const (
 	becauseNoConnection  = "no-connection"
 	becauseCallerGone    = "caller-gone"
 	becauseNotSOCKS5     = "not-socks5"
-	becauseNotAdmitted   = "not-admitted" // at an entry
-	becauseUnknownName   = "unknown-name" // at an entry
+	becauseNotAdmitted   = "not-admitted"        // at an entry
+	becauseUnknownName   = "unknown-server-name" // at an entry
 )
 
 // remedy tells a person what to do about a refusal. The field step names the step of flor ping at

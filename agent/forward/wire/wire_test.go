@@ -38,9 +38,18 @@ type (
 		}
 		Preambles []preamble
 		Refused   []bad
-		Answers   map[string]byte
-		Codes     map[string]wire.Code
-		Relay     struct {
+		Entered   struct {
+			Preambles []struct {
+				Target   spiffe.ID
+				Port     string
+				From, To netip.AddrPort
+				Hex      string
+			}
+			Refused []bad
+		}
+		Answers map[string]byte
+		Codes   map[string]wire.Code
+		Relay   struct {
 			UplinkALPN, UplinkALPNOverTCP string
 			Labels                        []struct{ Label, Hex string }
 			Refused                       []bad
@@ -125,6 +134,27 @@ func TestRefusedVectors(t *testing.T) {
 		if p, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), wire.UDP); err == nil {
 			t.Errorf("%s: read as %v", x.Why, p)
 		}
+	}
+}
+
+// TestEnteredVectors checks the preambles that state the addresses of a stranger's connection.
+func TestEnteredVectors(t *testing.T) {
+	v := load(t).Entered
+	for _, p := range v.Preambles {
+		want := wire.Preamble{Type: wire.Entered, Target: p.Target, Port: p.Port, Origin: wire.Origin{From: p.From, To: p.To}}
+		if got := hex.EncodeToString(want.Append(nil)); got != p.Hex {
+			t.Errorf("%s is written as %s, want %s", p.Target, got, p.Hex)
+		}
+		if got, err := wire.Read(bytes.NewReader(unhex(t, p.Hex)), wire.TCP, wire.Entered); err != nil || got != want {
+			t.Errorf("%s is read as %v, %v", p.Hex, got, err)
+		}
+		if _, err := wire.Read(bytes.NewReader(unhex(t, p.Hex)), wire.TCP); err == nil {
+			t.Errorf("%s is read where no stranger may come in", p.Hex)
+		}
+	}
+	for _, x := range v.Refused {
+		_, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), wire.Entered)
+		x.check(t, err)
 	}
 }
 

@@ -199,7 +199,7 @@ func (p *Policies) pollLists() bool {
 	was := p.now.Load().roots.Revocations()
 	for _, f := range p.lists {
 		info, err := os.Stat(f.path)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && f.read != nil && os.SameFile(info, f.read) && info.ModTime().Equal(f.read.ModTime()) && info.Size() == f.read.Size() {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && unchanged(info, f.read) {
 			continue
 		}
 		var list *trust.Revocations
@@ -219,6 +219,12 @@ func (p *Policies) pollLists() bool {
 		p.adopt(list)
 	}
 	return p.now.Load().roots.Revocations() != was
+}
+
+// unchanged reports whether a file is the same, with the same time and size, as when before was
+// taken. It is false if before is nil.
+func unchanged(info, before fs.FileInfo) bool {
+	return before != nil && os.SameFile(info, before) && info.ModTime().Equal(before.ModTime()) && info.Size() == before.Size()
 }
 
 // supply puts a list in force unless the one in force is as new.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -22,8 +23,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// pollEvery is the interval at which the policy's directory is read. Only the envelope is read,
-// because it changes with the body.
+// pollEvery is the interval at which the policy's directory is looked at. Only the envelope is read,
+// because it changes with the body, and only if its inode, time or size changed.
 const pollEvery = time.Second
 
 // chains is the number of verified chains of callers that are remembered, because callers open
@@ -43,8 +44,9 @@ type Policies struct {
 	verified *trust.Verified
 
 	mu      sync.Mutex
-	polled  time.Time // last
-	refused []byte    // the envelope that was refused last, to log it once
+	polled  time.Time   // last
+	inForce fs.FileInfo // the file whose envelope is that of the policy in force; nil if unknown
+	refused []byte      // the envelope that was refused last, to log it once
 	lists   []*listFile
 
 	newest *newestList
@@ -234,12 +236,18 @@ func (p *Policies) poll() {
 	}
 	defer func() { p.polled = time.Now() }()
 	old := p.now.Load()
-	envelope, err := os.ReadFile(filepath.Join(p.dir, document.EnvelopeFile(document.DocPolicy)))
+	path := filepath.Join(p.dir, document.EnvelopeFile(document.DocPolicy))
+	info, err := os.Stat(path)
+	if err == nil && unchanged(info, p.inForce) {
+		return
+	}
+	p.inForce = nil
+	envelope, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {
 		envelope = []byte{} // seen, and nothing there
 	}
 	if bytes.Equal(envelope, old.envelope) {
-		p.refused = nil
+		p.refused, p.inForce = nil, info
 		return
 	}
 	f, err := p.read()

@@ -3,6 +3,7 @@ package server_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/florete/florete/internal/document"
@@ -151,6 +153,36 @@ func TestNewestWithoutServer(t *testing.T) {
 	if _, serial := policies.Versioned(); serial != providertest.Serial+1 {
 		t.Errorf("serial %d is in force, want %d", serial, providertest.Serial+1)
 	}
+}
+
+// TestPolicyGoesBack checks that a policy comes into force again whose file was read before.
+func TestPolicyGoesBack(t *testing.T) {
+	e := providertest.NewEnv(t, "ursula")
+	e.Publish(providertest.Serial)
+	dir, first := filepath.Join(t.TempDir(), "policy"), e.PolicyDir()+".first"
+	if err := errors.Join(os.CopyFS(first, os.DirFS(e.PolicyDir())), os.Symlink(first, dir)); err != nil {
+		t.Fatal(err)
+	}
+	e.Publish(providertest.Serial + 1)
+	policies, err := server.OpenPolicies(dir, e.Revocations(), "cert", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		for _, at := range []struct {
+			dir    string
+			serial int64
+		}{{first, providertest.Serial}, {e.PolicyDir(), providertest.Serial + 1}, {first, providertest.Serial}} {
+			if err := errors.Join(os.Remove(dir), os.Symlink(at.dir, dir)); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			policies.Newest()
+			if _, serial := policies.Versioned(); serial != at.serial {
+				t.Errorf("serial %d is in force, want %d", serial, at.serial)
+			}
+		}
+	})
 }
 
 // TestMoved: a policy for another provider or address needs a restart.

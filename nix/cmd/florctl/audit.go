@@ -36,7 +36,7 @@ they are appended.`,
 	keep := cmd.Flags().Int("keep", 0, "number of `DAYS` that providers keep rows, for --verify: retention.audit of their provider.hujson (default 365)")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		if unread := c.Providers.Unread(c.Topology); len(unread) > 0 {
-			fmt.Fprintf(cmd.ErrOrStderr(), "not read: the logs of kinds %s: with --via ssh\n", strings.Join(unread, ", "))
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: the logs of kinds %s are not shown: to read them, pass --via ssh\n", strings.Join(unread, ", "))
 		}
 		if *keep < 0 {
 			return fmt.Errorf("--keep %d: want at least 1", *keep)

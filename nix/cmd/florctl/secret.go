@@ -61,7 +61,7 @@ the command, run florctl secret unset.`,
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: has file %q, %d bytes; hosts that have a former one fetch it once its generation is raised\n", at, sent.Ref, len(content))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: stored file %q, %d bytes; hosts with an older copy fetch it when you raise its generation\n", at, sent.Ref, len(content))
 		return nil
 	}
 	return cmd
@@ -102,7 +102,7 @@ file again. To undo the command, send the secret again.`}
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: has no file %q that was sent; hosts keep what they have\n", at, args[0])
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: no longer has a sent file %q; hosts keep their copies\n", at, args[0])
 		return nil
 	})
 }

@@ -77,7 +77,7 @@ or member as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant mus
 			has = "no longer has at run time"
 		}
 		return show(r, func(w io.Writer) error {
-			_, err := fmt.Fprintf(w, "%s: tenant %s %s %s; tokens that are out stay as they are until they end\n", at, args[0], has, r)
+			_, err := fmt.Fprintf(w, "%s: tenant %s %s %s; tokens issued before do not change until they expire\n", at, args[0], has, r)
 			return err
 		})
 	})
@@ -157,7 +157,7 @@ removal, because the last tokens of the tenant may still be in use. A deletion c
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: nothing is kept of tenant %s any more\n", at, args[0])
+		fmt.Fprintf(cmd.OutOrStdout(), "%s: the keys and run-time rules of tenant %s are deleted\n", at, args[0])
 		return nil
 	})
 }

@@ -142,7 +142,7 @@ func (r *Rotation) Print() error {
 		fmt.Fprintf(w, "waits for %s: %s\n", host, terminal.Text(r.waiting[host]))
 	}
 	if !r.Ready() {
-		fmt.Fprintf(w, "then florctl ca rotate, and %s; for a host that is gone for good, pass --without HOST\n", r.next)
+		fmt.Fprintf(w, "then run florctl ca rotate, and %s; if a host is gone for good, pass --without HOST\n", r.next)
 		return fleet.ErrAttention
 	}
 	return nil
@@ -215,7 +215,7 @@ func (r *Rotation) Take(how *RootKey) error {
 	case err != nil:
 		return err
 	case r.Stage == ca.Steady:
-		fmt.Fprintln(r.in.Out, "then florctl ca rotate again")
+		fmt.Fprintln(r.in.Out, "then run florctl ca rotate again")
 	case r.Stage == ca.Prepared:
 		r.sign(r.in.Out)
 	}
@@ -243,7 +243,7 @@ func (r *Rotation) step(how *RootKey) error {
 	}
 	fmt.Fprintf(r.in.Out, "the former root is retired: no host trusts it, and %s and old.crt are removed\n", r.dir.Path("old.key"))
 	if u != nil {
-		fmt.Fprintf(r.in.Out, "its token still has the key, for you to delete: %s\n", terminal.Text(u.String()))
+		fmt.Fprintf(r.in.Out, "the PKCS #11 token still has the key; delete it there: %s\n", terminal.Text(u.String()))
 	}
 	return nil
 }

@@ -45,8 +45,8 @@ func NewMachine(ctx context.Context, src compile.Source, names []string, dir str
 	case strings.Join(declared[:2], " ") != public:
 		return fmt.Errorf("hosts.%s.sshHostKey is %q, but %s has %q: write this key into the flake, or put the private half of the key in the flake into %s", host, t.Hosts[host].SSHHostKey, key, public, dir)
 	}
-	fmt.Fprintf(out, "%s has the key that the flake declares. From a machine that reaches the new one as root:\n\n"+
-		"  nixos-anywhere --flake %s#%s --extra-files %s root@ADDRESS\n\nIts providers are to know it first: florctl publish. Then remove %s.\n", dir, src.Ref(), host, dir, dir)
+	fmt.Fprintf(out, "%s has the key that the flake declares. On a machine that can log in to the new one as root, run:\n\n"+
+		"  nixos-anywhere --flake %s#%s --extra-files %s root@ADDRESS\n\nRun florctl publish before, so that providers know the new host. Afterwards, remove %s.\n", dir, src.Ref(), host, dir, dir)
 	return nil
 }
 

@@ -105,10 +105,10 @@ func (e Edge) String() string {
 		b.WriteString("\n")
 	}
 	if e.TrustDomain != "" {
-		fmt.Fprintf(&b, "it is of trust domain %s, which decides itself who comes in\n", e.TrustDomain)
+		fmt.Fprintf(&b, "it belongs to trust domain %s, which itself decides who may connect\n", e.TrustDomain)
 	}
 	if e.Cluster != "" {
-		fmt.Fprintf(&b, "it is of cluster %s, which decides itself who comes in\n", e.Cluster)
+		fmt.Fprintf(&b, "it belongs to cluster %s, which itself decides who may connect\n", e.Cluster)
 	}
 	if e.Outside != "" {
 		fmt.Fprintf(&b, "%s is outside the cluster: %s leads to %s\n", e.what, strings.Join(e.hosts, ", "), e.Outside)

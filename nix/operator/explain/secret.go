@@ -46,7 +46,7 @@ func (a *Access) WhoHas(name string) (Holders, error) {
 // String returns the holders as text.
 func (h Holders) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "secret %s, %s that %s makes, is had by\n", h.Secret, h.Generate, strings.Join(h.Makes, ", "))
+	fmt.Fprintf(&b, "secret %s, %s that %s makes, is delivered to\n", h.Secret, h.Generate, strings.Join(h.Makes, ", "))
 	for _, r := range h.Holders {
 		fmt.Fprintf(&b, "  %s on %s\n", r.Reader, strings.Join(r.Hosts, ", "))
 	}

@@ -21,7 +21,7 @@ func (e Explanation) chain() string {
 			fmt.Fprintf(&b, "  %s → %s → %s%s\n", who, c, what, c.but())
 		}
 		if e.Reached != nil {
-			fmt.Fprintf(&b, "  of it %s alone\n", faces(e.Reached, e.domain))
+			fmt.Fprintf(&b, "  but only %s\n", faces(e.Reached, e.domain))
 		}
 		if !e.foreign && e.Principal.Kind() == spiffe.KindUser {
 			fmt.Fprintf(&b, "on %s\n", strings.Join(e.Hosts, ", "))
@@ -36,7 +36,7 @@ func (e Explanation) chain() string {
 		return b.String()
 	}
 	if (e.TrustDomain != "" || e.Cluster != "") && e.foreign {
-		b.WriteString("  neither is of this cluster\n")
+		b.WriteString("  neither belongs to this cluster\n")
 		return b.String()
 	}
 	for _, c := range e.Ended {
@@ -54,14 +54,14 @@ func (e Explanation) chain() string {
 		b.WriteString("  no role reaches it\n")
 	}
 	if len(e.Remedies) == 0 && (e.TrustDomain != "" || e.Cluster != "") {
-		fmt.Fprintf(&b, "to open the way, give %s a role, and name that in the roles of %s\n", who, what)
+		fmt.Fprintf(&b, "to give access, give %s a role, and name that in the roles of %s\n", who, what)
 		return b.String()
 	}
 	if len(e.Remedies) == 0 {
-		fmt.Fprintf(&b, "to open the way, write roles.<name>.services = [ %q ]; and give %s that role\n", e.Service, who)
+		fmt.Fprintf(&b, "to give access, write roles.<name>.services = [ %q ]; and give %s that role\n", e.Service, who)
 		return b.String()
 	}
-	b.WriteString("to open the way, any of\n")
+	b.WriteString("to give access, do one of these:\n")
 	for i, r := range e.Remedies {
 		if i == 5 {
 			fmt.Fprintf(&b, "  or one of %d more, see --json\n", len(e.Remedies)-i)
@@ -80,7 +80,7 @@ func (r Remedy) text(to spiffe.ID, domain string) string {
 		change = fmt.Sprintf("write %s = %q", r.Place, r.Value)
 	}
 	if len(r.Part) > 0 {
-		change += ", which opens " + faces(r.Part, domain) + " alone of it"
+		change += ", which opens only " + faces(r.Part, domain) + " of it"
 	}
 	switch also := r.also(to, domain); {
 	case also == "" && len(r.Part) > 0:

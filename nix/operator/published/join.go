@@ -114,7 +114,7 @@ func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error 
 		if _, err := at.CreateToken(ctx, t); err != nil {
 			return err
 		}
-		fmt.Fprintf(c.Err, "join token %s for %q, at %s, which can be used %s until %s: flor join - there, with it on standard input\n", t.ID[:16], t.Hosts, at.Host, times(t.Uses), t.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(c.Err, "join token %s for %q can be used %s until %s, at provider host %s: on the new machine, run flor join - with the token on standard input\n", t.ID[:16], t.Hosts, times(t.Uses), t.Until.UTC().Format(time.RFC3339), at.Host)
 		fmt.Fprintln(c.Out, token)
 		return nil
 	})

@@ -146,7 +146,7 @@ func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Dura
 	}
 	next = revocation.Next(last, c.Topology.Name, by.at, valid)
 	for _, f := range forks {
-		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes what either does\n", f.why)
+		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes everything that either of them revokes\n", f.why)
 		revocation.Keep(next, last, f.list)
 	}
 	ahead, host, err := c.ahead(ctx, last.InForce())
@@ -300,6 +300,6 @@ func (c Cluster) renew(ctx context.Context, r *record, list *renewal) error {
 	if err := c.put(ctx, r, list.SignedRevocations); err != nil {
 		return errors.Join(errors.New("the revocation list was not renewed"), err)
 	}
-	fmt.Fprintf(c.Out, "revocation list %d, signed anew, is offered\n", list.list.Number)
+	fmt.Fprintf(c.Out, "revocation list %d is renewed and offered to hosts\n", list.list.Number)
 	return nil
 }

@@ -94,7 +94,7 @@ func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Targe
 	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 	if err == nil || errors.Is(err, fleet.ErrAttention) {
 		for _, command := range requestsOf(c.Topology, t.ID) {
-			fmt.Fprintf(c.Out, "its host requests another certificate within the hour, at once by: %s\n", command)
+			fmt.Fprintf(c.Out, "its host requests a new certificate within an hour; to request it now, run: %s\n", command)
 		}
 	}
 	return err
@@ -147,7 +147,7 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	if err := c.put(ctx, record, s); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.Out, "revocation list %d is offered; the next one is due on %s\n", next.Number, next.NextUpdate.UTC().Format(time.DateOnly))
+	fmt.Fprintf(c.Out, "revocation list %d is offered to hosts; the next one is due on %s\n", next.Number, next.NextUpdate.UTC().Format(time.DateOnly))
 	return c.await(ctx, next, began, how.Wait)
 }
 
@@ -167,7 +167,7 @@ func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) er
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	fmt.Fprintf(c.Out, "revocation list %d is offered\n", list.Number)
+	fmt.Fprintf(c.Out, "revocation list %d is offered to hosts\n", list.Number)
 	return c.await(ctx, list, time.Now(), wait)
 }
 

@@ -16,12 +16,12 @@ import (
 // be nil.
 func PrintRevocations(w io.Writer, list *trust.Revocations, late map[string]string, now time.Time) error {
 	if list == nil {
-		_, err := fmt.Fprintln(w, "nothing is revoked, nor ever was")
+		_, err := fmt.Fprintln(w, "nothing has been revoked in this cluster")
 		return err
 	}
 	fmt.Fprintf(w, "revocation list %d of %s; the next one is due on %s\n", list.Number, list.Signed.UTC().Format(time.RFC3339), list.NextUpdate.UTC().Format(time.DateOnly))
 	if due := list.Reported().Overdue(now); due > 0 {
-		fmt.Fprintf(w, "that was %s ago: florctl revoke --renew\n", due)
+		fmt.Fprintf(w, "it is overdue by %s: florctl revoke --renew\n", due)
 	}
 	t := terminal.NewTable(w, "REVOKED", "ISSUED BEFORE", "SSH HOST KEYS")
 	for _, e := range list.Entries {

@@ -24,7 +24,7 @@ func (c Cluster) WarnUndeclared(of revocation.Target) {
 	hosts := slices.Collect(maps.Values(hostKeys(t)))
 	for _, key := range of.Keys {
 		if !slices.Contains(hosts, key) {
-			fmt.Fprintf(c.Err, "warning: no host of the flake has the SSH host key %s: it proves nothing any more, and certificates that it got stay good: revoke their host too\n", key)
+			fmt.Fprintf(c.Err, "warning: no host of the flake has the SSH host key %s: nobody can enrol with it, but certificates that it already obtained stay valid: revoke their host too\n", key)
 		}
 	}
 }

@@ -86,7 +86,7 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 		return nil, err
 	}
 	if !bytes.Equal(declared.Marshal(), key.PublicKey().Marshal()) {
-		return nil, fmt.Errorf("%s: key %s, the manifest of %s declares %s: name the right file with --ssh-host-key", h.HostKey, ssh.FingerprintSHA256(key.PublicKey()), m.Host, ssh.FingerprintSHA256(declared))
+		return nil, fmt.Errorf("%s: has key %s, but the manifest of %s declares %s: pass the right file with --ssh-host-key", h.HostKey, ssh.FingerprintSHA256(key.PublicKey()), m.Host, ssh.FingerprintSHA256(declared))
 	}
 	return key, nil
 }
@@ -102,7 +102,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	m := o.Set.Manifest
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
-		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
+		return nil, fmt.Errorf("identity file: %w: want a file that florctl id issue wrote", err)
 	}
 	// One key is enough for the file: enough keys sign each document, list and admission in it.
 	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, signers.Any(m.Trust.SigningKeys...)); err != nil {
@@ -154,12 +154,12 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 	}
 	if !m.Identity.Joins {
 		if f.DeviceKey != "" || f.Admission != nil {
-			return fmt.Errorf("identity file: of a host without SSH host key, the manifest of %s has one: have florctl id issue make another", m.Host)
+			return fmt.Errorf("identity file: for a host without an SSH host key, but the manifest of %s declares one: make a new file with florctl id issue", m.Host)
 		}
 		return list.CheckKey(ssh.FingerprintSHA256(key.PublicKey()))
 	}
 	if f.Admission == nil {
-		return fmt.Errorf("identity file: admits no device, the manifest of %s has no SSH host key: have florctl id issue make another", m.Host)
+		return fmt.Errorf("identity file: admits no device, but the manifest of %s declares no SSH host key: make a new file with florctl id issue", m.Host)
 	}
 	a, _, err := f.Admission.Verify(m.Cluster, m.Identity.ID, m.Trust.Signers())
 	if err != nil {
@@ -179,10 +179,10 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 		}
 	}
 	if key == nil {
-		return fmt.Errorf("identity file: for the device with key %s, this one has none: flor id create makes one, with a request for another file", ssh.FingerprintSHA256(admitted))
+		return fmt.Errorf("identity file: for the device with key %s, but this host has no device key: run flor id create to make a key and request a new file", ssh.FingerprintSHA256(admitted))
 	}
 	if !bytes.Equal(admitted.Marshal(), key.PublicKey().Marshal()) {
-		return fmt.Errorf("identity file: for the device with key %s, this is the one with %s: flor id create makes a request for it", ssh.FingerprintSHA256(admitted), ssh.FingerprintSHA256(key.PublicKey()))
+		return fmt.Errorf("identity file: for the device with key %s, but this host has key %s: run flor id create to request a new file", ssh.FingerprintSHA256(admitted), ssh.FingerprintSHA256(key.PublicKey()))
 	}
 	return list.CheckKey(ssh.FingerprintSHA256(admitted))
 }
@@ -210,12 +210,12 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 		}
 		if s.Key == "" {
 			if s.Key = keys[s.ID.String()]; s.Key == "" {
-				return fmt.Errorf("identity file: %s: of a key that this host does not have: flor id create makes a request", s.ID.Short())
+				return fmt.Errorf("identity file: %s: for a key that this host does not have: run flor id create to request a new file", s.ID.Short())
 			}
 		}
 		svid, err := trust.ParseSVID([]byte(s.SVID), []byte(s.Key), s.ID)
 		if err != nil {
-			return fmt.Errorf("identity file: %s: %w: it answers another request: flor id create makes one", s.ID.Short(), err)
+			return fmt.Errorf("identity file: %s: %w: the file answers another request: run flor id create to request a new file", s.ID.Short(), err)
 		}
 		if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
 			return fmt.Errorf("identity file: %w", err)
@@ -228,7 +228,7 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 		}
 	}
 	if len(o.Needs) == 0 && !o.Newer {
-		return errors.New("identity file: nothing in it is newer than what this host has")
+		return errors.New("identity file: contains nothing newer than this host has")
 	}
 	return nil
 }

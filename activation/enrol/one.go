@@ -23,7 +23,7 @@ import (
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
-		return nil, fmt.Errorf("identity file: %w: want what florctl id issue wrote", err)
+		return nil, fmt.Errorf("identity file: %w: want a file that florctl id issue wrote", err)
 	}
 	f, err := signed.Verify("", spiffe.ID{}, signers.Any(signingKey))
 	if err != nil {
@@ -56,10 +56,10 @@ func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	}
 	held, err := hostdir.LoadSVID(dir, given.ID)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w: name another directory", err)
+		return nil, fmt.Errorf("%w: pass another directory", err)
 	}
 	if err == nil && !svid.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore) {
-		return nil, errors.New("identity file: nothing in it is newer than what is there")
+		return nil, errors.New("identity file: contains nothing newer than this directory has")
 	}
 	var bundle []byte
 	for _, r := range f.Roots {

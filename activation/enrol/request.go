@@ -100,11 +100,11 @@ func csrOf(id spiffe.ID, key string) (string, error) {
 	}
 	b, _ := pem.Decode([]byte(key))
 	if b == nil {
-		return "", fmt.Errorf("keys of requests: that of %s is not PEM: remove the file", id.Short())
+		return "", fmt.Errorf("key of the request for %s: not PEM: remove the file with the keys of requests", id.Short())
 	}
 	private, err := x509.ParsePKCS8PrivateKey(b.Bytes)
 	if err != nil {
-		return "", fmt.Errorf("keys of requests: that of %s: %w: remove the file", id.Short(), err)
+		return "", fmt.Errorf("key of the request for %s: %w: remove the file with the keys of requests", id.Short(), err)
 	}
 	csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{URIs: []*url.URL{uri}}, private)
 	return block("CERTIFICATE REQUEST", csr), err

@@ -67,14 +67,14 @@ func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte
 		return none, malformed(c.Request, err)
 	}
 	if body.ID != proof.Node {
-		return none, hostapi.Errorf(hostapi.CodeUntrusted, "enrolment of %s: requests %s: request that with the node's SVID", proof.Node, body.ID)
+		return none, hostapi.Errorf(hostapi.CodeUntrusted, "enrolment of %s: requests an SVID for %s, want one for the node: request others with the node's SVID", proof.Node, body.ID)
 	}
 	if c.HostKey == nil {
 		return none, hostapi.Errorf(hostapi.CodeNotGranted, "enrolment of %s: not among the nodes that the policy lets enrol", proof.Node)
 	}
 	st := hostapi.Statement{Node: proof.Node, Provider: provider, Nonce: proof.Nonce, CSR: csr, Binding: binding}
 	if err := st.Verify(proof, c.HostKey); err != nil {
-		return none, hostapi.Errorf(hostapi.CodeUntrusted, "enrolment of %s: %v: want one by host key %s, for this connection", proof.Node, err, ssh.FingerprintSHA256(c.HostKey))
+		return none, hostapi.Errorf(hostapi.CodeUntrusted, "enrolment of %s: %v: want a proof by host key %s for this connection", proof.Node, err, ssh.FingerprintSHA256(c.HostKey))
 	}
 	return i.consume(ctx, c)
 }
@@ -102,7 +102,7 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 	case was.SSHHostKey == is.SSHHostKey:
 		is.Since, is.Serial = min(was.Since, is.Since), max(was.Serial, is.Serial)
 	case c.Policy.Store != nil && was.Serial > c.Serial:
-		return d, hostapi.Errorf(hostapi.CodePolicyBehind, "enrolment of %s: a machine with another host key enrolled at a replica by its policy of serial %d, the policy here has %d: deploy this provider",
+		return d, hostapi.Errorf(hostapi.CodePolicyBehind, "enrolment of %s: a machine with another host key enrolled at another replica, whose policy has serial %d; the policy here has serial %d: deploy this provider",
 			proof.Node, was.Serial, c.Serial)
 	}
 	lease, err := i.used.lease(ctx, i.Store, now)
@@ -132,7 +132,7 @@ func joins(c server.Call, was, is Device) error {
 	if key, err := hostapi.ParseHostKey(was.SSHHostKey); was.Joined && err == nil {
 		fingerprint := ssh.FingerprintSHA256(key)
 		if c.Revoked.CheckKey(fingerprint) == nil {
-			return hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: the device with key %s is that node: florctl revoke --host-key %[2]s, if this one replaces it", node, fingerprint)
+			return hostapi.Errorf(hostapi.CodeJoin, "enrolment of %s: another device, with key %s, has enrolled as this node: if the new device replaces it, run florctl revoke --host-key %[2]s", node, fingerprint)
 		}
 	}
 	if !c.Until.IsZero() && c.Now.After(c.Until) {
@@ -151,7 +151,7 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 		return on, err
 	}
 	if since, issued := time.Unix(d.Since, 0), c.SVID.NotBefore.Add(trust.Backdated); issued.Before(since) {
-		return on, hostapi.Errorf(hostapi.CodeUntrustedTransient, "certificate of %s: issued %s, before another machine enrolled as it, %s: enrol again with its host key",
+		return on, hostapi.Errorf(hostapi.CodeUntrustedTransient, "certificate of %s: issued at %s, but another machine enrolled as this node at %s: enrol again with the host key",
 			c.Caller, issued.Format(time.RFC3339), since.UTC().Format(time.RFC3339))
 	}
 	return on, nil

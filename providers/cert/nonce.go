@@ -44,14 +44,14 @@ func (n nonces) check(nonce string, provider spiffe.ID, now time.Time) error {
 	// The decoder skips line breaks. A nonce in two spellings would count as two nonces in the
 	// record of used ones.
 	if err != nil || len(b) != head+sha256.Size || base64.RawURLEncoding.EncodeToString(b) != nonce {
-		return errors.New("not one that a provider makes")
+		return errors.New("not made by a provider")
 	}
 	if !hmac.Equal(n.mac(b[:head:head], provider), b) {
-		return fmt.Errorf("not one that %s made", provider)
+		return fmt.Errorf("not made by %s", provider)
 	}
 	age := now.Sub(time.UnixMilli(int64(binary.BigEndian.Uint64(b))))
 	if age > nonceLife || age < -nonceLife {
-		return fmt.Errorf("made %s ago, it lives for %s", age.Round(time.Second), nonceLife)
+		return fmt.Errorf("made %s ago, want at most %s", age.Round(time.Second), nonceLife)
 	}
 	return nil
 }

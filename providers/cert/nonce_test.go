@@ -23,11 +23,11 @@ func TestNonce(t *testing.T) {
 		}
 	}
 	for want, err := range map[string]error{
-		"made 1m1s ago, it lives for 1m0s":  n.check(nonce, p, now.Add(nonceLife+time.Second)),
-		"made -1m1s ago, it lives for 1m0s": n.check(nonce, p, now.Add(-nonceLife-time.Second)),
-		"not one that " + q.String():        n.check(nonce, q, now),
-		"not one that " + p.String():        other.check(nonce, p, now),
-		"not one that a provider makes":     n.check(nonce+"A", p, now),
+		"made 1m1s ago, want at most 1m0s":  n.check(nonce, p, now.Add(nonceLife+time.Second)),
+		"made -1m1s ago, want at most 1m0s": n.check(nonce, p, now.Add(-nonceLife-time.Second)),
+		"not made by " + q.String():         n.check(nonce, q, now),
+		"not made by " + p.String():         other.check(nonce, p, now),
+		"not made by a provider":            n.check(nonce+"A", p, now),
 	} {
 		if err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("got %v, want %s…", err, want)

@@ -83,7 +83,7 @@ func TestFiles(t *testing.T) {
 	}{
 		"who may read":       {bob, send("wiki/smtp", second), http.StatusForbidden, "control-plane-write"},
 		"a stranger":         {kit.ID("user/mallory"), send("wiki/smtp", second), http.StatusForbidden, "may do nothing"},
-		"what nobody reads":  {alice, send("wiki/stmp", second), http.StatusBadRequest, "no service of the policy here has it"},
+		"what nobody reads":  {alice, send("wiki/stmp", second), http.StatusBadRequest, "no service in the policy of this provider has it"},
 		"a path":             {alice, send("../smtp", second), http.StatusBadRequest, "want the name of a file"},
 		"too long":           {alice, send("wiki/smtp", second+strings.Repeat("x", 128<<10)), http.StatusBadRequest, "want at most 131072"},
 		"far too long":       {alice, send("wiki/smtp", second+strings.Repeat("x", 795_000)), http.StatusBadRequest, "request body too large"},

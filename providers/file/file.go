@@ -104,7 +104,7 @@ func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c 
 		content, err = f.read(ref)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return server.Decision{}, hostapi.Errorf(hostapi.CodeMissing, "file %q: not on this provider yet: florctl secret set %[1]s, or put it in %s", ref, f.Dir)
+		return server.Decision{}, hostapi.Errorf(hostapi.CodeMissing, "file %q: not on this provider yet: send it with florctl secret set %[1]s, or put it in %s", ref, f.Dir)
 	}
 	if err != nil {
 		return server.Decision{}, err
@@ -140,7 +140,7 @@ func (f Files) read(ref string) (string, error) {
 	case !st.Mode().IsRegular():
 		return "", fmt.Errorf("file %q: %s, want a regular file: put a copy there", ref, st.Mode().Type())
 	case st.Sys().(*syscall.Stat_t).Nlink != 1:
-		return "", fmt.Errorf("file %q: has another name, which may be outside of %s, want one name alone: put a copy there", ref, f.Dir)
+		return "", fmt.Errorf("file %q: has another hard link, which may be outside %s, want a single link: put a copy there", ref, f.Dir)
 	case st.Size() > limit:
 		return "", fmt.Errorf("file %q: %d bytes, want at most %d", ref, st.Size(), limit)
 	}

@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 		`{"ref":"long"}`:            {"", "want at most"},
 		`{"ref":"keytab"}`:          {"", "not text"},
 		`{"ref":"link"}`:            {"", "a symbolic link that is absolute or leads out of " + dir},
-		`{"ref":"hard"}`:            {"", "has another name"},
+		`{"ref":"hard"}`:            {"", "has another hard link"},
 		`{"ref":"fifo"}`:            {"", "want a regular file"},
 		`{"ref":"socket"}`:          {"", "no such device"},
 		`{"ref":"dir"}`:             {"", "want a regular file"},

@@ -154,7 +154,7 @@ func check(sent File, p document.Policy) error {
 	})
 	switch {
 	case !granted:
-		return hostapi.Errorf(hostapi.CodeMissingInvalid, "file %q: no service of the policy here has it: write it in services.<name>.files, and publish that first", sent.Ref)
+		return hostapi.Errorf(hostapi.CodeMissingInvalid, "file %q: no service in the policy of this provider has it: declare it in services.<name>.files and publish first", sent.Ref)
 	case len(*sent.Content) > sentLimit:
 		return hostapi.Errorf(hostapi.CodeMalformed, "file %q: %d bytes, want at most %d: put it into the provider's directory of files", sent.Ref, len(*sent.Content), sentLimit)
 	case !utf8.ValidString(*sent.Content):

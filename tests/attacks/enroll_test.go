@@ -214,7 +214,7 @@ func TestEnroll(t *testing.T) {
 		t.Fatal(err)
 	}
 	run(t, []attack{
-		refused("the same identity file again", "nothing in it is newer than what this host has", good),
+		refused("the same identity file again", "contains nothing newer than this host has", good),
 		{
 			name: "the identity file of another device", refusal: "this is the one with SHA256:",
 			try: func(t *testing.T, _ *cluster) error { return c.enroll(t, copied, good) },

@@ -270,7 +270,7 @@ func TestJoin(t *testing.T) {
 				client.Admission = &admitted
 				return enrol(t, client)
 			},
-			refusal: "want one by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeUntrusted.Name},
+			refusal: "want a proof by host key", row: local.Decision{Caller: "spiffe://demo.flor/node/d", Decision: "denied", Code: hostapi.CodeUntrusted.Name},
 		},
 		{
 			name: "an admission as another node",

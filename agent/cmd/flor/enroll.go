@@ -149,7 +149,7 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 		err = fmt.Errorf("%s: over %d bytes: no identity file", file, hostapi.MaxIdentityFile)
 	}
 	if err == nil && !agefile.Sealed(b) {
-		err = fmt.Errorf("%s: not sealed with age: want what florctl id issue wrote", file)
+		err = fmt.Errorf("%s: not sealed with age: want a file that florctl id issue wrote", file)
 	}
 	return b, err
 }

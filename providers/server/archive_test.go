@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestArchive: rows that are over are archived once they are in the tamper-evident log, which
-// keeps their leaves and stays right.
+// TestArchive checks that expired rows are archived once they are in the tamper-evident log, and
+// that the log keeps their leaves and stays valid.
 func TestArchive(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// post sends a request of ursula's with a device proof.
+// post sends a request of ursula with a device proof.
 func post(c *providertest.Conn, r hostapi.Request, proof string) error {
 	key, err := r.Key(ursula)
 	if err != nil {
@@ -28,8 +28,8 @@ func post(c *providertest.Conn, r hostapi.Request, proof string) error {
 	return c.Send(req)
 }
 
-// TestDevice: an SVID alone obtains no secret. The SSH host key that the policy has signs
-// each connection anew, for that provider.
+// TestDevice checks that an SVID alone obtains no secret. The SSH host key in the policy must also
+// sign each connection, for this provider.
 func TestDevice(t *testing.T) {
 	k := new(echo)
 	e, r := start(t, k)
@@ -90,7 +90,8 @@ func TestDevice(t *testing.T) {
 	refused("a proof that was good, once another machine has its place", post(lawful, r, proof))
 }
 
-// TestNoDevice: a policy without a node's key grants the node nothing, whatever else is in it.
+// TestNoDevice checks that a node whose key is not in the policy is granted nothing, whatever else
+// the policy contains.
 func TestNoDevice(t *testing.T) {
 	e, r := start(t, new(echo))
 	e.Policy.Devices = e.Policy.Devices[1:]
@@ -100,7 +101,8 @@ func TestNoDevice(t *testing.T) {
 	providertest.WantError(t, err, hostapi.CodeNotGranted)
 }
 
-// TestGeneration: the policy says it, and a host that is ahead of it waits.
+// TestGeneration checks that the policy sets the generation, and that a host with a newer
+// generation waits.
 func TestGeneration(t *testing.T) {
 	e, r := start(t, new(echo))
 	c := e.Client(ursula)
@@ -127,7 +129,8 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestUnknownEndpoint: it has an audit row, and says whose request it was.
+// TestUnknownEndpoint checks that a request to an unknown endpoint has an audit row that names the
+// caller.
 func TestUnknownEndpoint(t *testing.T) {
 	e, _ := start(t, new(echo))
 	svid := e.Client(ursula).SVID
@@ -149,8 +152,8 @@ func TestUnknownEndpoint(t *testing.T) {
 	}
 }
 
-// TestCheckpoint: nodes of the policy alone witness the audit log, by their SSH host key, and
-// leave no rows.
+// TestCheckpoint checks that only nodes of the policy can witness the audit log, with their SSH
+// host keys, and that this leaves no audit rows.
 func TestCheckpoint(t *testing.T) {
 	t.Parallel()
 	e := providertest.NewEnv(t, "ursula")

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// working is a kind with work of its own.
+// working is a kind that has a background task.
 type working struct {
 	echo
 	run func(ctx context.Context, ready func()) error
@@ -23,7 +23,8 @@ type working struct {
 
 func (k *working) Run(ctx context.Context, ready func()) error { return k.run(ctx, ready) }
 
-// TestKindFails: the server is ready when its kind is, and ends with the kind's error.
+// TestKindFails checks that the server is ready when its kind is ready, and ends with the error of
+// the kind.
 func TestKindFails(t *testing.T) {
 	fail := make(chan error)
 	k := &working{run: func(_ context.Context, ready func()) error {
@@ -32,7 +33,7 @@ func TestKindFails(t *testing.T) {
 	}}
 	e, _ := start(t, new(echo))
 	ready := make(chan bool)
-	policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "oidc", slog.New(slog.DiscardHandler)) // a server has its own
+	policies, err := server.OpenPolicies(e.PolicyDir(), e.Revocations(), "oidc", slog.New(slog.DiscardHandler)) // each server has separate policies
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,8 @@ func TestKindFails(t *testing.T) {
 	}
 }
 
-// TestOtherKinds: a process answers for its kind alone, and refuses the policy of another's.
+// TestOtherKinds checks that a process answers only for its kind, and refuses a policy of another
+// kind.
 func TestOtherKinds(t *testing.T) {
 	e, r := start(t, new(echo))
 	_, err := e.Post(t, e.Issue(ursula, time.Hour), "/cert/request", "", kit.JSON(r))

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/providertest"
 )
 
-// TestNewerFormat: what only a newer provider could read has the host wait, and is audited.
+// TestNewerFormat checks that a host waits, and an audit row is written, if only a newer provider
+// can read the request.
 func TestNewerFormat(t *testing.T) {
 	e, _ := start(t, new(echo))
 	send := func(path, body string, f document.Format) error {

@@ -13,13 +13,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// changes waits until there are n rows about what came into force, and returns them.
+// changes waits until there are n audit rows about changes of what is in force, and returns them.
 func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 	t.Helper()
 	kit.Eventually(t, fmt.Sprintf("%d rows about changes", n), func() bool {
 		rows = nil
 		for _, r := range e.Rows() {
-			if r.Outcome == server.Changed && r.Caller == "" { // not of the provider's own SVID
+			if r.Outcome == server.Changed && r.Caller == "" { // leaves out rows about the provider's own SVID
 				rows = append(rows, r)
 			}
 		}
@@ -31,7 +31,8 @@ func changes(t *testing.T, e *providertest.Env, n int) (rows []server.Row) {
 	return rows
 }
 
-// TestInForce: another policy, an older one and another publication have audit rows, once each, also when they changed while nothing ran.
+// TestInForce checks that a new policy, an older policy and a new publication each have one audit
+// row, even if they changed while no process ran.
 func TestInForce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Runs("config", struct{}{}, func(e *providertest.Env) server.AnyKind {
@@ -83,7 +84,7 @@ func TestIssuingInForce(t *testing.T) {
 	changes(t, e, 3)
 }
 
-// TestInForceOnABadDisk: a row that cannot be written is written later.
+// TestInForceOnABadDisk checks that a row that could not be written is written later.
 func TestInForceOnABadDisk(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Start()

@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// TestListen: on all addresses, until it is closed, and on none when one cannot be had.
+// TestListen checks that a server listens on all of its addresses until it is closed, and on none
+// of them if one is not available.
 func TestListen(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -41,7 +42,7 @@ func TestListen(t *testing.T) {
 		near.Close()
 		far.Close()
 	}
-	left, err := net.Dial("tcp", addresses[1]) // nobody accepts it
+	left, err := net.Dial("tcp", addresses[1]) // this connection is never accepted
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestMemory: memory is returned once after a burst of requests, and again only after another.
-// Without requests nothing runs.
+// TestMemory checks that unused memory is returned once after each burst of requests, and that
+// nothing runs without requests.
 func TestMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var taken, looked, returned atomic.Uint64

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestPeerIsVerifiedOnce: a chain is looked at again when it expires or other roots are in
-// force, and not before: until then another chain gives the same result.
+// TestPeerIsVerifiedOnce checks that the result of verifying a chain is kept until the chain
+// expires or other roots come into force.
 func TestPeerIsVerifiedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		trusted, stranger := kit.NewCA(), kit.NewCA()

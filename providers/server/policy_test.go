@@ -34,7 +34,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.b.Write(p)
 }
 
-// has waits until something is logged n times.
+// has waits until a text has been logged n times.
 func (b *buffer) has(t *testing.T, what string, n int) {
 	t.Helper()
 	kit.Succeeds(t, "lines of the log", func() error {
@@ -47,8 +47,8 @@ func (b *buffer) has(t *testing.T, what string, n int) {
 	})
 }
 
-// TestReload: a host that is ahead waits for the new policy, a bad policy changes
-// nothing, and a grant that is gone is gone.
+// TestReload checks that a host whose manifest is newer waits for the new policy, that a bad policy
+// changes nothing, and that a removed grant is refused.
 func TestReload(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")
@@ -67,7 +67,8 @@ func TestReload(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Refused by a kind, then not whole, then gone: the old one stays.
+	// The new policy is first refused by a kind, then incomplete, then missing. The old policy
+	// stays in force.
 	e.Policy.Kinds["oidc"] = json.RawMessage(`{"bad":1}`)
 	e.Publish(providertest.Serial + 2)
 	log.has(t, "bad settings", 1)
@@ -91,8 +92,8 @@ func TestReload(t *testing.T) {
 	providertest.WantError(t, err, hostapi.CodeNotGranted)
 }
 
-// TestNewRoot: whoever comes with a root that was just deployed is not refused by the old
-// ones.
+// TestNewRoot checks that a caller with a certificate below a root that was just deployed is not
+// refused because of the old roots.
 func TestNewRoot(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Runs("oidc", struct{}{}, func(*providertest.Env) server.AnyKind { return server.Any(new(echo)) })
@@ -139,7 +140,7 @@ func TestPolicyRefused(t *testing.T) {
 	}
 }
 
-// TestNewestWithoutServer checks that a process without a Server, as flor-provider control is one,
+// TestNewestWithoutServer checks that a process without a Server, such as flor-provider control,
 // notices a newer policy.
 func TestNewestWithoutServer(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
@@ -185,7 +186,7 @@ func TestPolicyGoesBack(t *testing.T) {
 	})
 }
 
-// TestMoved: a policy for another provider or address needs a restart.
+// TestMoved checks that a policy for another provider or address requires a restart.
 func TestMoved(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// brief is a kind whose answers are repeated for a while that is shorter than they are valid.
+// brief is a kind whose answers are valid for longer than they are repeated.
 type brief struct {
 	echo
 	repeated time.Duration
@@ -22,8 +22,8 @@ func (k *brief) Answer(ctx context.Context, _ any, c server.Call) (server.Decisi
 	return d, err
 }
 
-// TestRepeated: what a host requests again is decided anew once the answer is no longer to be
-// repeated, whether it is valid or not.
+// TestRepeated checks that a repeated request is decided again after the time for which answers are
+// repeated, even if the old answer is still valid.
 func TestRepeated(t *testing.T) {
 	for repeated, want := range map[time.Duration]string{time.Minute: "1", -time.Second: "2"} {
 		e := providertest.NewEnv(t, "ursula")

@@ -18,8 +18,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRetention: rows that are over go, more than a page of them; an answer goes when no
-// policy has granted it for so long, and a report with its host; nothing else does.
+// TestRetention checks which entries are deleted: expired rows, even more than a page of them,
+// answers that no policy has granted for the retention time, and reports of removed hosts. All
+// other entries stay.
 func TestRetention(t *testing.T) {
 	db, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {
@@ -90,7 +91,7 @@ func TestRetention(t *testing.T) {
 		t.Errorf("reports of %q", got)
 	}
 	policy("ursula", "raishan")
-	sweep(12) // granted again: its time begins anew
+	sweep(12) // granted again, so the retention time starts over
 	if e, err := db.Get(t.Context(), "answers/node/raishan/oidc-wiki"); err != nil || string(e.Value) != string(answer) {
 		t.Errorf("granted again: %s, %v", e.Value, err)
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// A process takes up a list within seconds, and refuses whom it revokes: an SVID, and an SSH
-// host key; not what is issued later.
+// A process uses a new revocation list within seconds. It refuses a revoked SVID and a revoked SSH
+// host key, but not an SVID that is issued later.
 func TestRevokedCaller(t *testing.T) {
 	e, r := start(t, &echo{})
 	key := kit.SigningKey("demo-1")
@@ -40,7 +40,7 @@ func TestRevokedCaller(t *testing.T) {
 	if err := do(); err != nil {
 		t.Fatal(err)
 	}
-	p := c.Calls() // a connection of before
+	p := c.Calls() // a connection from before the revocation
 	defer p.Close()
 	if _, err := p.Do(t.Context(), hostapi.Path("oidc"), r); err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestRevokedCaller(t *testing.T) {
 	providertest.WantError(t, do(), hostapi.CodeListBehind)
 	c.Revocations = 0
 	kit.WriteRevocations(e.Revocations(), kit.Revocations(1, key))
-	_ = do() // a decision looks for a list, whatever it is
+	_ = do() // each decision looks for a new list
 	if got := e.Policies.Revoked().InForce(); got != number {
 		t.Errorf("list %d is in force, want %d", got, number)
 	}
@@ -95,8 +95,8 @@ func TestRevokedCaller(t *testing.T) {
 	}
 }
 
-// The list that another process of the host leaves is in force for the next decision, where a key of
-// the policy signed it.
+// A list that another process of the host writes is in force for the next decision, if a key of the
+// policy signed the list.
 func TestListBeside(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	e := providertest.NewEnv(t, "ursula")
@@ -131,8 +131,8 @@ func TestListBeside(t *testing.T) {
 	}
 }
 
-// A suspended caller is told that it passes, and goes on with the certificate that it has once
-// it is resumed; what was revoked before stays so.
+// A suspended caller gets a transient error. After the suspension ends, the caller continues with
+// the same certificate. Earlier revocations stay in force.
 func TestSuspendedCaller(t *testing.T) {
 	e, r := start(t, &echo{})
 	key := kit.SigningKey("demo-1")

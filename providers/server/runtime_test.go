@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// TestTuneRuntime runs itself, since what it tests is of a whole process.
+// TestTuneRuntime runs in a process of its own, because the tested settings affect a whole process.
 func TestTuneRuntime(t *testing.T) {
 	t.Parallel()
 	const role = "FLORETE_TEST_TUNED"

@@ -30,8 +30,8 @@ var ursula = kit.ID("node/ursula")
 // echo is a kind whose answer contains the request and the number of requests so far.
 type echo struct {
 	calls atomic.Int64
-	hold  chan struct{} // when not nil, answers wait for it
-	fails []error       // by call; later ones succeed
+	hold  chan struct{} // if not nil, answers wait for it
+	fails []error       // errors of the first calls; later calls succeed
 }
 
 func (*echo) Name() string { return "oidc" }
@@ -76,7 +76,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestCallers: who is nobody, a stranger, too late, or no node.
+// TestCallers checks callers without a certificate, strangers, callers with an expired certificate,
+// and callers that are no node.
 func TestCallers(t *testing.T) {
 	e, r := start(t, new(echo))
 	stranger := kit.NewCA()
@@ -163,7 +164,7 @@ func TestBusy(t *testing.T) {
 	e, r := start(t, k)
 	raishan := kit.ID("node/raishan")
 	const share = 16
-	for i := range share { // of one need one is decided at a time
+	for i := range share { // only one request for a need is decided at a time
 		for _, node := range []spiffe.ID{ursula, raishan} {
 			e.Grant(node, fmt.Sprintf("echo-%d", i), "oidc", map[string]any{"word": "hello"})
 		}
@@ -197,7 +198,7 @@ func TestBusy(t *testing.T) {
 	}
 	fill(ursula)
 	wantBusy(ursula, "16 requests of yours")
-	fill(raishan) // has the other half
+	fill(raishan) // takes the other half of the slots
 	r.Need = "cert-node"
 	wantBusy(kit.ID("node/outline"), "32 requests are")
 	close(k.hold)
@@ -206,8 +207,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestStoreAway: a store that does not answer is transient, and the host is told when to come
-// again.
+// TestStoreAway checks that a store that does not answer causes a transient error, which tells the
+// host when to try again.
 func TestStoreAway(t *testing.T) {
 	e, r := start(t, &echo{})
 	e.Store.Fail(fmt.Errorf("etcd at 10.0.0.1: %w", store.ErrUnavailable))
@@ -222,7 +223,8 @@ func TestStoreAway(t *testing.T) {
 	}
 }
 
-// TestAccident: what goes wrong in a kind is transient, and told to the log alone.
+// TestAccident checks that an unexpected error of a kind is transient for the caller, and that only
+// the log contains its text.
 func TestAccident(t *testing.T) {
 	k := &echo{fails: []error{errors.New("the password is swordfish"), hostapi.Errorf(hostapi.CodeMismatch, "not that")}}
 	e, r := start(t, k)
@@ -247,8 +249,8 @@ func issuer(t *testing.T, e *providertest.Env) *cert.Issuer {
 	return cert.New(cert.Config{Key: key, Authority: func() (*ca.Authority, error) { return e.Issuing, nil }})
 }
 
-// TestNoResumption: every connection shows its certificates. A resumed one would go
-// on with those that were good when it began.
+// TestNoResumption checks that every connection presents certificates. A resumed connection would
+// keep using certificates that were valid when the session began.
 func TestNoResumption(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Start()
@@ -259,7 +261,7 @@ func TestNoResumption(t *testing.T) {
 			t.Fatal(err)
 		}
 		conn := tls.Client(raw, config)
-		// Tickets come with the first answer.
+		// TLS sends session tickets with the first answer.
 		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: provider\r\nConnection: close\r\nContent-Length: 0\r\n\r\n", hostapi.PathNonce)
 		if b, err := io.ReadAll(conn); err != nil || !strings.Contains(string(b), `{"nonce":`) {
 			t.Fatalf("got %q, %v", b, err)

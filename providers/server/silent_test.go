@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestSilentConnections: whoever opens connections without end, and says nothing or half
-// of something, keeps others neither waiting nor out: from other addresses and from its
-// own, while it goes on.
+// TestSilentConnections checks that a client that keeps opening connections, and sends nothing or
+// half a request, neither delays nor blocks other clients, at other addresses or at the same
+// address.
 func TestSilentConnections(t *testing.T) {
 	e, r := start(t, new(echo))
 	to, err := e.Dial(t.Context(), "tcp", "")
@@ -51,7 +51,7 @@ func TestSilentConnections(t *testing.T) {
 				if err == nil {
 					break
 				}
-				// A machine with other work takes longer for the flood than a client waits.
+				// On a busy machine, the flood takes longer than a client waits.
 				if tries == 10 || hostapi.AsError(err).Code != hostapi.CodeUnavailable.Name {
 					t.Fatalf("from %s: %v", from, err)
 				}
@@ -60,8 +60,8 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestBegun: who has begun a handshake ends it, however many say nothing at its own address
-// meanwhile.
+// TestBegun checks that a client that has begun a handshake can finish it, however many silent
+// clients there are at the same address.
 func TestBegun(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Start()
@@ -78,7 +78,7 @@ func TestBegun(t *testing.T) {
 		for range 600 {
 			connect()
 		}
-		first.Read(make([]byte, 1)) // until it has made room
+		first.Read(make([]byte, 1)) // until the server closes it to make room
 	})
 	conn := tls.Client(kit.AfterRead{Conn: connect(), Do: flood}, &tls.Config{InsecureSkipVerify: true})
 	conn.SetDeadline(time.Now().Add(kit.Patience))
@@ -90,7 +90,8 @@ func TestBegun(t *testing.T) {
 	}
 }
 
-// TestVouched: nobody takes the connection of a caller whose certificate verified.
+// TestVouched checks that a connection with a verified certificate is never closed to make room for
+// others.
 func TestVouched(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Start()
@@ -118,7 +119,7 @@ func TestVouched(t *testing.T) {
 		}
 		defer c.Close()
 	}
-	// All that were opened were accepted when this is answered.
+	// When this request is answered, the server has accepted all connections that were opened.
 	if _, err := e.Client(kit.ID("node/raishan")).Do(t.Context(), hostapi.Path("cert"), renewal()); err == nil {
 		t.Fatal("granted")
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// renewal asks for ursula's SVID.
+// renewal requests ursula's SVID.
 func renewal() hostapi.Request {
 	return hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1,
 		Body: kit.JSON(hostapi.CertBody{ID: ursula, CSR: kit.CSR(ursula, kit.NewKey())})}
 }
 
-// TestRefusalsAreSummed: however often strangers, or a known caller, are refused, rows and log
-// lines stay few; what a known caller is granted has its row, always.
+// TestRefusalsAreSummed checks that repeated refusals, of strangers or of a known caller, leave few
+// rows and log lines, and that each grant to a known caller still has a row.
 func TestRefusalsAreSummed(t *testing.T) {
 	var log buffer
 	e := providertest.NewEnv(t, "ursula")
@@ -66,7 +66,7 @@ func TestRefusalsAreSummed(t *testing.T) {
 	if strangers != whole || known != wholeKnown || granted != 1 {
 		t.Errorf("%d rows of strangers, %d and %d of ursula, want %d, %d and 1", strangers, known, granted, whole, wholeKnown)
 	}
-	// Sums of one moment are in no order.
+	// Sums that are written at the same time have no defined order.
 	slices.SortFunc(sums, func(a, b server.Row) int { return strings.Compare(b.Caller, a.Caller) })
 	if len(sums) != 2 || sums[0].Caller != ursula.String() || sums[0].Detail["malformed"] != "20" {
 		t.Fatalf("sums: %+v", sums)
@@ -85,8 +85,8 @@ func TestRefusalsAreSummed(t *testing.T) {
 	}
 }
 
-// TestManyNetworks: strangers from any number of networks have a bound, in rows and in
-// memory, and are counted all.
+// TestManyNetworks checks that strangers from any number of networks cause a bounded number of rows
+// and use bounded memory, and that all refusals are counted.
 func TestManyNetworks(t *testing.T) {
 	e, _ := start(t, new(echo))
 	audit := server.NewAudit(e.Store, slog.New(slog.DiscardHandler))
@@ -116,7 +116,7 @@ func TestManyNetworks(t *testing.T) {
 	}
 }
 
-// TestHandshakes: what comes to no request leaves a trace, except a connection that says
+// TestHandshakes checks that a connection without a request leaves a trace, unless the client sent
 // nothing.
 func TestHandshakes(t *testing.T) {
 	e, _ := start(t, new(echo))

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// TestRotationWithin: a rotation by a clock that was ahead neither blocks the next nor keeps the
-// former secret accepted; clocks of replicas may differ a little.
+// TestRotationWithin checks that a rotation by a clock that was ahead neither blocks the next
+// rotation nor keeps the former secret valid. Clocks of replicas may differ slightly.
 func TestRotationWithin(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// service is outline with what was delivered to it.
+// service is the service outline with its delivered client.
 type service struct {
 	t        *testing.T
 	http     *http.Client
@@ -24,8 +24,8 @@ type service struct {
 	oauth2.Config
 }
 
-// client reaches the issuer by its name, as through the forwarder. It stops where
-// signing in leads back to the service.
+// client reaches the issuer by its name, as a browser does through the forwarder. It stops at the
+// redirect back to the service.
 func (f *fixture) client() *http.Client {
 	return &http.Client{
 		Jar: must(cookiejar.New(nil)),
@@ -68,12 +68,12 @@ func (f *fixture) service(delivered map[string]string) *service {
 
 func (s *service) ctx() context.Context { return oidc.ClientContext(s.t.Context(), s.http) }
 
-// page is the page that a browser shows.
+// page is a page that a browser shows.
 type page struct {
 	status   int
 	title    string
 	text     string
-	location *url.URL // where it was sent to outside the issuer
+	location *url.URL // redirect to an address outside the issuer
 	form     *form
 }
 
@@ -145,7 +145,7 @@ func (s *service) submit(p page, email, password string) page {
 	return s.read(s.http.PostForm(p.form.action.String(), p.form.fields))
 }
 
-// signIn goes all the way to the code.
+// signIn signs in and returns the authorization code.
 func (s *service) signIn(state, verifier string) (code string) {
 	s.t.Helper()
 	p := s.submit(s.begin(state, verifier), email, password)

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/chromium"
 )
 
-// app is outline: who comes without having signed in is sent to do so.
+// app returns the pages of outline, which send people who have not signed in to the issuer.
 func (s *service) app() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, r *http.Request) {
@@ -35,7 +35,7 @@ func (s *service) app() http.Handler {
 	return mux
 }
 
-// TestBrowser: somebody of the directory signs in with a browser as people have one.
+// TestBrowser checks that a person of the directory can sign in with a real browser.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
 	f, _ := newLDAP(t, func(r *Request) { r.AllowedGroups = []string{"writers"} })

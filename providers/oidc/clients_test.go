@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/providers/providertest"
 )
 
-// TestPublicClient: a client without a secret, as of an app or a page, proves itself by PKCE alone.
+// TestPublicClient checks that a client without a secret, such as an app or a page, authenticates
+// by PKCE alone.
 func TestPublicClient(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -64,7 +65,8 @@ func TestScopes(t *testing.T) {
 	s.signIn("state", "verifier")
 }
 
-// TestLogout: signing out ends the tokens, and leads to addresses of the service alone.
+// TestLogout checks that signing out ends the tokens, and redirects only to addresses of the
+// service.
 func TestLogout(t *testing.T) {
 	t.Parallel()
 	const bye = "http://outline.demo.flor.rete/bye"

@@ -15,12 +15,12 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// client is the request that ursula is granted.
+// client is the client request that the policy grants to ursula.
 var client = Request{Issuer: issuerURL, Service: outline, RedirectURIs: []string{callback}}
 
 var settings = map[string]string{"issuer": issuerURL}
 
-// making makes the kind in a process of an environment.
+// making returns a function that creates the kind in the process of an environment.
 func making(t *testing.T) func(e *providertest.Env) server.AnyKind {
 	listen := providertest.Loopback()
 	return func(e *providertest.Env) server.AnyKind {
@@ -44,8 +44,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// TestRotationStaysWithTheClient: a service that moved to another host and back has the
-// secret of the last rotation, not the one that its host was answered first.
+// TestRotationStaysWithTheClient checks that a service that moved to another host and back gets the
+// secret of the last rotation, not the first secret of its host.
 func TestRotationStaysWithTheClient(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Runs(Name, settings, making(t))

@@ -25,14 +25,14 @@ type contract struct {
 	t     *testing.T
 	url   string
 	mux   *http.ServeMux
-	allow func(http.Header) bool // whether a request has the token
+	allow func(http.Header) bool // reports whether a request has the token
 
 	mu    sync.Mutex
-	calls []string         // method and path of each
-	fails func(string) int // status with which a call is answered instead; nil for none
+	calls []string         // method and path of each call
+	fails func(string) int // returns a status that replaces the answer to a call; nil for none
 }
 
-// answerLost is the status of a call that the server does, but whose answer is lost.
+// answerLost is the status of a call that the server executes, but whose answer is lost.
 const answerLost = http.StatusGatewayTimeout
 
 const registrationToken = "token-of-an-administrator"
@@ -66,8 +66,8 @@ func (c *contract) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mux.ServeHTTP(w, r)
 }
 
-// handle answers calls of a pattern with a status and what is JSON of a value. The server
-// refuses bodies that are not JSON.
+// handle answers calls of a pattern with a status and a value as JSON. The server refuses bodies
+// that are not JSON.
 func (c *contract) handle(pattern string, answer func(r *http.Request, body []byte) (int, any)) {
 	c.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		body := must(io.ReadAll(r.Body))
@@ -84,15 +84,15 @@ func (c *contract) handle(pattern string, answer func(r *http.Request, body []by
 	})
 }
 
-// strictly reads what a handler takes and nothing else: what a server leaves out of account is
-// a mistake of ours.
+// strictly decodes a body and refuses unknown fields: a field that the server ignores is a mistake
+// in our request.
 func strictly(body []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	return d.Decode(into)
 }
 
-// taken returns the calls since the last time that changed something.
+// taken returns the calls that changed something since taken was last called.
 func (c *contract) taken() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,7 +101,7 @@ func (c *contract) taken() []string {
 	return all
 }
 
-// failing answers calls with a status from now on, where a function has one.
+// failing answers calls with the status that a function returns for them.
 func (c *contract) failing(f func(call string) int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *contract) registers(registrar string, want func(*Request)) *fixture {
 	return f
 }
 
-// conforms runs the suite of all kinds at it.
+// conforms runs the conformance tests of all kinds against this contract.
 func (c *contract) conforms(registrar string) {
 	token := filepath.Join(c.t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(registrationToken), 0o600); err != nil {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestManagedElsewhere: an issuer that says that a client is managed at what this host alone can
-// reach has no request sent there.
+// TestManagedElsewhere checks that no request is sent to a management address of a client that only
+// this host can reach.
 func TestManagedElsewhere(t *testing.T) {
 	t.Parallel()
 	var reached, managed atomic.Int64

@@ -29,11 +29,11 @@ import (
 
 const webCallback = "https://outline.example.org/callback"
 
-// glewlwyd is an issuer of others.
+// glewlwyd is an external issuer.
 type glewlwyd struct {
 	t    *testing.T
 	url  string
-	http *http.Client // its administrator's
+	http *http.Client // client of the administrator
 }
 
 func startGlewlwyd(t *testing.T) *glewlwyd {
@@ -107,7 +107,7 @@ func (g *glewlwyd) call(method, path, body string) (int, []byte, error) {
 	return resp.StatusCode, b, err
 }
 
-// clients are the IDs of all that are registered. It disables what is deleted.
+// clients returns the IDs of all registered clients. Glewlwyd only disables deleted clients.
 func (g *glewlwyd) clients() (ids []string) {
 	g.t.Helper()
 	var all []struct {
@@ -153,7 +153,7 @@ func TestExternalConformance(t *testing.T) {
 	})
 }
 
-// externalAnswers is the kind without its work of its own.
+// externalAnswers is the kind without its background task.
 type externalAnswers struct{ server.Rotator[*Policy] }
 
 // registers returns a provider that registers outline as a client of an external issuer.
@@ -196,7 +196,7 @@ func TestExternal(t *testing.T) {
 		t.Error("the same request registers another client")
 	}
 
-	// What changes is another client; the former works until its time is over.
+	// A change makes another client. The former client works until its time is over.
 	f.grant(webCallback, webCallback+"2")
 	second := must(f.fetches())
 	if second["clientId"] == first["clientId"] || !g.accepts(first) || !g.accepts(second) {
@@ -216,7 +216,7 @@ func TestExternal(t *testing.T) {
 		t.Error("a higher generation has the same secret")
 	}
 
-	// Nobody is granted it any more.
+	// No host is granted the client any more.
 	f.grant()
 	f.sweeps(0)
 	if ids := g.clients(); len(ids) != 0 {
@@ -227,8 +227,8 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// A process that ended between registering a client and keeping it says so, and registers one
-// that works. Nothing that is kept is lost.
+// A process that ended between registering a client and storing it reports this, and registers a
+// client that works. Stored clients are kept.
 func TestExternalCutOff(t *testing.T) {
 	t.Parallel()
 	g := startGlewlwyd(t)
@@ -257,7 +257,7 @@ func TestExternalCutOff(t *testing.T) {
 	}
 }
 
-// Whoever deletes a client by hand, or replaces its token, holds nothing up.
+// If somebody deletes a client by hand, or replaces its token, the provider continues.
 func TestExternalDeletedByHand(t *testing.T) {
 	t.Parallel()
 	g := startGlewlwyd(t)
@@ -297,7 +297,8 @@ func TestExternalRefused(t *testing.T) {
 	}
 }
 
-// An issuer of others may have a path, byte for byte what services find its documents below.
+// The URL of an external issuer may have a path, which must match, byte for byte, the URL at which
+// services find its documents.
 func TestExternalIssuer(t *testing.T) {
 	t.Parallel()
 	const realm = "https://op.example.org/realms/a/"

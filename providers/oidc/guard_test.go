@@ -19,8 +19,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestGuessing: a password is guessed a few times, then slowly, the right one too. That
-// tells nobody who exists, and locks nobody out of a browser that signed in before.
+// TestGuessing checks that after a few wrong passwords further tries are slowed down, even with the
+// right password. This reveals no account names, and does not affect browsers that signed in
+// before.
 func TestGuessing(t *testing.T) {
 	f := newFixture(t)
 	delivered := f.register(1)
@@ -42,8 +43,8 @@ func TestGuessing(t *testing.T) {
 	})
 }
 
-// slowed wants a guess refused for coming too early. On a slow machine the first delays
-// may pass before the next guess.
+// slowed checks that a guess is refused because it comes too early. On a slow machine, the first
+// delays may end before the next guess.
 func (s *service) slowed(p page, account, guess string) {
 	s.t.Helper()
 	got := page{}
@@ -66,7 +67,7 @@ func TestGuard(t *testing.T) {
 		}
 		for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60} {
 			want *= time.Second
-			for range 3 { // what comes too early makes nothing worse
+			for range 3 { // early guesses do not extend the delay
 				if wait := g.guess(alice); wait != want {
 					t.Fatalf("wait %s, want %s", wait, want)
 				}
@@ -107,8 +108,8 @@ func TestGuard(t *testing.T) {
 	})
 }
 
-// TestChecks: so many passwords are checked at once; who signed in before does not wait
-// for strangers.
+// TestChecks checks that the number of simultaneous password checks is limited, and that people who
+// signed in before do not wait for strangers.
 func TestChecks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard()
@@ -135,8 +136,8 @@ func TestChecks(t *testing.T) {
 	})
 }
 
-// TestChecksWait: one network has a few of the places of those who wait, and all who wait do so
-// for about a second; others are refused at once.
+// TestChecksWait checks that one network gets only a few of the waiting places, that waiting takes
+// about a second, and that further requests are refused at once.
 func TestChecksWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := newGuard()
@@ -169,7 +170,7 @@ func TestChecksWait(t *testing.T) {
 			t.Errorf("%d were checked, want 5: another network has room", checked.Load())
 		}
 		for range 1000 {
-			go check("") // all that come over a proxy
+			go check("") // all requests through a proxy
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -182,8 +183,8 @@ func TestChecksWait(t *testing.T) {
 	})
 }
 
-// TestUnknownAccount: a password for nobody's account costs what one for somebody's does,
-// and is never right.
+// TestUnknownAccount checks that the password check for an unknown account takes as long as for a
+// known account, and always fails.
 func TestUnknownAccount(t *testing.T) {
 	var users []storage.Password
 	for i, cost := range []int{10, 12} {
@@ -219,8 +220,8 @@ func TestUnknownAccount(t *testing.T) {
 	}
 }
 
-// TestNetworkGuesses: who guesses at ever other accounts is slowed by its network, unless
-// that is the forwarder's, from which everybody comes.
+// TestNetworkGuesses checks that guesses at many accounts from one network are slowed down, except
+// from the forwarder's network, which everybody shares.
 func TestNetworkGuesses(t *testing.T) {
 	f := newFixture(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -240,7 +241,7 @@ func TestNetworkGuesses(t *testing.T) {
 	}{
 		{"192.0.2.1:9", "192.0.2.1/32", "x", http.StatusTooManyRequests},
 		{"127.0.0.1:9", "127.0.0.1/32", "x", http.StatusUnauthorized},
-		{"127.0.0.1:9", "", strings.Repeat("x", longestPassword+1), http.StatusBadRequest}, // costs no check
+		{"127.0.0.1:9", "", strings.Repeat("x", longestPassword+1), http.StatusBadRequest}, // refused without a check
 	} {
 		for range freeGuessesNetwork {
 			s.guard.guess(guesser{"network", c.network})

@@ -29,7 +29,7 @@ var (
 	kanidmIname  = regexp.MustCompile(`^[a-z][a-z0-9-_.]{0,63}$`)
 	kanidmGroups = []string{kanidmEveryone, "writers", "editors"}
 
-	// What the access profile lets be written, of what is used here.
+	// Attributes used here that the access profile permits to write.
 	kanidmWritable = []string{"name", "displayname", "oauth2_rs_origin", "oauth2_rs_origin_landing", "oauth2_strict_redirect_uri"}
 )
 
@@ -157,7 +157,7 @@ func TestKanidm(t *testing.T) {
 		t.Error("the same request changes something")
 	}
 
-	// What changes is the client, not its secret.
+	// A change modifies the client and keeps its secret.
 	f.want = func(r *Request) {
 		r.AllowedGroups, r.Scopes = []string{"writers", "editors"}, []string{"openid", "email"}
 	}
@@ -170,7 +170,8 @@ func TestKanidm(t *testing.T) {
 		t.Errorf("the client is %+v", c)
 	}
 
-	// Another secret is another client; the former one ends when hosts had time to fetch it.
+	// A new secret makes another client. The former client ends after hosts had time to fetch the
+	// new one.
 	f.rotate(2)
 	second := must(f.fetches())
 	if second["clientId"] == id || !k.accepts(first) || !k.accepts(second) {
@@ -185,7 +186,7 @@ func TestKanidm(t *testing.T) {
 		t.Error("the former one has not ended, or the one in use has")
 	}
 
-	// Who deletes it by hand has another made by the next change.
+	// If somebody deletes the client by hand, the next change creates another one.
 	k.mu.Lock()
 	clear(k.clients)
 	k.mu.Unlock()
@@ -211,7 +212,7 @@ func TestKanidmPublic(t *testing.T) {
 	}
 }
 
-// Wherever a process ends, the next one has a client that works, and nothing else is left.
+// Wherever a process ends, the next process has a client that works, and nothing else remains.
 func TestKanidmCutOff(t *testing.T) {
 	t.Parallel()
 	for _, cut := range []string{"POST /v1/oauth2/_basic", "/_scopemap/writers", "/_basic_secret"} {
@@ -233,7 +234,7 @@ func TestKanidmCutOff(t *testing.T) {
 			t.Errorf("%s: %v for %v", cut, k.clients, values)
 		}
 
-		// What is left of a service that nobody is granted any more ends, too.
+		// The remains of a service that is no longer granted are deleted too.
 		k.failing(fail)
 		f.rotate(2)
 		if _, err := f.fetches(); err == nil || len(k.clients) != 2 {

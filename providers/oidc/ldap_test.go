@@ -20,7 +20,8 @@ import (
 
 const bindDN, bindPassword = "cn=florete,dc=demo", "not in any store"
 
-// people of the directory: alice is in writers and staff, bob in staff, carol in no group.
+// people are the entries of the directory: alice is in writers and staff, bob is in staff, and
+// carol is in no group.
 const people = `dn: dc=demo
 objectClass: dcObject
 objectClass: organization
@@ -59,7 +60,7 @@ userPassword: password of %[1]s
 `, name)
 }
 
-// slapd is a directory: Debian's server, as a process of this test.
+// slapd is a directory: Debian's server, run by this test.
 type slapd struct {
 	t       *testing.T
 	address string
@@ -130,13 +131,13 @@ func (s *slapd) do(tool, input string, args ...string) {
 	}
 }
 
-// leaves takes somebody out of a group.
+// leaves removes a person from a group.
 func (s *slapd) leaves(name, group string) {
 	s.t.Helper()
 	s.do("ldapmodify", fmt.Sprintf("dn: cn=%s,ou=groups,dc=demo\nchangetype: modify\ndelete: member\nmember: uid=%s,ou=people,dc=demo\n", group, name))
 }
 
-// newLDAP is a provider with the directory beside the users file.
+// newLDAP returns a provider that uses the directory in addition to the users file.
 func newLDAP(t *testing.T, want func(*Request)) (*fixture, *slapd) {
 	t.Helper()
 	dir := newSlapd(t)
@@ -185,7 +186,7 @@ func (s *service) claims(token *oauth2.Token) (c claims) {
 	return c
 }
 
-// enters signs somebody of the directory in, and returns the tokens.
+// enters signs in a person of the directory, and returns the tokens.
 func (s *service) enters(name string) *oauth2.Token {
 	s.t.Helper()
 	p := s.submit(s.begin("state", "verifier", at("corp")), name, "password of "+name)
@@ -237,7 +238,7 @@ func TestLDAP(t *testing.T) {
 	_, err = s.TokenSource(s.ctx(), &oauth2.Token{RefreshToken: bob.RefreshToken}).Token()
 	refused(t, "somebody who is gone", err, "invalid_grant")
 
-	// Who has another password file signs in with the next try.
+	// After a change of the password file, the next try succeeds.
 	secret := filepath.Join(f.dir, "connector-corp")
 	for _, away := range []func(){
 		func() { must(0, os.Remove(secret)) },
@@ -270,8 +271,8 @@ func TestLDAP(t *testing.T) {
 	}
 }
 
-// TestAllowedGroups: people outside of a client's groups get neither code nor tokens, also when
-// they left a group, or the topology names others.
+// TestAllowedGroups checks that people outside a client's groups get neither a code nor tokens,
+// even if they were in a group before or the topology named other groups.
 func TestAllowedGroups(t *testing.T) {
 	t.Parallel()
 	groups := []string{"writers", "admins"}
@@ -296,7 +297,7 @@ func TestAllowedGroups(t *testing.T) {
 		t.Errorf("%d audit rows of who is outside", n)
 	}
 
-	// A code of before the topology named other groups.
+	// A code that was issued before the topology named other groups.
 	p := s.submit(s.begin("state", "verifier", at("corp")), "alice", "password of alice")
 	groups = []string{"admins"}
 	f.grant(callback)

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// refused wants an OAuth error with a code (RFC 6749 section 5.2).
+// refused checks that an error is an OAuth error with a code (RFC 6749, section 5.2).
 func refused(t *testing.T, what string, err error, code string) {
 	t.Helper()
 	var e *oauth2.RetrieveError
@@ -149,7 +149,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A restart ends nothing: client, keys, sessions.
+// A restart keeps the client, keys and sessions.
 func TestRestart(t *testing.T) {
 	f := newFixture(t)
 	delivered := f.register(1)
@@ -163,7 +163,7 @@ func TestRestart(t *testing.T) {
 	browser := s.http.Jar
 
 	f.restart()
-	s = f.service(delivered) // reads the keys anew
+	s = f.service(delivered) // reads the keys again
 	s.http.Jar = browser
 	s.idToken(token)
 	if _, err := s.TokenSource(s.ctx(), &oauth2.Token{RefreshToken: token.RefreshToken}).Token(); err != nil {
@@ -189,7 +189,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// A provider may be up before the policy that makes it an issuer.
+// A provider may start before the policy makes it an issuer.
 func TestIssuerFollowsThePolicy(t *testing.T) {
 	f := newFixture(t)
 	f.name("")

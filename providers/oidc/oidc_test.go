@@ -54,7 +54,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// fixture is a provider host: what outlives a restart, and what runs now.
+// fixture is a provider host: the parts that survive a restart, and the running process.
 type fixture struct {
 	t      *testing.T
 	dir    string
@@ -62,7 +62,7 @@ type fixture struct {
 	open   func() (store.Store, *sealedstore.Key)
 
 	more string         // settings of the kind besides its issuer, as JSON
-	want func(*Request) // of outline, besides what all request; nil for nothing
+	want func(*Request) // changes the request of outline; nil for no change
 
 	mu     sync.Mutex
 	policy document.Policy
@@ -82,7 +82,7 @@ func (f *fixture) Write(b []byte) (int, error) {
 	return f.logs.Write(b)
 }
 
-// inForce is the policy as the server compiles it, nil where it does not run the kind.
+// inForce is the policy as the server compiles it. It is nil if the policy does not run the kind.
 func (f *fixture) inForce() *Policy {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -92,8 +92,8 @@ func (f *fixture) inForce() *Policy {
 	return must(compile(f.policy))
 }
 
-// name puts a policy in force that names an issuer and grants nothing; without an
-// issuer it does not run the kind.
+// name puts a policy in force that names an issuer and grants nothing. Without an issuer, the
+// policy does not run the kind.
 func (f *fixture) name(issuer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -103,8 +103,8 @@ func (f *fixture) name(issuer string) {
 	}
 }
 
-// grant puts a policy in force that grants outline these redirect URIs, and
-// nothing when there are none.
+// grant puts a policy in force that grants these redirect URIs to outline, or nothing if there are
+// none.
 func (f *fixture) grant(redirectURIs ...string) {
 	f.name(issuerURL)
 	f.mu.Lock()
@@ -125,7 +125,7 @@ func newFixture(t *testing.T) *fixture {
 	return f
 }
 
-// prepared is a provider host that does not run yet.
+// prepared returns a provider host that does not run yet.
 func prepared(t *testing.T) *fixture {
 	dir := t.TempDir()
 	return newHost(t, dir, func() (store.Store, *sealedstore.Key) {
@@ -150,7 +150,7 @@ func newHost(t *testing.T, dir string, open func() (store.Store, *sealedstore.Ke
 	return f
 }
 
-// start runs the provider on what the directory holds.
+// start runs the provider with the contents of its directory.
 func (f *fixture) start() {
 	f.t.Helper()
 	db, key := f.open()
@@ -158,7 +158,7 @@ func (f *fixture) start() {
 	log := slog.New(slog.NewJSONHandler(f, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	listen, users := f.listen, filepath.Join(f.dir, "users")
 	if policy := f.inForce(); policy != nil && policy.registration != "" {
-		listen, users = "", "" // only an issuer of the cluster's own needs them
+		listen, users = "", "" // only the cluster's own issuer needs them
 	}
 	p := New(Config{
 		Store:  f.db,
@@ -188,7 +188,7 @@ func (f *fixture) start() {
 	}
 }
 
-// age lets the time pass within which a refresh that is repeated has the answer of before.
+// age waits until a repeated refresh no longer gets the same answer as before.
 func (f *fixture) age(tokens ...*oauth2.Token) {
 	f.t.Helper()
 	for _, token := range tokens {
@@ -226,7 +226,7 @@ func (f *fixture) rotate(generation int) {
 	f.policy.Grants[0].Generation = generation
 }
 
-// share puts a policy in force that grants a caller what outline is granted.
+// share puts a policy in force that grants the client of outline to another caller as well.
 func (f *fixture) share(caller spiffe.ID) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -235,9 +235,9 @@ func (f *fixture) share(caller spiffe.ID) {
 	f.policy.Grants = append(f.policy.Grants, other)
 }
 
-// decide asks for the client of outline in a generation, which the policy grants from now on.
+// decide requests the client of outline in a generation, which the policy grants from now on.
 func (f *fixture) decide(generation int) (server.Decision, error) {
-	call := f.call(generation) // before its policy
+	call := f.call(generation) // also changes the policy that inForce returns
 	return f.p.Answer(f.t.Context(), f.inForce(), call)
 }
 
@@ -253,7 +253,7 @@ func (f *fixture) call(generation int) server.Call {
 	}
 }
 
-// register decides and commits, as the server does.
+// register decides a request and commits the decision, as the server does.
 func (f *fixture) register(generation int) map[string]string {
 	f.t.Helper()
 	d, err := f.decide(generation)

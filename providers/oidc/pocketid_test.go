@@ -85,7 +85,7 @@ func newPocketIDContract(t *testing.T) *pocketIDContract {
 		if strictly(body, &in) != nil || in.UserGroupIDs == nil {
 			return 400, nil
 		}
-		c.groups = slices.DeleteFunc(in.UserGroupIDs, func(id string) bool { // those it does not know it leaves out
+		c.groups = slices.DeleteFunc(in.UserGroupIDs, func(id string) bool { // unknown groups are left out
 			return !slices.Contains(p.groups, strings.TrimPrefix(id, "id-"))
 		})
 		return 200, c.pocketClient
@@ -160,7 +160,7 @@ func TestPocketID(t *testing.T) {
 		t.Error("the same request changes something")
 	}
 
-	// What changes is the client, not its secret.
+	// A change modifies the client and keeps its secret.
 	f.want = func(r *Request) {
 		r.AllowedGroups, r.PostLogoutRedirectURIs = []string{"writers", "editors"}, []string{"https://outline.example.org/bye"}
 	}
@@ -180,7 +180,7 @@ func TestPocketID(t *testing.T) {
 		t.Errorf("the client is for %v", c.groups)
 	}
 
-	// Of two secrets the former ends when hosts had time to fetch the other.
+	// The former of two secrets ends after hosts had time to fetch the new one.
 	f.rotate(2)
 	second := must(f.fetches())
 	if second["clientId"] != id || second["clientSecret"] == first["clientSecret"] || !p.accepts(first) || !p.accepts(second) {
@@ -195,7 +195,7 @@ func TestPocketID(t *testing.T) {
 		t.Error("the former one has not ended, or the one in use has")
 	}
 
-	// Nobody is granted it any more.
+	// No host is granted the client any more.
 	f.grant()
 	f.sweeps(0)
 	if e := must(f.p.readExternal(t.Context(), id)); len(p.clients) != 0 || e.modified != 0 {
@@ -219,7 +219,7 @@ func TestPocketIDPublic(t *testing.T) {
 	}
 }
 
-// Wherever a process ends, the next one has a client that works, and nothing else is left.
+// Wherever a process ends, the next process has a client that works, and nothing else remains.
 func TestPocketIDCutOff(t *testing.T) {
 	t.Parallel()
 	id := "outline.demo.flor.rete"

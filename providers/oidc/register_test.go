@@ -37,7 +37,7 @@ func TestSameAnswer(t *testing.T) {
 	}
 }
 
-// Two first answers at the same time register once.
+// Two simultaneous first requests register one client.
 func TestOneRegistration(t *testing.T) {
 	f := newFixture(t)
 	a, errA := f.decide(1)
@@ -53,8 +53,8 @@ func TestOneRegistration(t *testing.T) {
 	}
 }
 
-// A record of a generation that the policy does not grant, as requests could make it that
-// were believed, ends no secret and is replaced by the next request.
+// A record of a generation that the policy does not grant ends no secret, and the next request
+// replaces the record. A forged request could leave such a record if the provider believed it.
 func TestPoisonedGeneration(t *testing.T) {
 	const highest = 1<<63 - 1
 	f := newFixture(t)
@@ -120,7 +120,7 @@ func TestMalformed(t *testing.T) {
 	}
 }
 
-// granting is a policy that grants what body requests.
+// granting returns a policy that grants the request in body.
 func granting(body string, generation int) document.Policy {
 	return document.Policy{
 		Host: "drhorrible", Kinds: map[string]json.RawMessage{Name: json.RawMessage(`{"issuer":"` + issuerURL + `"}`)},

@@ -19,7 +19,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TestUpstreamElsewhere: an upstream issuer leads the provider to no server that only its host can reach.
+// TestUpstreamElsewhere checks that an upstream issuer cannot make the provider connect to a server
+// that only the provider's host can reach.
 func TestUpstreamElsewhere(t *testing.T) {
 	var asked atomic.Int64
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -35,7 +36,7 @@ func TestUpstreamElsewhere(t *testing.T) {
 	signer := must(jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: "k"}}, nil))
 	for name, c := range map[string]struct {
 		lead func(metadata map[string]any, moved map[string]string) // paths that redirect
-		want string                                                 // empty for a sign-in
+		want string                                                 // empty if the sign-in succeeds
 	}{
 		"its own endpoints": {func(map[string]any, map[string]string) {}, ""},
 		"discovery moved": {func(_ map[string]any, moved map[string]string) {

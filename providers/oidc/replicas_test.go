@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 )
 
-// newReplicas are two hosts that share a store, and begin at the same time.
+// newReplicas returns two hosts that share a store and start at the same time.
 func newReplicas(t *testing.T) (a, b *fixture) {
 	t.Helper()
 	cluster, tree, key := etcdtest.Start(t, 1), rand.Text(), must(sealedstore.New(sealedstore.Secret()))
@@ -35,7 +35,8 @@ func newReplicas(t *testing.T) (a, b *fixture) {
 	return a, b
 }
 
-// takes is a service whose requests, and those of its user's browser, go to another replica.
+// takes returns a copy of a service. The requests of the copy, and of its user's browser, go to f,
+// another replica.
 func (f *fixture) takes(s *service) *service {
 	there := *s
 	there.http = f.client()
@@ -52,8 +53,7 @@ func (s *service) about(token *oauth2.Token) error {
 	return err
 }
 
-// TestReplicas: a person, and the service that is signed in at, meet one issuer, whichever
-// replica answers.
+// TestReplicas checks that people and services see a single issuer, whichever replica answers.
 func TestReplicas(t *testing.T) {
 	a, b := newReplicas(t)
 	delivered := a.register(1)
@@ -63,7 +63,8 @@ func TestReplicas(t *testing.T) {
 	atA := a.service(delivered)
 	atB := b.takes(atA)
 
-	// Begun at one and ended at the other, and the code exchanged at the first.
+	// The sign-in begins at one replica and ends at the other, and the code is exchanged at the
+	// first.
 	p := atB.submit(atA.begin("state", "verifier"), email, password)
 	if p.location == nil {
 		t.Fatalf("status %d: %s", p.status, p.text)
@@ -72,7 +73,7 @@ func TestReplicas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Its ID token is good by the keys of the other.
+	// The keys of the other replica verify the ID token.
 	verifier := b.service(delivered).verifier
 	raw, _ := token.Extra("id_token").(string)
 	if _, err := verifier.Verify(b.service(delivered).ctx(), raw); err != nil {
@@ -83,7 +84,7 @@ func TestReplicas(t *testing.T) {
 			t.Errorf("access token: %v", err)
 		}
 	}
-	// What one refreshed the other refreshes again.
+	// A token that one replica refreshed can be refreshed by the other.
 	for _, s := range []*service{atB, atA, atB} {
 		if token, err = s.refresh(token.RefreshToken); err != nil {
 			t.Fatal(err)
@@ -91,8 +92,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestReplicasKeys: replicas that begin together sign with one key, and one that rotates
-// rotates for all.
+// TestReplicasKeys checks that replicas that start together sign with the same key, and that a
+// rotation by one replica applies to all.
 func TestReplicasKeys(t *testing.T) {
 	a, b := newReplicas(t)
 	delivered := a.register(1)
@@ -119,7 +120,7 @@ func TestReplicasKeys(t *testing.T) {
 	if first[0] != first[1] {
 		t.Errorf("replicas sign with different keys")
 	}
-	// The key's time is over: who comes first rotates.
+	// The key has expired, and the first replica that notices it rotates.
 	db := dexstore.New(a.db, a.p.cfg.Key)
 	if err := db.UpdateKeys(t.Context(), func(k storage.Keys) (storage.Keys, error) {
 		k.NextRotation = time.Now().Add(-time.Second)
@@ -134,8 +135,8 @@ func TestReplicasKeys(t *testing.T) {
 	}
 }
 
-// TestReplicasReplayed: a code that was exchanged at one replica ends, at another, the tokens
-// that it brought, at both.
+// TestReplicasReplayed checks that a code that was exchanged at one replica and is presented at
+// another ends the tokens that it gave, at both replicas.
 func TestReplicasReplayed(t *testing.T) {
 	a, b := newReplicas(t)
 	atA := a.service(a.register(1))
@@ -159,7 +160,7 @@ func TestReplicasReplayed(t *testing.T) {
 		}
 	}
 
-	// A refresh token in whose place the other replica gave another.
+	// A refresh token that the other replica has replaced.
 	first, err := atA.exchange(atA.signIn("state", "verifier"))
 	if err != nil {
 		t.Fatal(err)
@@ -191,7 +192,8 @@ func TestReplicasReplayed(t *testing.T) {
 	}
 }
 
-// TestReplicasClock: a replica also ends what one issued whose clock is ahead of its own.
+// TestReplicasClock checks that a replica can end tokens that were issued by a replica whose clock
+// is ahead.
 func TestReplicasClock(t *testing.T) {
 	a, b := newReplicas(t)
 	delivered := a.register(1)
@@ -218,8 +220,8 @@ func TestReplicasClock(t *testing.T) {
 	}
 }
 
-// TestReplicasCodeAtOnce: of those who present a code to two replicas at the same time one gets
-// tokens at most, and they do not last.
+// TestReplicasCodeAtOnce checks that if several clients present a code to two replicas at the same
+// time, at most one gets tokens, and these are soon ended.
 func TestReplicasCodeAtOnce(t *testing.T) {
 	a, b := newReplicas(t)
 	atA := a.service(a.register(1))

@@ -12,9 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// TestRestoredOlderState: an older state that is restored has neither the secret of its time
-// work again nor one that was replaced since, also where somebody kept the sealing key; hosts
-// get another, and go on.
+// TestRestoredOlderState checks that restoring an older state makes no old secret valid again, even
+// if the sealing key was kept. Hosts get a new secret and continue.
 func TestRestoredOlderState(t *testing.T) {
 	f := newFixture(t)
 	first := f.register(1)

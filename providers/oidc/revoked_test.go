@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRevoked: the client of a host that was revoked ends, with what people have signed in to
-// with it, and so does that of a revoked service; not one that another host has too.
+// TestRevoked checks that the client of a revoked host or service ends, together with all sign-ins
+// that used it. A client that another host shares does not end.
 func TestRevoked(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))

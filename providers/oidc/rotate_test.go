@@ -13,15 +13,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// signs signs in at a service with what was delivered to it.
+// signs signs in at a service with the delivered client.
 func (f *fixture) signs(delivered map[string]string) error {
 	s := f.service(delivered)
 	_, err := s.Exchange(s.ctx(), s.signIn("state", "verifier"), oauth2.VerifierOption("verifier"))
 	return err
 }
 
-// TestRotationOnRequest: people sign in with the secret of the last rotation, with that of before for
-// a while, and with no older one, also after the provider was started again.
+// TestRotationOnRequest checks that sign-ins work with the secret of the last rotation, and for a
+// while with the secret before it, but with no older one, even after a restart of the provider.
 func TestRotationOnRequest(t *testing.T) {
 	f := newFixture(t)
 	first := f.register(1)
@@ -65,8 +65,8 @@ func TestRotationOnRequest(t *testing.T) {
 	}
 }
 
-// TestGenerationEndsBoth: raising the generation, for a secret that may be known to others, ends
-// all former secrets at once, within an overlap too.
+// TestGenerationEndsBoth checks that raising the generation, because others may know the secret,
+// ends all former secrets at once, even during an overlap.
 func TestGenerationEndsBoth(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -87,7 +87,7 @@ func TestGenerationEndsBoth(t *testing.T) {
 	refused(t, "the first one", f.signs(first), "invalid_client")
 }
 
-// TestSharedClient: a client of several hosts is not rotated by one of them.
+// TestSharedClient checks that a host cannot rotate a client that it shares with other hosts.
 func TestSharedClient(t *testing.T) {
 	f := newFixture(t)
 	f.register(1)

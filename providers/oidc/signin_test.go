@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// TestManySignIns: sign-ins that nobody finishes leave nothing, and keep nobody out.
+// TestManySignIns checks that unfinished sign-ins leave nothing behind and block nobody.
 func TestManySignIns(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -38,8 +38,8 @@ func TestManySignIns(t *testing.T) {
 	s.signIn("state", "verifier")
 }
 
-// TestLongParameters: what is longer than a lawful service sends is refused, and what a
-// lawful one sends passes whole.
+// TestLongParameters checks that parameters longer than a service may send are refused, and that
+// permitted ones pass unchanged.
 func TestLongParameters(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -50,7 +50,7 @@ func TestLongParameters(t *testing.T) {
 			t.Errorf("%s of %d bytes: status %d, sent to %v: %s", name, n, p.status, p.location, p.text)
 		}
 	}
-	// The server may hang up before it has read all of that.
+	// The server may close the connection before it has read the whole request.
 	r, err := s.http.Get(s.AuthCodeURL(strings.Repeat("x", 700_000), oauth2.S256ChallengeOption("verifier")))
 	if err == nil && r.StatusCode != http.StatusRequestHeaderFieldsTooLarge {
 		t.Errorf("state of 700 KB: status %d", r.StatusCode)
@@ -70,7 +70,7 @@ func TestLongParameters(t *testing.T) {
 	}
 }
 
-// TestOtherBrowser: a sign-in is finished in the browser that began it, or not at all.
+// TestOtherBrowser checks that a sign-in can be finished only in the browser that began it.
 func TestOtherBrowser(t *testing.T) {
 	f := newFixture(t)
 	attacker := f.service(f.register(1))
@@ -110,14 +110,15 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// header is an http.ResponseWriter of which nobody wants more.
+// header is an http.ResponseWriter of which only the header is used.
 type header http.Header
 
 func (h header) Header() http.Header         { return http.Header(h) }
 func (h header) Write(b []byte) (int, error) { return len(b), nil }
 func (h header) WriteHeader(int)             {}
 
-// TestOtherSites: neither another site's form nor another name for the issuer signs in.
+// TestOtherSites checks that nobody can sign in through a form of another site, or under another
+// name of the issuer.
 func TestOtherSites(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -169,7 +170,7 @@ func TestPKCE(t *testing.T) {
 			t.Errorf("%s: status %d, sent to %v", what, p.status, p.location)
 		}
 	}
-	// A client of an older release may have a library that knows no PKCE.
+	// A client of an older release may use a library without PKCE.
 	id := s.ClientID
 	old, _, err := f.p.clients.get(t.Context(), id)
 	if err != nil || !old.PKCE {
@@ -193,7 +194,8 @@ func TestPKCE(t *testing.T) {
 	}
 }
 
-// TestSilentConnections: whoever holds all connections keeps nobody from the pages.
+// TestSilentConnections checks that the pages stay reachable for others while one client holds as
+// many connections as it can.
 func TestSilentConnections(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -213,7 +215,7 @@ func TestSilentConnections(t *testing.T) {
 	}
 }
 
-// TestOldSignIn: a browser does not keep a sign-in for longer than it may take.
+// TestOldSignIn checks that a browser keeps a sign-in no longer than the time allowed for it.
 func TestOldSignIn(t *testing.T) {
 	s := signIns{cookies: cookies{key: must(sealedstore.New(bytes.Repeat([]byte{1}, 32)))}}
 	for left, want := range map[time.Duration]bool{time.Minute: true, -time.Second: false} {

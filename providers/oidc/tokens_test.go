@@ -22,7 +22,7 @@ func (s *service) refresh(token string) (*oauth2.Token, error) {
 	return s.TokenSource(s.ctx(), &oauth2.Token{RefreshToken: token}).Token()
 }
 
-// TestReplayedCode: a code that is presented twice ends what it brought.
+// TestReplayedCode checks that presenting a code twice ends the tokens that it gave.
 func TestReplayedCode(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -54,7 +54,7 @@ func TestReplayedCode(t *testing.T) {
 			t.Errorf("access token of a code that was presented twice: %v", err)
 		}
 	}
-	// Times of tokens are whole seconds.
+	// Times in tokens are whole seconds.
 	kit.NextSecond()
 	f.rows(`granted sign-in`, `granted tokens`, `denied tokens invalid_grant`, `granted refreshed tokens`,
 		`denied tokens replayed`, `denied tokens invalid_request`)
@@ -67,8 +67,8 @@ func TestReplayedCode(t *testing.T) {
 	}
 }
 
-// TestCodeAtOnce: of those who present a code at the same time one gets tokens at most,
-// and they do not last.
+// TestCodeAtOnce checks that if several clients present a code at the same time, at most one gets
+// tokens, and these are soon ended.
 func TestCodeAtOnce(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -98,8 +98,8 @@ func TestCodeAtOnce(t *testing.T) {
 	}
 }
 
-// TestReplayedRefresh: a refresh token in whose place another was given ends that too,
-// unless the answer may have got lost.
+// TestReplayedRefresh checks that using a refresh token that was replaced ends its successor too,
+// unless the answer may have been lost.
 func TestReplayedRefresh(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))
@@ -185,8 +185,8 @@ func (f *fixture) rows(want ...string) {
 	}
 }
 
-// TestAudit: sign-ins, refused passwords and tokens have rows with address, account and
-// client, and no secret.
+// TestAudit checks that sign-ins, refused passwords and tokens have audit rows with address,
+// account and client, but without secrets.
 func TestAudit(t *testing.T) {
 	f := newFixture(t)
 	delivered := f.register(1)
@@ -221,8 +221,8 @@ func TestAudit(t *testing.T) {
 	}
 }
 
-// TestManyRefusals: however much strangers have refused, neither rows nor log lines are
-// many, and a user's account is counted by itself.
+// TestManyRefusals checks that many refusals of strangers cause few rows and log lines, and that
+// refusals for a user's account are counted separately.
 func TestManyRefusals(t *testing.T) {
 	f := newFixture(t)
 	s := f.service(f.register(1))

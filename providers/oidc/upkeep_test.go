@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// Over a day keys are rotated, the old ones still verify, and codes that nobody
-// exchanged are gone. The bubble fails when a goroutine outlives its context.
+// Over a day, keys are rotated, old keys still verify, and codes that were not exchanged are
+// deleted. The bubble fails if a goroutine outlives its context.
 func TestUpkeep(t *testing.T) {
 	f := &fixture{t: t}
 	f.grant(callback)

@@ -21,8 +21,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// newUpstream is another organization's issuer: a Dex as it is, with one client, florete. It
-// serves while up is true.
+// newUpstream runs the issuer of another organization: an unmodified Dex with one client, florete.
+// It serves while up is true.
 func newUpstream(t *testing.T) (issuer string, up *atomic.Bool) {
 	t.Helper()
 	var handler http.Handler
@@ -52,7 +52,7 @@ func newUpstream(t *testing.T) (issuer string, up *atomic.Bool) {
 	return server.URL, up
 }
 
-// elsewhere signs dora in upstream, and comes back with the code for the service.
+// elsewhere signs dora in at upstream, and returns with the code for the service.
 func (s *service) elsewhere(more ...oauth2.AuthCodeOption) page {
 	s.t.Helper()
 	p := s.begin("state", "verifier", append(more, at("partner"))...)
@@ -74,7 +74,8 @@ func (s *service) elsewhere(more ...oauth2.AuthCodeOption) page {
 	return s.read(s.http.Get(back.location.String()))
 }
 
-// TestUpstream: people sign in at an issuer of somebody else's, which may be away at first.
+// TestUpstream checks that people can sign in at an external issuer, which may be unreachable at
+// first.
 func TestUpstream(t *testing.T) {
 	t.Parallel()
 	issuer, up := newUpstream(t)
@@ -106,7 +107,7 @@ func TestUpstream(t *testing.T) {
 		t.Errorf("claims are %+v", c)
 	}
 
-	// Another browser finishes no sign-in of this one.
+	// Another browser cannot finish this browser's sign-in.
 	begun := s.begin("state", "verifier", at("partner"))
 	other := *s
 	other.http = f.client()

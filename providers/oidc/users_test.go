@@ -55,8 +55,8 @@ func TestUsersOthersCanRead(t *testing.T) {
 	}
 }
 
-// TestUsersGroups: who is put into a group in the file signs in where that is allowed, and who is
-// taken out has no tokens any more.
+// TestUsersGroups checks that a person in an allowed group of the file can sign in, and that
+// removing the person from the group ends the tokens.
 func TestUsersGroups(t *testing.T) {
 	t.Parallel()
 	f := prepared(t)

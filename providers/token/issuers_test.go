@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// corp is an issuer whose answers a test makes, with a count of what was requested.
+// corp is an issuer whose answers a test sets, and which counts the requests.
 type corp struct {
 	*httptest.Server
 	requests atomic.Int64
@@ -36,7 +36,7 @@ func newCorp(t *testing.T, answer func(c *corp, w http.ResponseWriter, r *http.R
 	return c
 }
 
-// honest answers as an issuer does.
+// honest answers as a correct issuer does.
 func honest(c *corp, w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path == "/keys" {
 		json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{c.key.Public()}})
@@ -45,7 +45,7 @@ func honest(c *corp, w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(map[string]string{"issuer": c.URL, "jwks_uri": c.URL + "/keys"})
 }
 
-// form has a token of the issuer, signed with a key that says to be of an ID.
+// form returns a form with a token of the issuer, whose header names the given key ID.
 func (c *corp) form(t *testing.T, key any, kid string) url.Values {
 	t.Helper()
 	s, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: key, KeyID: kid}}, nil)
@@ -59,8 +59,8 @@ func (c *corp) form(t *testing.T, key any, kid string) url.Values {
 	return url.Values{"subject_token": {token}, "subject_token_type": {TypeIDToken}}
 }
 
-// TestIssuerLeads: an issuer that leads to what this host alone can reach has nobody go there,
-// and nothing of an answer is in a refusal.
+// TestIssuerLeads checks that an issuer cannot make the provider connect to an address that only
+// this host can reach, and that refusals contain nothing of the answer.
 func TestIssuerLeads(t *testing.T) {
 	const secret = "INTERNAL-SECRET"
 	var reached atomic.Int64
@@ -111,8 +111,8 @@ func TestIssuerLeads(t *testing.T) {
 	}
 }
 
-// TestIssuerIsLeftAlone: keys that a token makes up, and an issuer that fails or is slow, are no
-// request each.
+// TestIssuerIsLeftAlone checks that invented key IDs, and an issuer that fails or is slow, do not
+// cause a request for each token.
 func TestIssuerIsLeftAlone(t *testing.T) {
 	refuse := func(_ *corp, w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }
 	for name, c := range map[string]struct {
@@ -141,7 +141,7 @@ func TestIssuerIsLeftAlone(t *testing.T) {
 			if n, most := corp.requests.Load(), c.each*(1+int64(time.Since(begun)/issuerRest)); n > most {
 				t.Errorf("%d requests to the issuer, want %d at most", n, most)
 			}
-			if c.status == http.StatusBadRequest { // who has a key of the issuer is none the worse
+			if c.status == http.StatusBadRequest { // tokens with a known key still work
 				if status, answer := e.exchange(wiki, "acme", corp.form(t, corp.key.Key, corp.key.KeyID)); status != http.StatusOK {
 					t.Errorf("%d %v", status, answer)
 				}
@@ -169,7 +169,7 @@ func TestIssuerIsLeftAlone(t *testing.T) {
 			})
 		}
 		kit.Eventually(t, "a request", func() bool { return corp.requests.Load() > 0 })
-		kit.Settled(corp.requests.Load) // for more of them, if there were any
+		kit.Settled(corp.requests.Load) // waits for further requests, if there are any
 		close(release)
 		all.Wait()
 		if n := most.Load(); n != 1 {

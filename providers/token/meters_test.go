@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestShares: a subject that takes all it can leaves a part of a tenant's tokens to the others,
-// and they have no more than the tenant's.
+// TestShares checks that a subject that requests as many tokens as it can leaves a part of the
+// tenant's tokens to other subjects, and that these together get no more than the tenant's share.
 func TestShares(t *testing.T) {
 	var m meters
 	now := time.Now()

@@ -29,11 +29,11 @@ import (
 
 var (
 	bob = kit.ID("user/bob") // may read
-	eve = kit.ID("user/eve") // may act, and has no policy of a tenant
-	pat = kit.ID("user/pat") // may act, in namespace payments alone
+	eve = kit.ID("user/eve") // may act, but no tenant has a policy for it
+	pat = kit.ID("user/pat") // may act, but only in namespace payments
 )
 
-// runtime is acme, which alice administers, and whose rules change at run time.
+// runtime is the tenant acme, which alice administers, and whose rules change at run time.
 func runtime() Tenant {
 	t := acme("https://login.example.org")
 	t.Namespaces = []string{"logs", "payments"}
@@ -63,7 +63,8 @@ func (e *env) until(what string, holds func() bool) {
 	kit.Eventually(e.t, what, holds)
 }
 
-// operate is the answer to an operator whom kind config announces. Without a body it reads.
+// operate returns the answer to an operator whom kind config announces. Without a body, the request
+// only reads.
 func (e *env) operate(caller spiffe.ID, path string, body any) (int, []byte) {
 	e.t.Helper()
 	method, content := "GET", io.Reader(nil)
@@ -78,7 +79,7 @@ func (e *env) operate(caller spiffe.ID, path string, body any) (int, []byte) {
 	return a.Do(e.t, caller, r)
 }
 
-// must is the decoded answer to what is not refused.
+// must returns the decoded answer to a request that must succeed.
 func must[T any](e *env, caller spiffe.ID, path string, body any) (v T) {
 	e.t.Helper()
 	status, b := e.operate(caller, path, body)
@@ -88,7 +89,7 @@ func must[T any](e *env, caller spiffe.ID, path string, body any) (v T) {
 	return v
 }
 
-// refused wants a refusal, with its row.
+// refused checks that a request is refused, and that the refusal has an audit row.
 func (e *env) refused(caller spiffe.ID, path string, body any, part string) {
 	e.t.Helper()
 	before := len(e.Audit())
@@ -105,8 +106,8 @@ func policy(subject, action, object string) rules.Policy {
 	return rules.Policy{Subject: subject, Action: action, Object: object}
 }
 
-// TestRuntimeRules: what an operator adds counts at once and is gone as soon, beside the rules
-// of the flake, which stay.
+// TestRuntimeRules checks that rules that operators add or remove take effect at once, and that
+// rules of the flake stay.
 func TestRuntimeRules(t *testing.T) {
 	t.Parallel()
 	e := operated(t, runtime())
@@ -146,7 +147,7 @@ func TestRuntimeRules(t *testing.T) {
 		t.Errorf("within payments: %+v", in)
 	}
 
-	// A restart forgets none.
+	// A restart keeps all rules.
 	e.Restart()
 	e.until("the socket", func() bool { _, err := e.as(other).Get(acmeIssuer + "/jwks.json"); return err == nil })
 	if got := status(); got != http.StatusOK {
@@ -170,7 +171,8 @@ func TestRuntimeRules(t *testing.T) {
 	}
 }
 
-// TestScope: callers act within their own scope, by the grammar of the flake.
+// TestScope checks that callers act only within their own scope, and that rules follow the grammar
+// of the flake.
 func TestScope(t *testing.T) {
 	t.Parallel()
 	e := operated(t, runtime())
@@ -222,8 +224,8 @@ func TestScope(t *testing.T) {
 	e.refused(alice, "/acme/groupings", rules.Grouping{Member: bob.String(), Role: "role:d"}, "its quota")
 }
 
-// TestNarrowed: what the flake drops of a tenant, its rules of run time no longer count for, and
-// those of a tenant that has the flake's alone count for nothing.
+// TestNarrowed checks that run-time rules no longer count for parts of a tenant that the flake
+// removed, and do not count at all for a tenant that permits only rules of the flake.
 func TestNarrowed(t *testing.T) {
 	t.Parallel()
 	e := operated(t, runtime())
@@ -263,8 +265,8 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// TestDropped: what there is of a tenant that the flake dropped is kept for a grace, is there
-// again with the tenant, and ends with the grace or when an operator deletes it.
+// TestDropped checks that the data of a removed tenant is kept for a grace period. The data returns
+// with the tenant, and is deleted after the period or when an operator deletes it.
 func TestDropped(t *testing.T) {
 	t.Parallel()
 	e := operated(t, runtime())
@@ -321,7 +323,7 @@ func TestDropped(t *testing.T) {
 	}
 	e.refused(alice, "/acme/delete", Deletion{Force: true}, "the flake's")
 
-	// What came again begins anew.
+	// The grace period of a tenant that returned starts over.
 	publish(false)
 	sweep(2 * grace)
 	if !stored() {
@@ -339,7 +341,7 @@ func TestDropped(t *testing.T) {
 	}
 	want(CodeDelete, "")
 
-	// Rules of run time are as many as a page does not hold.
+	// More run-time rules than fit on a page.
 	publish(true)
 	add()
 	var txn store.Txn
@@ -372,7 +374,7 @@ func TestDropped(t *testing.T) {
 	}
 }
 
-// TestBootstrap: root of the host names the first administrators, once.
+// TestBootstrap checks that root of the host can name the first administrators once.
 func TestBootstrap(t *testing.T) {
 	t.Parallel()
 	tenant := acme("https://login.example.org")
@@ -433,7 +435,8 @@ func TestBootstrap(t *testing.T) {
 	}
 }
 
-// TestBootstrapOff: nobody listens unless the settings have an address, or where others get in.
+// TestBootstrapOff checks that the bootstrap socket is missing if the settings contain no address,
+// or if others could connect to it.
 func TestBootstrapOff(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

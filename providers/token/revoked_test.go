@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRevoked: a revoked identity has no token: by its SVID, by a JWT-SVID of before, also of a
-// revoked node, or by the request of its host. Others have theirs.
+// TestRevoked checks that a revoked identity gets no token, whether it uses its SVID, an older
+// JWT-SVID, also one from a revoked node, or a request of its host. Other identities still get
+// tokens.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	e := start(t, acme("https://login.example.org"))
@@ -56,7 +57,7 @@ func TestRevoked(t *testing.T) {
 	if rows != 3 {
 		t.Errorf("%d rows of refusals, want 3", rows)
 	}
-	revoke(kit.ID("node/elm")) // on which the workload of the JWT-SVID is
+	revoke(kit.ID("node/elm")) // the node of the JWT-SVID
 	by(alice, e.jwtSVID(ring, acmeIssuer), http.StatusForbidden)
 	by(wiki, url.Values{}, http.StatusOK)
 	revoke()

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// upstream is a real Dex, in which alice signs in.
+// upstream is a real Dex, at which alice signs in.
 func upstream(t *testing.T) (issuer string, token func() string) {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -83,8 +83,9 @@ func signIn(t *testing.T, issuer, client string) string {
 	return answer.IDToken
 }
 
-// TestUpstream: a token of a real Dex, found by discovery and by the URL of its keys; one for
-// others, of another issuer, changed, or that has ended, is refused.
+// TestUpstream checks that tokens of a real Dex are accepted, found by discovery or by the URL of
+// its keys. It also checks that tokens are refused if they are for another audience, of another
+// issuer, changed or expired.
 func TestUpstream(t *testing.T) {
 	issuer, token := upstream(t)
 	for name, change := range map[string]func(*Issuer){
@@ -141,7 +142,8 @@ func signed(t *testing.T, issuer, audience string) string {
 	return token
 }
 
-// TestJWTSVID: one for the tenant is a subject, one for others, or whose key is not delivered, none.
+// TestJWTSVID checks that a JWT-SVID for the tenant is a subject. A JWT-SVID for another audience
+// is refused, and so is one whose key was not delivered.
 func TestJWTSVID(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	ring := e.svidKeys()
@@ -178,7 +180,7 @@ func (e *env) svidKeys() sealedstore.SigningRing {
 	return ring
 }
 
-// jwtSVID is a form with one of wiki on node elm, for an audience.
+// jwtSVID returns a form with a JWT-SVID of wiki on node elm, for an audience.
 func (e *env) jwtSVID(ring sealedstore.SigningRing, audience string) url.Values {
 	return e.jwtSVIDUntil(ring, audience, time.Now().Add(time.Minute))
 }

@@ -84,7 +84,7 @@ type env struct {
 	socket string
 	kind   *Tokens
 	keys   string
-	dir    string // of sockets
+	dir    string // directory of the sockets
 }
 
 func start(t *testing.T, tenant Tenant) *env {
@@ -92,14 +92,14 @@ func start(t *testing.T, tenant Tenant) *env {
 	return startWith(t, tenant, func(*env) {})
 }
 
-// startWith has change set up what is not as usual.
+// startWith starts a process after change has altered the usual settings.
 func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	t.Helper()
 	account, err := user.Current()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dir, err := os.MkdirTemp("", "token") // a socket's path is short
+	dir, err := os.MkdirTemp("", "token") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	return e
 }
 
-// as is a client whom the forwarder announces.
+// as returns a client whom the forwarder announces.
 func (e *env) as(caller spiffe.ID) *http.Client {
 	a := agenttest.Announced{Socket: e.socket, Service: kit.ID("service/tokens")}
 	return &http.Client{Transport: &http.Transport{
@@ -143,7 +143,7 @@ func (e *env) as(caller spiffe.ID) *http.Client {
 	}}
 }
 
-// exchange is the answer to a form, and its status.
+// exchange returns the answer to a form, and its status.
 func (e *env) exchange(caller spiffe.ID, tenant string, form url.Values) (int, map[string]any) {
 	e.t.Helper()
 	if !form.Has("grant_type") {
@@ -164,7 +164,7 @@ func (e *env) exchange(caller spiffe.ID, tenant string, form url.Values) (int, m
 	return resp.StatusCode, answer
 }
 
-// verified is the token of an answer, verified with the keys of the pages.
+// verified returns the token of an answer, verified with the keys of the pages.
 func (e *env) verified(answer map[string]any) verify.Token {
 	e.t.Helper()
 	raw, _ := answer["access_token"].(string)
@@ -190,8 +190,8 @@ func (e *env) get(page string) []byte {
 	return b
 }
 
-// TestSVID: the caller that the forwarder announces has what the rules permit it, and less where
-// it wants less.
+// TestSVID checks that a caller that the forwarder announces gets the permissions of the rules, or
+// fewer if it requests fewer.
 func TestSVID(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	status, answer := e.exchange(wiki, "acme", url.Values{})
@@ -234,7 +234,7 @@ func TestSVID(t *testing.T) {
 	}
 }
 
-// TestRefused: what is wrong with a request is answered as OAuth has it.
+// TestRefused checks that bad requests get the errors of OAuth.
 func TestRefused(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	for _, c := range []struct {
@@ -288,7 +288,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestQuota: a tenant has so many tokens a minute, and others theirs.
+// TestQuota checks that the number of tokens per minute is limited for each tenant separately.
 func TestQuota(t *testing.T) {
 	tenant := acme("https://login.example.org")
 	tenant.TokensPerMinute = 2
@@ -301,7 +301,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestPages: a stock OpenID Connect verifier finds the keys by the issuer of the token.
+// TestPages checks that a common OpenID Connect verifier finds the keys by the issuer in the token.
 func TestPages(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	_, answer := e.exchange(wiki, "acme", url.Values{})
@@ -316,7 +316,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestNeeds: a host has the token of its service, and the keys that verify it.
+// TestNeeds checks that a host gets the token of its service, and the keys that verify it.
 func TestNeeds(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	client := e.Client(kit.ID("node/ursula"))
@@ -338,7 +338,8 @@ func TestNeeds(t *testing.T) {
 	}
 }
 
-// TestSealed: the store alone has no key, and each tenant has its own.
+// TestSealed checks that the store contains no readable key, and that each tenant has a separate
+// key.
 func TestSealed(t *testing.T) {
 	e := start(t, acme("https://login.example.org"))
 	var all sync.WaitGroup

@@ -26,7 +26,7 @@ var (
 	outline = kit.ID("service/outline")
 )
 
-// body asks for the SVID of id with a new key.
+// body requests the SVID of id with a new key.
 func body(id spiffe.ID) json.RawMessage {
 	return kit.JSON(hostapi.CertBody{ID: id, CSR: kit.CSR(id, kit.NewKey())})
 }
@@ -53,7 +53,7 @@ func chain(t *testing.T, a hostapi.Answer) (certs []*x509.Certificate) {
 	}
 }
 
-// TestAnswer looks at what is issued: the chain verifies with the bundle alone.
+// TestAnswer checks the issued SVID: the roots in the bundle verify its chain.
 func TestAnswer(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
@@ -81,7 +81,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-// TestRenew: with its own SVID a node has its SVID renewed; a new key, a new SVID.
+// TestRenew checks that a node can renew its SVID with its current SVID and a new key.
 func TestRenew(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Start()
@@ -141,8 +141,8 @@ func TestCompile(t *testing.T) {
 	}
 }
 
-// TestOwn runs in virtual time: the provider's own SVID is renewed after two thirds
-// of its life and never outlives the issuing CA.
+// TestOwn checks, in virtual time, that the provider's own SVID is renewed after two thirds of its
+// lifetime and never outlives the issuing CA.
 func TestOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := providertest.NewEnv(t, "ursula")

@@ -25,8 +25,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestCRL: what the revocation list revokes of what was issued is in a CRL that stock software
-// takes: all that a node was given, by one entry.
+// TestCRL checks that issued certificates that the revocation list revokes are in a CRL that common
+// software accepts. One entry of the list revokes all certificates of a node.
 func TestCRL(t *testing.T) {
 	if _, err := exec.LookPath("openssl"); err != nil {
 		t.Skip("NOT RUN: no openssl in PATH, on Debian it is in the package openssl")
@@ -168,8 +168,8 @@ func openssl(t *testing.T, root *x509.Certificate, chain []*x509.Certificate, l 
 	return string(bytes.TrimSpace(out))
 }
 
-// TestIssuedKept: each SVID is on record in the transaction that issues it, the provider's own
-// too, and no longer than it is valid.
+// TestIssuedKept checks that each SVID, including the provider's own, is recorded in the
+// transaction that issues it, and that the record is kept until the SVID expires.
 func TestIssuedKept(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Provide(cert.Name, map[string]any{"lifetime": 10})
@@ -209,8 +209,8 @@ func TestIssuedKept(t *testing.T) {
 	}
 }
 
-// TestCRLOfItsOwn: the CRL of an issuing CA has nothing that another one issued, where both keep
-// what they issued in one store.
+// TestCRLOfItsOwn checks that the CRL of an issuing CA contains no certificates of another issuing
+// CA, even if both CAs share a store.
 func TestCRLOfItsOwn(t *testing.T) {
 	a, b := replicas(t, "ursula", "raishan")
 	own, err := a.Client(ursula).Do(t.Context(), hostapi.Path("cert"), hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)})

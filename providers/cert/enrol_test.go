@@ -31,8 +31,8 @@ func enrolment(t *testing.T) (*providertest.Env, hostapi.Request) {
 	return e, hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 }
 
-// TestEnrol: the proof gives an SVID, that SVID is good for what else is granted,
-// and a host that lost the answer gets it again with a new proof.
+// TestEnrol checks that a proof gives an SVID, that this SVID can request other grants, and that a
+// host that lost the answer gets it again with a new proof.
 func TestEnrol(t *testing.T) {
 	e, r := enrolment(t)
 	first, err := e.Stranger(ursula).Enrol(t.Context(), r)
@@ -116,7 +116,7 @@ func TestEnrolRefused(t *testing.T) {
 	}
 }
 
-// wire is one TLS connection on which anything can be sent.
+// wire is a TLS connection on which a test can send anything.
 type wire struct {
 	t    *testing.T
 	e    *providertest.Env
@@ -208,7 +208,8 @@ func (w *wire) enrol(r hostapi.Request) error {
 	return w.post(hostapi.Path("cert"), key, r, &hostapi.Answer{})
 }
 
-// TestReplay: a proof is good once, on its own connection, for its own statement.
+// TestReplay checks that a proof can be used once, only on its own connection, and only for its own
+// statement.
 func TestReplay(t *testing.T) {
 	e, r := enrolment(t)
 	key := e.HostKey(ursula)
@@ -221,7 +222,7 @@ func TestReplay(t *testing.T) {
 	}
 	providertest.WantError(t, w.enrol(proven), hostapi.CodeReplayed)
 	again := w.prove(r, key, proven.Proof.Nonce, asIs)
-	again.Serial++ // a replay is no matter of an old policy
+	again.Serial++ // a replay must be refused for another reason than an old policy
 	providertest.WantError(t, w.enrol(again), hostapi.CodeReplayed)
 
 	elsewhere := dial(t, e)
@@ -247,7 +248,7 @@ func TestReplay(t *testing.T) {
 	})
 }
 
-// device is the device proof of a connection by a host key.
+// device returns the device proof of a connection, made with a host key.
 func (w *wire) device(hostKey ssh.Signer) string {
 	w.t.Helper()
 	cs := w.conn.ConnectionState()
@@ -262,8 +263,9 @@ func (w *wire) device(hostKey ssh.Signer) string {
 	return proof
 }
 
-// TestConnectionThatEnrolled: a host that enrolled is known on that connection, and on no other,
-// by the certificate that it received there. All else is as with a certificate that it presents.
+// TestConnectionThatEnrolled checks that a host that enrolled on a connection is known there, and
+// only there, by the certificate that it received. Everything else is the same as with a presented
+// certificate.
 func TestConnectionThatEnrolled(t *testing.T) {
 	e, r := enrolment(t)
 	key := e.HostKey(ursula)
@@ -293,7 +295,7 @@ func TestConnectionThatEnrolled(t *testing.T) {
 	if err := request(w, w.device(key)); err != nil {
 		t.Errorf("the host that enrolled: %v", err)
 	}
-	e.ReplaceHostKey(ursula) // another machine is the node from now on
+	e.ReplaceHostKey(ursula) // from now on, another machine is the node
 	e.Publish(providertest.Serial + 1)
 	kit.Succeeds(t, "the former machine to be refused", func() error {
 		err := request(w, w.device(key))
@@ -304,8 +306,8 @@ func TestConnectionThatEnrolled(t *testing.T) {
 	})
 }
 
-// TestEnrolThenRequest: a client goes on over the connection on which it enrolled, and has another
-// where the provider refuses it there.
+// TestEnrolThenRequest checks that a client continues on the connection on which it enrolled, and
+// opens another one if the provider refuses it there.
 func TestEnrolThenRequest(t *testing.T) {
 	e, r := enrolment(t)
 	dials := 0
@@ -336,8 +338,8 @@ func TestEnrolThenRequest(t *testing.T) {
 	}
 }
 
-// slow is a connection whose writer, on a busy machine, goes on long after what it wrote
-// has arrived, and may have been answered.
+// slow is a connection on a busy machine: a write returns long after its bytes have arrived and may
+// have been answered.
 type slow struct{ net.Conn }
 
 func (s slow) Write(b []byte) (int, error) {
@@ -346,7 +348,7 @@ func (s slow) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestEnrolOnABusyMachine: both requests go over one connection however slow it is.
+// TestEnrolOnABusyMachine checks that both requests use one connection, however slow it is.
 func TestEnrolOnABusyMachine(t *testing.T) {
 	e, r := enrolment(t)
 	c := e.Stranger(ursula)
@@ -359,8 +361,8 @@ func TestEnrolOnABusyMachine(t *testing.T) {
 	}
 }
 
-// TestLostEnrolment: the answer is lost after the commit, so the nonce is used up,
-// and a new proof gets the same answer.
+// TestLostEnrolment checks that if the answer is lost after the commit, the nonce is used up, and a
+// new proof gets the same answer.
 func TestLostEnrolment(t *testing.T) {
 	e, r := enrolment(t)
 	w := dial(t, e)
@@ -376,12 +378,13 @@ func TestLostEnrolment(t *testing.T) {
 	}
 }
 
-// TestNonceOnce: two proofs with one nonce are decided at once; one of them enrols.
+// TestNonceOnce checks that if two proofs with the same nonce are decided at the same time, only
+// one of them enrols.
 func TestNonceOnce(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Grant(ursula, "cert-again", "cert", map[string]any{"id": ursula})
 	e.Start()
-	// Two needs, so that nothing but the nonce is in both transactions.
+	// The requests are for two needs, so that both transactions share only the nonce.
 	r := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	other := hostapi.Request{Need: "cert-again", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
 	asIs := func(*hostapi.Statement) {}

@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-var elm = kit.ID("node/elm") // joins
+var elm = kit.ID("node/elm") // a node that joins
 
-// joining is a provider at which elm may join, and the key that admits it.
+// joining returns a provider at which elm may join, and the key that admits it.
 func joining(t *testing.T) (*providertest.Env, signature.SecretKey) {
 	t.Helper()
 	e, key := providertest.NewEnv(t, "ursula"), kit.SigningKey("demo-1")
@@ -64,9 +64,9 @@ func tryEnrol(t *testing.T, c *hostapi.Client) error {
 	return err
 }
 
-// TestJoined: a device that was admitted enrols, renews and enrols again; each certificate of
-// the node names its key. Another one does not, until the first is revoked, and then the first
-// does nothing any more.
+// TestJoined checks that an admitted device can enrol, renew and enrol again, and that each
+// certificate of the node names its key. Another device is refused until the first is revoked, and
+// afterwards the first is refused.
 func TestJoined(t *testing.T) {
 	e, key := joining(t)
 	first, second := machine(e), machine(e)
@@ -94,7 +94,7 @@ func TestJoined(t *testing.T) {
 	thief.HostKey = second.HostKey
 	providertest.WantError(t, renew(t, &thief), hostapi.CodeDeviceKey)
 	foreign := *first
-	foreign.SVID = e.Issue(elm, time.Hour) // to no device
+	foreign.SVID = e.Issue(elm, time.Hour) // without a device
 	providertest.WantError(t, renew(t, &foreign), hostapi.CodeDeviceKey)
 	admit(t, second, key, nil)
 	providertest.WantError(t, tryEnrol(t, second), hostapi.CodeJoin)
@@ -117,8 +117,8 @@ func TestJoined(t *testing.T) {
 	}
 }
 
-// TestJoinedByToken: a token's bearer admits a device where an operator's grant says so, until
-// the token ends; a device that is on record enrols after that, too.
+// TestJoinedByToken checks that the holder of a token can admit a device as far as an operator's
+// grant permits, until the token expires. A recorded device can enrol afterwards, too.
 func TestJoinedByToken(t *testing.T) {
 	e, key := joining(t)
 	token, err := hostapi.NewJoinToken("drhorrible")

@@ -26,8 +26,8 @@ func alarms(e *providertest.Env) (rows []server.Row) {
 	return rows
 }
 
-// TestTwoMachines: a machine is copied, SSH host key and all. The provider reports it at the
-// first renewal that does not continue the line, and serves both.
+// TestTwoMachines checks that a copy of a machine with its SSH host key is reported at the first
+// renewal that does not continue the line, and that both machines are served.
 func TestTwoMachines(t *testing.T) {
 	var log lines
 	e := providertest.NewEnv(t, "ursula")
@@ -67,14 +67,14 @@ func TestTwoMachines(t *testing.T) {
 		t.Errorf("logged:\n%s", said)
 	}
 
-	// Whoever has the SSH host key alone enrols with it.
+	// A machine that has only the SSH host key enrols with it.
 	enrol(t, e.Stranger(ursula))
 	if err := renew(t, original); err != nil || len(alarms(e)) != 4 {
 		t.Errorf("after the other enrolled: %v, %d alarms, want 4", err, len(alarms(e)))
 	}
 }
 
-// TestOneMachine: what happens to one machine and its providers raises no alarm.
+// TestOneMachine checks that ordinary events of one machine and its providers raise no alarm.
 func TestOneMachine(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	second := e.Beside("horrible")
@@ -125,7 +125,7 @@ func TestOneMachine(t *testing.T) {
 		lost(second, &there)
 	}
 
-	// The provider's state is restored from a backup, after which the node has renewed.
+	// The provider's state is restored from a backup, and the node had renewed since the backup.
 	state := filepath.Join(e.Dir, "state.db")
 	e.Stop()
 	saved, err := os.ReadFile(state)
@@ -133,7 +133,7 @@ func TestOneMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start()
-	kit.NextSecond() // certificates count seconds
+	kit.NextSecond() // times in certificates are whole seconds
 	for range 3 {
 		must(c, "after the backup")
 	}
@@ -165,8 +165,8 @@ func TestOneMachine(t *testing.T) {
 	must(wiped, "after a reinstallation")
 }
 
-// TestPoisonedCert: a record of a generation that no policy grants does not shut out the
-// machine in the node's place either.
+// TestPoisonedCert checks that a record of a generation that no policy grants does not lock out the
+// machine of the node.
 func TestPoisonedCert(t *testing.T) {
 	const highest = 1<<63 - 1
 	e := providertest.NewEnv(t, "ursula")

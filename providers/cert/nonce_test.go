@@ -35,10 +35,10 @@ func TestNonce(t *testing.T) {
 	}
 }
 
-// FuzzNonce: nothing but the nonce itself is taken for it.
+// FuzzNonce checks that only the exact nonce is accepted.
 func FuzzNonce(f *testing.F) {
 	n, p := nonces{[]byte("a key")}, kit.ProviderID("drhorrible", "cert")
-	// The same in every process that fuzzes, so not from make.
+	// All fuzzing processes need the same nonce, so it does not come from make.
 	now := time.UnixMilli(0)
 	good := base64.RawURLEncoding.EncodeToString(n.mac(make([]byte, head), p))
 	f.Add(good)

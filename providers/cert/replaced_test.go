@@ -60,10 +60,9 @@ func service(t *testing.T, c *hostapi.Client) error {
 	return err
 }
 
-// TestReplaced: a node is replaced by another machine, with another host key. From the
-// moment a provider's policy has that key, the former machine, whose certificate is good
-// for hours, obtains nothing, whether or not the other has enrolled, and at whichever
-// provider.
+// TestReplaced checks that a machine that was replaced by one with another host key obtains nothing
+// from any provider whose policy has the new key. This holds although its certificate is valid for
+// hours, and even before the new machine enrols.
 func TestReplaced(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula", "raishan")
 	e.Grant(ursula, "cert-service-outline", "cert", map[string]any{"id": outline})
@@ -99,8 +98,8 @@ func TestReplaced(t *testing.T) {
 	good(former, "a node that never enrolled here")
 	enrol(t, former)
 	good(former, "a node that enrolled")
-	former = e.Client(ursula) // another SVID, not of that line
-	kit.NextSecond()          // certificates count seconds
+	former = e.Client(ursula) // another SVID, which does not continue the line
+	kit.NextSecond()          // times in certificates are whole seconds
 	enrol(t, e.Stranger(ursula))
 	good(former, "a node that enrolled twice with one host key")
 
@@ -121,13 +120,13 @@ func TestReplaced(t *testing.T) {
 	refused(former)
 	good(e.Client(ursula), "the machine in its place")
 
-	rekeyed := *former // the same machine with the other key
+	rekeyed := *former // the same machine with the new key
 	rekeyed.HostKey = e.HostKey(ursula)
 	providertest.WantError(t, renew(t, &rekeyed), hostapi.CodeUntrustedTransient) // so it enrols again
 	enrol(t, &rekeyed)
 	good(&rekeyed, "the machine with its new key")
 
-	// The flake has the former key again: the former machine comes back by enrolling.
+	// The flake has the former key again, so the former machine can enrol again.
 	e.Policy.Devices = devices
 	deploy(providertest.Serial + 2)
 	refused(&rekeyed)
@@ -142,8 +141,8 @@ func TestReplaced(t *testing.T) {
 	}
 }
 
-// TestReplacedMeanwhile: another machine enrols as a node, at a replica with the same store,
-// while the former has a connection on which it was admitted.
+// TestReplacedMeanwhile checks that when another machine enrols as a node, at a replica with the
+// same store, the former machine is refused even on a connection that was accepted before.
 func TestReplacedMeanwhile(t *testing.T) {
 	t.Parallel()
 	e := providertest.NewEnv(t, "ursula")
@@ -174,7 +173,7 @@ func TestReplacedMeanwhile(t *testing.T) {
 	providertest.WantError(t, request(), hostapi.CodeUntrustedTransient)
 }
 
-// TestStolen: a copied SVID does not renew itself, not even once.
+// TestStolen checks that a copied SVID cannot be renewed, not even once.
 func TestStolen(t *testing.T) {
 	e := providertest.NewEnv(t, "ursula")
 	e.Start()

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// replicas are two provider hosts that share a store, with an issuing CA each.
+// replicas are two provider hosts that share a store. Each has an issuing CA.
 func replicas(t *testing.T, nodes ...string) (a, b *providertest.Env) {
 	t.Helper()
 	etcd, tree := etcdtest.Start(t, 1), rand.Text()
@@ -33,15 +33,15 @@ func replicas(t *testing.T, nodes ...string) (a, b *providertest.Env) {
 	return a, b
 }
 
-// at is a client that calls another provider.
+// at returns a client that calls another provider.
 func at(e *providertest.Env, c *hostapi.Client) *hostapi.Client {
 	there := *c
 	there.Provider, there.Dial = e.Provider(), e.Dial
 	return &there
 }
 
-// TestReplicasIssue: each replica issues with a key of its own, and all of them accept what
-// one of them issued.
+// TestReplicasIssue checks that each replica issues with a separate key, and that all replicas
+// accept these certificates.
 func TestReplicasIssue(t *testing.T) {
 	a, b := replicas(t, "ursula")
 	c := a.Stranger(ursula)
@@ -71,8 +71,8 @@ func TestReplicasIssue(t *testing.T) {
 	}
 }
 
-// TestReplicasRepeat: what another replica recorded is the answer to the same request here,
-// where another one was answered before.
+// TestReplicasRepeat checks that a repeated request gets the answer that another replica recorded,
+// even if this replica answered an earlier request.
 func TestReplicasRepeat(t *testing.T) {
 	t.Parallel()
 	a := providertest.NewEnv(t, "ursula")
@@ -122,7 +122,7 @@ func TestReplicasRepeat(t *testing.T) {
 	}
 }
 
-// TestReplicasNonce: a proof is good once, and at one replica alone.
+// TestReplicasNonce checks that a proof can be used once, and only at one replica.
 func TestReplicasNonce(t *testing.T) {
 	a, b := replicas(t, "ursula")
 	r := hostapi.Request{Need: "cert-node", Serial: providertest.Serial, Generation: 1, Body: body(ursula)}
@@ -143,15 +143,14 @@ func TestReplicasNonce(t *testing.T) {
 	}
 }
 
-// TestReplicasReplaced: once a machine has taken the place of another at one replica, the
-// former obtains nothing at any of them, nor does it come back at one whose policy is still
-// the former.
+// TestReplicasReplaced checks that after a machine was replaced at one replica, the former machine
+// obtains nothing at any replica, and cannot enrol at a replica that still has the former policy.
 func TestReplicasReplaced(t *testing.T) {
 	a, b := replicas(t, "ursula")
 	former := a.Stranger(ursula)
 	enrol(t, former)
 	formerKey := former.HostKey
-	kit.NextSecond() // certificates count seconds
+	kit.NextSecond() // times in certificates are whole seconds
 
 	a.ReplaceHostKey(ursula)
 	a.Publish(providertest.Serial + 1)
@@ -188,8 +187,8 @@ func TestReplicasReplaced(t *testing.T) {
 	}
 }
 
-// TestReplicasTwoMachines: a copy is noticed wherever it renews, also by a replica that did
-// not issue what it presents.
+// TestReplicasTwoMachines checks that a copied machine is noticed at any replica, even at one that
+// did not issue the presented certificate.
 func TestReplicasTwoMachines(t *testing.T) {
 	a, b := replicas(t, "ursula")
 	c := a.Stranger(ursula)
@@ -216,7 +215,7 @@ func TestReplicasTwoMachines(t *testing.T) {
 		t.Errorf("%+v", row)
 	}
 
-	// Another issuing key: what the former issued is of the line.
+	// Both replicas get new issuing keys. Certificates of the former keys still belong to the line.
 	a.Stop()
 	b.Stop()
 	a.CA, b.CA = a.CA.Beside(), b.CA.Beside()

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// TestUsedLease: nonces of one time share a lease, which outlives each of them.
+// TestUsedLease checks that nonces of about the same time share a lease that outlives each of them.
 func TestUsedLease(t *testing.T) {
 	t.Parallel()
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})

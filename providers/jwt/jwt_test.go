@@ -39,7 +39,7 @@ type settings struct {
 	Generation int    `json:"generation"`
 }
 
-// Without the work of its own, which commits too.
+// The kind without its background task, which commits too.
 func TestConformance(t *testing.T) {
 	providertest.Run(t, providertest.Suite{
 		Kind: Name, Need: "jwt-service-wiki",
@@ -130,7 +130,7 @@ func (f *fixture) bundle(now time.Time) *jwtbundle.Bundle {
 	return b
 }
 
-// TestSPIFFE: go-spiffe accepts a token for its one audience.
+// TestSPIFFE checks that go-spiffe accepts a token only for its audience.
 func TestSPIFFE(t *testing.T) {
 	f := newFixture(t, issuer)
 	now := time.Now()
@@ -149,7 +149,7 @@ func TestSPIFFE(t *testing.T) {
 	}
 }
 
-// TestDiscovery: a stock OIDC verifier finds the keys by the issuer alone.
+// TestDiscovery checks that a common OpenID Connect verifier finds the keys by the issuer.
 func TestDiscovery(t *testing.T) {
 	var f *fixture
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { f.pages().ServeHTTP(w, r) }))
@@ -195,8 +195,8 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// TestRotation: hosts that have the keys of up to two hours ago verify each token, and a key
-// goes once what it signed has ended.
+// TestRotation checks that hosts with keys of up to two hours ago can verify each token, and that a
+// key is deleted after the tokens that it signed have expired.
 func TestRotation(t *testing.T) {
 	f := newFixture(t, issuer)
 	begin := time.Now()
@@ -233,7 +233,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestGeneration: a higher one ends what was signed before, and a lower one brings it not back.
+// TestGeneration checks that a higher generation ends all tokens that were signed before, and that
+// a lower generation does not restore them.
 func TestGeneration(t *testing.T) {
 	f := newFixture(t, issuer)
 	now := time.Now()
@@ -249,8 +250,8 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestReplicas: those that share a store have the same keys, whoever made them, also where all
-// begin at once.
+// TestReplicas checks that replicas that share a store have the same keys, even if all of them
+// start at the same time.
 func TestReplicas(t *testing.T) {
 	f := newFixture(t, issuer)
 	now := time.Now()
@@ -274,7 +275,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestSealed: the store alone tells no key.
+// TestSealed checks that the store contains no readable key.
 func TestSealed(t *testing.T) {
 	f := newFixture(t, issuer)
 	f.tokens(time.Now())

@@ -14,7 +14,7 @@ import (
 	"filippo.io/age"
 )
 
-// made makes one, as a reader receives it.
+// made returns a new secret as a reader receives it.
 func made(t *testing.T, r Request) map[string]string {
 	t.Helper()
 	return newFixture(t, grant("elm", 1, r)).reads(0, time.Now())
@@ -34,7 +34,7 @@ func TestTexts(t *testing.T) {
 			t.Errorf("%+v: has a public half", r)
 		}
 	}
-	// Each character is as likely as any other.
+	// All characters are equally likely.
 	count := map[rune]int{}
 	const n = 62 * 2000
 	for _, c := range pick(letters, n) {

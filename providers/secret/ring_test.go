@@ -10,8 +10,8 @@ import (
 
 const day = 24 * time.Hour
 
-// TestOverlap: a reader that fetches at any time, as late as a third of the overlap after
-// another, is accepted by one that holds two, at each moment of many rotations.
+// TestOverlap checks many rotations. Two readers fetch at any times, up to a third of the overlap
+// apart. A reader that holds two values accepts the other reader at every moment.
 func TestOverlap(t *testing.T) {
 	s := spec{Request: Request{Secret: "a", Generate: "hex", Length: 32, Rotate: int64(day / time.Second), Overlap: 3600}, Generation: 1}
 	begin := time.Unix(1784011430, 0)
@@ -49,7 +49,8 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestAge: without overlap, another at once when the time has come, and none before.
+// TestAge checks that without overlap, the secret is replaced as soon as its time has come, and not
+// earlier.
 func TestAge(t *testing.T) {
 	f := newFixture(t, grant("elm", 1, Request{Secret: "a", Generate: "password", Length: 20, Rotate: 86400}), grant("oak", 1, Request{Secret: "a", Generate: "password", Length: 20, Rotate: 86400}))
 	now := time.Now()
@@ -63,14 +64,14 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// TestGeneration: a higher one is another secret, at once where nobody holds two; a lower one
-// brings none back.
+// TestGeneration checks that a higher generation makes another secret, at once if no reader holds
+// two values. A lower generation brings no secret back.
 func TestGeneration(t *testing.T) {
 	r := Request{Secret: "a", Generate: "ssh"}
 	f := newFixture(t, grant("elm", 1, r), grant("oak", 1, r))
 	now := time.Now()
 	first := f.reads(0, now)
-	// During a rollout one reader has the next version, and one the former one.
+	// During a rollout, one reader has the next version and another the former version.
 	f.policy.Grants[1].Generation = 2
 	second := f.reads(1, now)
 	if second["secret"] == first["secret"] || f.reads(0, now)["secret"] != second["secret"] {
@@ -82,7 +83,7 @@ func TestGeneration(t *testing.T) {
 	}
 }
 
-// TestGenerationWithOverlap: one that holds two has the next one first.
+// TestGenerationWithOverlap checks that readers that hold two values get the next value first.
 func TestGenerationWithOverlap(t *testing.T) {
 	r := Request{Secret: "a", Generate: "hex", Length: 32, Overlap: 600}
 	two := r
@@ -110,8 +111,8 @@ func TestGenerationWithOverlap(t *testing.T) {
 	}
 }
 
-// TestReplicasDiffer: of two replicas whose policies want another length at one generation, the one
-// that lags behind keeps what the other made.
+// TestReplicasDiffer checks that if the policies of two replicas want different lengths at one
+// generation, the replica with the older policy keeps the secret that the other made.
 func TestReplicasDiffer(t *testing.T) {
 	now := time.Unix(1784011430, 0)
 	lags := spec{Request: Request{Secret: "a", Generate: "hex", Length: 32}, Generation: 1, Serial: 1000}

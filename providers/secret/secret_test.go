@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// fixture is the kind without its server, on a store that replicas share.
+// fixture is the kind without its server, with a store that replicas share.
 type fixture struct {
 	t      *testing.T
 	policy document.Policy
@@ -90,8 +90,8 @@ func (f *fixture) reads(i int, now time.Time) map[string]string {
 	}
 }
 
-// TestOnce: readers on several hosts that all come first receive the same secret, by real
-// connections to replicas that share a store.
+// TestOnce checks that readers on several hosts whose first requests are simultaneous get the same
+// secret, over real connections to replicas that share a store.
 func TestOnce(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "shared.db")
 	var logs bytes.Buffer
@@ -156,7 +156,8 @@ type writer func([]byte) (int, error)
 
 func (w writer) Write(b []byte) (int, error) { return w(b) }
 
-// TestSealed: the store alone has no secret, and a reseal leaves none that the former key opens.
+// TestSealed checks that the store contains no readable secret, and that after a reseal the former
+// key opens nothing.
 func TestSealed(t *testing.T) {
 	f := newFixture(t, grant("elm", 1, Request{Secret: "db", Generate: "password", Length: 24}))
 	first := f.reads(0, time.Now())["secret"]
@@ -182,7 +183,7 @@ func TestSealed(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be served is refused before it comes into force.
+// TestRefused checks that a policy that cannot be served is refused before it comes into force.
 func TestRefused(t *testing.T) {
 	for want, r := range map[string]Request{
 		"not the name of one":            {Generate: "hex", Length: 1},
@@ -200,7 +201,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestPublics: operators read public halves alone, of what was made.
+// TestPublics checks that operators can read only public halves of secrets that exist.
 func TestPublics(t *testing.T) {
 	f := newFixture(t, grant("elm", 1, Request{Secret: "mesh", Generate: "wireguard"}), grant("elm", 1, Request{Secret: "db", Generate: "hex", Length: 20}))
 	now := time.Now()
@@ -218,8 +219,8 @@ func TestPublics(t *testing.T) {
 	}
 }
 
-// TestSweep: what no policy names is gone after 30 days, and stays what it was when it is named
-// before.
+// TestSweep checks that a secret that no policy names is deleted after 30 days, and is unchanged if
+// a policy names it again earlier.
 func TestSweep(t *testing.T) {
 	f := newFixture(t, grant("elm", 1, Request{Secret: "a", Generate: "hex", Length: 20}))
 	now := time.Now()

@@ -36,7 +36,7 @@ var (
 
 const name = "florete-control.drhorrible.demo.flor.rete"
 
-// env is a config provider that alice writes to and bob reads at.
+// env is a config provider. Operator alice may write to it, and bob may read.
 type env struct {
 	*providertest.Env
 	t      *testing.T
@@ -147,7 +147,7 @@ func (e *env) acts() (rows []server.Row) {
 	return rows
 }
 
-// An operator publishes, reads what is served, and goes back; each act is in the audit log.
+// An operator publishes, reads the served version, and rolls back. Each act is in the audit log.
 func TestPublish(t *testing.T) {
 	e := start(t)
 	var p control.Published
@@ -163,7 +163,7 @@ func TestPublish(t *testing.T) {
 	e.answer(alice, "POST", "/v1/publish", e.text(1001, "two"), &p)
 	second := p.Version
 
-	// Documents of another version are no way back to the first.
+	// Documents of another version cannot be used to return to the first.
 	status, b := e.do(alice, e.request("POST", "/v1/rollback/1000", e.text(1002, "two")))
 	if status != http.StatusBadRequest || !strings.Contains(string(b), "are not those of serial 1000") {
 		t.Errorf("got %d %s", status, b)
@@ -285,7 +285,7 @@ func TestDocumentsAreVerified(t *testing.T) {
 	}
 }
 
-// A role that was taken counts for the next request, on a connection that is open, too.
+// The removal of a role takes effect with the next request, even on an open connection.
 func TestPolicyIsReadAnew(t *testing.T) {
 	e := start(t)
 	client := http.Client{Transport: &http.Transport{
@@ -318,7 +318,7 @@ func TestPolicyIsReadAnew(t *testing.T) {
 	})
 }
 
-// A caller that stalls in the middle of what it publishes holds up no other.
+// A caller that stalls in the middle of a publication delays no other caller.
 func TestStalledCaller(t *testing.T) {
 	e := start(t)
 	c, err := e.as().Dial(alice)

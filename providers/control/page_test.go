@@ -46,7 +46,7 @@ $ curl http://florete-control.drhorrible.demo.flor.rete/v1/openapi.json
 - **Limits:** a published version has at most 1 GiB. A caller that stalls for 20 seconds is cut off.
 `
 
-// TestPage: the page says what the description says.
+// TestPage checks that the page agrees with the API's description.
 func TestPage(t *testing.T) {
 	b, err := os.ReadFile("openapi.json")
 	if err != nil {

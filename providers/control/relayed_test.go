@@ -54,8 +54,9 @@ func (l *logs) has(part string) bool {
 
 func body(f file.File) io.Reader { return bytes.NewReader(kit.JSON(f)) }
 
-// TestFiles: an operator sends a file, which the host receives; who may read alone sends none,
-// and each act has a row in the log of the process that keeps it.
+// TestFiles checks that an operator can send a file, which the host receives, that a caller with
+// read access cannot send files, and that each act has a row in the log of the process that stores
+// the file.
 func TestFiles(t *testing.T) {
 	e := startWith(t, (*env).others)
 	const first, second = "correct horse", "battery staple"
@@ -129,7 +130,7 @@ func TestFiles(t *testing.T) {
 	}
 	unreadable(t, b.Dir, first)
 
-	// What was replaced is fetched with the next generation, and what was dropped is gone.
+	// A replaced file is fetched with the next generation, and a removed file is gone.
 	e.answer(alice, "POST", "/v1/files", send("wiki/smtp", second), &sent)
 	if a, err := b.Client(ursula).Do(t.Context(), hostapi.Path(file.Name), request); err != nil || a.Values["content"] != first {
 		t.Errorf("the same request has another answer, %v", err)
@@ -166,7 +167,7 @@ func unreadable(t *testing.T, dir, secret string) {
 	}
 }
 
-// TestSecrets: who may read has public halves, and nobody has more.
+// TestSecrets checks that callers with read access get public halves, and that nobody gets more.
 func TestSecrets(t *testing.T) {
 	e := startWith(t, (*env).others)
 	var all secret.Publics
@@ -189,7 +190,7 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestNotRelayed: where the other process is away, or on another host, the answer has that.
+// TestNotRelayed checks that the answer says so if the other process is away or on another host.
 func TestNotRelayed(t *testing.T) {
 	e := startWith(t, (*env).others)
 	e.beside[secret.Name].Stop()
@@ -210,7 +211,8 @@ func TestNotRelayed(t *testing.T) {
 	e.answer(bob, "GET", "/v1/versions", nil, &v)
 }
 
-// TestDecidesItself: the other process believes its own policy, not the one that relays.
+// TestDecidesItself checks that the other process follows its own policy, not that of the process
+// that relays.
 func TestDecidesItself(t *testing.T) {
 	e := startWith(t, (*env).others)
 	b, content := e.beside[file.Name], "correct horse"

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Each act on the revocation list has an audit row that names whom it was done to.
+// Each act on the revocation list has an audit row that names the targets.
 func TestRevocationAudited(t *testing.T) {
 	e := start(t)
 	var last *trust.Revocations
@@ -108,8 +108,8 @@ func TestRevocationAuditBounded(t *testing.T) {
 	}
 }
 
-// TestListThatDrops: a list in which somebody is missing whom nobody reinstated is the caller's
-// mistake, and changes nothing.
+// TestListThatDrops checks that a list without an entry that nobody reinstated is refused as a
+// mistake of the caller, and changes nothing.
 func TestListThatDrops(t *testing.T) {
 	e := start(t)
 	carol := revocation.Target{ID: kit.ID("user/carol")}

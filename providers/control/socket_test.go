@@ -25,8 +25,8 @@ func (e *env) strangers(code string) (rows []server.Row) {
 	return rows
 }
 
-// A process of another account cannot connect. Where it can, what it announces counts for
-// nothing.
+// A process of another account cannot connect. Where the account can connect, its announcements are
+// ignored.
 func TestOtherAccount(t *testing.T) {
 	e := start(t)
 	info, err := os.Stat(e.socket)
@@ -64,7 +64,7 @@ func TestOtherAccount(t *testing.T) {
 	}
 }
 
-// Without an announcement nobody is a caller, whatever the request has in it.
+// Without an announcement, a request has no caller, whatever it contains.
 func TestNotAnnounced(t *testing.T) {
 	e := start(t)
 	for _, begin := range []string{"", "PROXY TCP4 192.0.2.7 192.0.2.1 4610 4610\r\n", "PROXY UNKNOWN\r\n"} {

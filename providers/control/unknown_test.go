@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestUnknownOutcome: whichever commit of an act the store does not answer, made or not, the
-// operator is told that this may pass, the same act again is accepted, and no row of the audit log
-// has an act as refused that was made.
+// TestUnknownOutcome checks acts for which the store does not answer a commit, whether or not the
+// commit was made. The operator gets a transient error, the same act is accepted again, and the
+// audit log never lists an act as refused that was made.
 func TestUnknownOutcome(t *testing.T) {
 	for _, c := range []struct {
 		name string

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// answering is the kind without its work of its own.
+// answering is the kind without its background task.
 type answering struct {
 	server.Kind[*serveraccount.Policy[Request]]
 }
@@ -38,7 +38,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// fixture is the kind without its server, and one database of it.
+// fixture is the kind without its server, and one of its databases.
 type fixture struct {
 	providertest.Alone[*serveraccount.Policy[Request]]
 	*Databases
@@ -64,7 +64,7 @@ func newFixture(t *testing.T, s serveraccount.Server, dir, name string) *fixture
 	return f
 }
 
-// lose makes a state with nothing in it.
+// lose replaces the state by an empty one.
 func (f *fixture) lose(dir string) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *fixture) lose(dir string) {
 	f.Kind = f.Databases
 }
 
-// wantActs wants so many audit rows of what was done without a request.
+// wantActs checks the number of audit rows about acts without a request.
 func (f *fixture) wantActs(disabled, dropped int) {
 	f.T.Helper()
 	if d, r := f.acts(CodeDisabled), f.acts(CodeDropped); d != disabled || r != dropped {
@@ -101,7 +101,8 @@ func (f *fixture) acts(code string) (n int) {
 	return n
 }
 
-// TestTurns holds that of two processes with one store one at a time works on a database.
+// TestTurns checks that of two processes with the same store, only one works on a database at a
+// time.
 func TestTurns(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)

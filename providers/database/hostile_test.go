@@ -28,8 +28,8 @@ func in(has map[string]string, database string) map[string]string {
 	return map[string]string{"url": strings.TrimSuffix(has["url"], has["database"]) + database}
 }
 
-// TestShadows holds that nothing which a login makes at the server runs as the provider: every
-// name that the provider uses is PostgreSQL's own.
+// TestShadows checks that nothing that a login creates at the server runs with the rights of the
+// provider: each name that the provider uses is PostgreSQL's own.
 func TestShadows(t *testing.T) {
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil := newFixture(t, s, dir, "shadow_main")
@@ -69,8 +69,8 @@ func TestShadows(t *testing.T) {
 	})
 }
 
-// TestWritableByAll holds that a server on which every login may write to the database that the
-// provider connects to is refused, with what to do, and is not once that was done.
+// TestWritableByAll checks that a server is refused, with the remedy, if every login may write to
+// the database to which the provider connects, and is accepted after the remedy.
 func TestWritableByAll(t *testing.T) {
 	t.Parallel()
 	s, dir := newPostgres().at(t, postgresKind, "postgresql", adminPassword)
@@ -100,8 +100,8 @@ func TestWritableByAll(t *testing.T) {
 	}
 }
 
-// TestHolds holds that a service which holds what it can at the server neither keeps its login
-// once it left the topology, nor keeps others from having theirs.
+// TestHolds checks that a service that holds as many connections and locks as it can neither keeps
+// its login after it left the topology, nor prevents others from getting logins.
 func TestHolds(t *testing.T) {
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
 		evil, other := newFixture(t, s, dir, "holds_main"), newFixture(t, s, dir, "held_main")
@@ -113,7 +113,7 @@ func TestHolds(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		opens(t, in(has, "template1")["url"]) // of which databases are made
+		opens(t, in(has, "template1")["url"]) // the template of new databases
 		held := []string{
 			`SET ROLE NONE`, `BEGIN`,
 			fmt.Sprintf(`ALTER ROLE "holds_main.a" PASSWORD '%s'`, has["password"]),
@@ -125,7 +125,7 @@ func TestHolds(t *testing.T) {
 				t.Fatal(statement, err)
 			}
 		}
-		// Others rotate, and are made.
+		// Other logins can be rotated and created.
 		other.Grant.Generation++
 		if next := other.Reads(); next["password"] == first["password"] {
 			t.Error("the other service has no other login")
@@ -151,8 +151,8 @@ func TestHolds(t *testing.T) {
 	})
 }
 
-// TestMentioned holds that a service which granted something to another one's role does not keep
-// that one's data once it is to be dropped.
+// TestMentioned checks that a grant of one service to the role of another does not prevent the
+// deletion of the other service's data.
 func TestMentioned(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)

@@ -45,8 +45,8 @@ func root(s serveraccount.Server) map[string]string {
 	return map[string]string{"url": postgresURL(s.Address, "root", rootPassword, "postgres")}
 }
 
-// TestRotations: an application whose pool connects anew all the time lives through three
-// rotations, of which its host gets to know late, without one statement that fails.
+// TestRotations checks that an application whose pool keeps opening connections survives three
+// rotations without a failed statement, although its host learns of each rotation late.
 func TestRotations(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -76,7 +76,7 @@ func TestRotations(t *testing.T) {
 			}
 		})
 	}
-	late := func() { // each has opened another connection, and closed all of before
+	late := func() { // each client has opened a new connection and closed all earlier ones
 		for i := range rounds {
 			before := rounds[i].Load()
 			kit.Eventually(t, "two more rounds", func() bool { return rounds[i].Load() >= before+2 || t.Failed() })
@@ -98,16 +98,16 @@ func TestRotations(t *testing.T) {
 		if f.Reads()["password"] != next["password"] {
 			t.Errorf("rotation %d: another login within the overlap", i)
 		}
-		late() // with the former one
+		late() // with the former login
 		former := has.Load().(map[string]string)
-		// What the one in use makes the next one alters.
+		// Objects that the login in use creates can be altered by the next login.
 		must(t, former, fmt.Sprintf(`ALTER TABLE log ADD COLUMN c%d int`, i))
 		open, err := connect(t.Context(), former["url"])
 		if err != nil {
 			t.Fatal(err)
 		}
 		has.Store(next)
-		late() // connections with the former one are over
+		late() // connections with the former login have ended
 		f.Passes(2 * time.Minute)
 		if _, err := open.Exec(t.Context(), `SELECT 1`); err == nil {
 			t.Errorf("rotation %d: a connection of the former login is still open", i)
@@ -122,8 +122,8 @@ func TestRotations(t *testing.T) {
 	pool.Wait()
 }
 
-// TestCutOff: whatever dies between two steps, the next request has a login that works, the
-// former one works until its time is over, and none is lost.
+// TestCutOff checks that if a process or server dies between two steps, the next request gives a
+// login that works, the former login works until its time is over, and no login is lost.
 func TestCutOff(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -137,7 +137,7 @@ func TestCutOff(t *testing.T) {
 	if again := f.Reads(); again["password"] != first.Answer.Values["password"] {
 		t.Fatal("another login after a crash before the commit")
 	}
-	// Between what the store has and the server does: that is away.
+	// After the store has the login and before the server has it: the server is away.
 	f.Grant.Generation = 2
 	away := s
 	away.Address = "127.0.0.1:1"
@@ -154,7 +154,7 @@ func TestCutOff(t *testing.T) {
 	must(t, first.Answer.Values)
 	f.servers["main"] = away
 	f.Refused()
-	f.passesAway(t, 10*overlap) // nobody has the next one: the former one goes on
+	f.passesAway(t, 10*overlap) // no host has the next login, so the former one stays valid
 	f.servers["main"] = s
 	f.Passes(time.Minute)
 	must(t, first.Answer.Values)
@@ -163,7 +163,7 @@ func TestCutOff(t *testing.T) {
 		t.Error("the answer is not what was decided before the crash")
 	}
 	must(t, second)
-	must(t, first.Answer.Values) // an overlap from now on
+	must(t, first.Answer.Values) // the overlap begins
 	f.Passes(overlap + time.Minute)
 	if does(t, first.Answer.Values) == nil {
 		t.Error("the former login works after the overlap")
@@ -177,8 +177,8 @@ func (f *fixture) passesAway(t *testing.T, d time.Duration) {
 	f.Sweep(t.Context(), f.Now, f.Compiled())
 }
 
-// TestLost: without its state, or with what a backup has of it, the provider makes a login
-// beside the one that hosts have, and that works on for an overlap.
+// TestLost checks that without its state, or with a state from a backup, the provider makes another
+// login. The login that hosts have works for another overlap.
 func TestLost(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -186,7 +186,7 @@ func TestLost(t *testing.T) {
 		f := newFixture(t, s, dir, name)
 		f.Reads()
 		f.Grant.Generation = 2
-		f.Reads() // that of slot b
+		f.Reads() // the login of slot b
 		f.Passes(2 * overlap)
 		has := f.Reads()
 		must(t, has, `CREATE TABLE precious (n int)`)
@@ -214,8 +214,8 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// TestVanished: what a server has lost of a login is made anew without a request, with the password
-// that the host has.
+// TestVanished checks that a login that a server has lost is made again without a request, with the
+// password that the host has.
 func TestVanished(t *testing.T) {
 	t.Parallel()
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
@@ -239,8 +239,8 @@ func TestVanished(t *testing.T) {
 	})
 }
 
-// TestConnections: one login takes a part of the server's connections alone, whatever it was
-// before, unless an administrator chose another bound.
+// TestConnections checks that one login can use only a part of the server's connections, whatever
+// its limit was before, unless an administrator chose another limit.
 func TestConnections(t *testing.T) {
 	t.Parallel()
 	everyPostgres(t, func(t *testing.T, s serveraccount.Server, dir string) {
@@ -284,8 +284,8 @@ func TestConnections(t *testing.T) {
 	})
 }
 
-// TestRemoved: nobody logs in at a database that left the topology; named again it is as it
-// was; after a time it is gone.
+// TestRemoved checks that nobody can log in to a database that left the topology. If the topology
+// names it again, its data is unchanged; otherwise it is deleted after a time.
 func TestRemoved(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -329,7 +329,8 @@ func TestRemoved(t *testing.T) {
 	}
 }
 
-// TestChangedMeanwhile: what a sweep read before a request changed it is not acted on.
+// TestChangedMeanwhile checks that a sweep does not act on a state that a request has changed since
+// the sweep read it.
 func TestChangedMeanwhile(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -355,7 +356,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestOthers: a login gets into no other's database, and makes no roles.
+// TestOthers checks that a login can neither enter another service's database nor create roles.
 func TestOthers(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)
@@ -372,7 +373,7 @@ func TestOthers(t *testing.T) {
 	}
 }
 
-// TestNames: what a name has in it is never SQL.
+// TestNames checks that no part of a name is executed as SQL.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	s, _ := postgresAt(t)
@@ -401,7 +402,7 @@ func TestNames(t *testing.T) {
 	must(t, root(s), `ALTER ROLE florete CREATEROLE`)
 }
 
-// TestServerStates: what is wrong with a server is in the refusal, with what to do.
+// TestServerStates checks that a refusal names the problem of the server and the remedy.
 func TestServerStates(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)

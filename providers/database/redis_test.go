@@ -38,8 +38,8 @@ func commands(t *testing.T, has map[string]string, s serveraccount.Server, comma
 	return nil
 }
 
-// TestRedisRotations: as TestRotations, with two passwords of one user; connections that are
-// open stay so.
+// TestRedisRotations is like TestRotations, with two passwords of one user. Open connections stay
+// open.
 func TestRedisRotations(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
@@ -96,7 +96,8 @@ func TestRedisRotations(t *testing.T) {
 	}
 }
 
-// TestRedisOthers: what a user may not, and what becomes of it when it leaves the topology.
+// TestRedisOthers checks what a user is not permitted to do, and that the user is removed after it
+// leaves the topology.
 func TestRedisOthers(t *testing.T) {
 	t.Parallel()
 	for name, at := range map[string]func(*testing.T) (serveraccount.Server, string){"redis": redisAt, "valkey": valkeyAt} {
@@ -165,7 +166,8 @@ func testRedisOthers(t *testing.T, s serveraccount.Server, dir string) {
 	}
 }
 
-// TestRedisLost: without its state the provider adds a password to the one that hosts have.
+// TestRedisLost checks that without its state, the provider adds a password and keeps the one that
+// hosts have.
 func TestRedisLost(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
@@ -184,8 +186,8 @@ func TestRedisLost(t *testing.T) {
 	}
 }
 
-// TestRedisVanished: a user that the server lost, or that somebody turned off, works again without
-// a request.
+// TestRedisVanished checks that a user that the server lost, or that somebody disabled, works again
+// without a request.
 func TestRedisVanished(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
@@ -213,7 +215,7 @@ func TestRedisVanished(t *testing.T) {
 	}
 }
 
-// TestRedisStates: what is wrong with a server is in the refusal, with what to do.
+// TestRedisStates checks that a refusal names the problem of the server and the remedy.
 func TestRedisStates(t *testing.T) {
 	t.Parallel()
 	s, dir := redisAt(t)
@@ -239,7 +241,8 @@ func TestRedisStates(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever a server sends, one reply is bounded, and what is one is read to its end.
+// FuzzReply checks that replies of a server are bounded in size, and that a valid reply is read to
+// its end.
 func FuzzReply(f *testing.F) {
 	for _, s := range []string{"+OK\r\n", "-ERR no\r\n", ":7\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*2\r\n$1\r\n0\r\n*0\r\n", "*-1\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n", "$-2\r\n", "$9999999999\r\n", "\r\n", "*65537\r\n"} {
 		f.Add(s)

@@ -29,7 +29,7 @@ func count(e store.Entry) (store.Txn, error) {
 	return store.Txn{Then: []store.Op{store.Put("n", fmt.Append(nil, n+1))}}, nil
 }
 
-// TestUpdate: no change of several at the same time is lost, whether the key is there or not.
+// TestUpdate checks that simultaneous changes are all kept, whether or not the key exists.
 func TestUpdate(t *testing.T) {
 	s := open(t)
 	var all sync.WaitGroup
@@ -59,7 +59,8 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
-// TestUpdateBounded: a key that changes each time is given up, and so is one whose caller has gone.
+// TestUpdateBounded checks that Update gives up on a key that changes each time, and when its
+// caller has gone.
 func TestUpdateBounded(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// TestUnanswered: what a request ended with is no answer, or it is one.
+// TestUnanswered checks which errors of a request count as an answer of the store.
 func TestUnanswered(t *testing.T) {
 	for _, c := range []struct {
 		err  error

@@ -26,8 +26,8 @@ type compacted struct {
 	*etcdtest.Cluster
 }
 
-// TestCertificates: members and clients know each other by certificates of the operator; a
-// client is no member, and who has no certificate of theirs gets nothing.
+// TestCertificates checks that members and clients authenticate with certificates of the operator.
+// A client cannot act as a member, and a caller without such a certificate gets nothing.
 func TestCertificates(t *testing.T) {
 	c := etcdtest.StartTLS(t, 3)
 	if _, err := c.Open(t).Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("a", nil)}}); err != nil {
@@ -58,7 +58,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A client whose session has ended, as of one that slept for long, begins another.
+// A client whose session has ended, for example after a long sleep, begins a new one.
 func TestSessionEnds(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	s := c.Open(t)

@@ -53,7 +53,8 @@ func commits(endpoints []string) {
 	}
 }
 
-// TestKilledClient: what a client was told is there, and never half a transaction.
+// TestKilledClient checks that all acknowledged transactions of a killed client are in the store,
+// and that no transaction is there in part.
 func TestKilledClient(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	s := c.Tree(t, "killed")
@@ -91,7 +92,7 @@ func TestKilledClient(t *testing.T) {
 	}
 }
 
-// TestLeaderKilled: writes go on while the leader is away.
+// TestLeaderKilled checks that writes continue while the leader is away.
 func TestLeaderKilled(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -126,7 +127,8 @@ func TestLeaderKilled(t *testing.T) {
 	}
 }
 
-// TestNoMajority: nothing is answered that a majority does not back, and it heals by itself.
+// TestNoMajority checks that without a majority no request is answered, and that the store recovers
+// by itself.
 func TestNoMajority(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -172,7 +174,8 @@ func TestNoMajority(t *testing.T) {
 	}
 }
 
-// TestFull: a store that has reached its quota can be read, and says why it takes nothing.
+// TestFull checks that a store that has reached its quota can be read, and that refused writes name
+// the reason.
 func TestFull(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	c.Members[0].Kill()
@@ -193,8 +196,8 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestLostAnswers: a commit whose answer is lost is made once all the same, conditions or
-// not, and its revision is known.
+// TestLostAnswers checks that a commit whose answer is lost is made exactly once, with or without
+// conditions, and that its revision is known.
 func TestLostAnswers(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	p := newLossy(t, c.Members[0].Client)

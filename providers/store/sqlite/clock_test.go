@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestClockWentBack: a lease that was taken while the clock was ahead ends its time after the clock
-// is right again, whether the process was started anew or not.
+// TestClockWentBack checks that a lease that was taken while the clock was ahead expires after the
+// clock was corrected, with or without a restart of the process.
 func TestClockWentBack(t *testing.T) {
 	for _, restarted := range []bool{false, true} {
 		path := filepath.Join(t.TempDir(), "state.db")

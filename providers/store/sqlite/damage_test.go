@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// TestGone: nothing is acknowledged that is written to a file which is not at its path any more.
+// TestGone checks that no write is acknowledged if the file is no longer at its path.
 func TestGone(t *testing.T) {
 	for name, lose := range map[string]func(path string) error{
 		"deleted": os.Remove,
@@ -44,7 +44,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestDamaged: errors of a damaged file name it, and the command that goes on from a backup.
+// TestDamaged checks that errors of a damaged file name the file, and the command that continues
+// from a backup.
 func TestDamaged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := open(t, path, sqlite.Options{})

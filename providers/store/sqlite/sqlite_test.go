@@ -75,8 +75,8 @@ func TestNewerSchema(t *testing.T) {
 	}
 }
 
-// TestOlderSchema: what a store of the first version has stays, changes to watch with it, and
-// programs of that version can go on with the store.
+// TestOlderSchema checks that data of a store of the first version is kept, that its changes can be
+// watched, and that programs of that version can still use the store.
 func TestOlderSchema(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -135,7 +135,8 @@ func TestOlderSchema(t *testing.T) {
 	want(4, `5 "b"="3" false`)
 }
 
-// TestOlderFrozen: a store that had moved before the upgrade has moved after it.
+// TestOlderFrozen checks that a store that was frozen by a move before the upgrade is still frozen
+// after it.
 func TestOlderFrozen(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -179,8 +180,8 @@ func TestKeep(t *testing.T) {
 	}
 }
 
-// TestLeaseTime runs on virtual time: a kept lease lives, an abandoned one ends to
-// the millisecond.
+// TestLeaseTime checks, in virtual time, that a renewed lease stays, and that an abandoned lease
+// ends to the millisecond.
 func TestLeaseTime(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	synctest.Test(t, func(t *testing.T) {
@@ -210,7 +211,7 @@ func TestLeaseTime(t *testing.T) {
 	})
 }
 
-// TestClosed: what comes after Close fails, and opens nothing.
+// TestClosed checks that calls after Close fail and open nothing.
 func TestClosed(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.db")

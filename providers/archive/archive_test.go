@@ -105,7 +105,7 @@ func (r slow) Read(b []byte) (int, error) {
 	return r.Reader.Read(b)
 }
 
-// TestSlowImport: however long what is imported takes to come, nobody else imports meanwhile.
+// TestSlowImport checks that during an import, however slow, nobody else can import.
 func TestSlowImport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t)
@@ -178,7 +178,8 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// TestLongBody: what is longer than a transaction takes is imported in several.
+// TestLongBody checks that a body that is longer than a transaction permits is imported in several
+// transactions.
 func TestLongBody(t *testing.T) {
 	s := newShop(t)
 	tree := s.tree(1, digits(200_000), "a", "b")
@@ -201,7 +202,7 @@ func TestLongBody(t *testing.T) {
 	s.want(tree)
 }
 
-// TestSameBodies: those that the version before has are not written again.
+// TestSameBodies checks that bodies that the previous version has are not written again.
 func TestSameBodies(t *testing.T) {
 	s := newShop(t)
 	bodies := func() []store.Entry {
@@ -222,7 +223,8 @@ func TestSameBodies(t *testing.T) {
 	}
 }
 
-// TestSignedAnew: the same documents signed by another key replace the signatures.
+// TestSignedAnew checks that signatures are replaced if the same documents are signed by another
+// key.
 func TestSignedAnew(t *testing.T) {
 	s := newShop(t)
 	s.publish(s.tree(1, "a", "ursula"))
@@ -307,8 +309,8 @@ func (d *dying) Revoke(ctx context.Context, id store.LeaseID) error {
 	return d.Store.Revoke(ctx, id)
 }
 
-// TestKilled: whenever an import dies, the version before or the new one is served,
-// whole, and the next import leaves nothing of it.
+// TestKilled checks that after an import is killed at any moment, the previous or the new version
+// is served completely, and that the next import removes all remains.
 func TestKilled(t *testing.T) {
 	clean := 0 // keys of an archive that has the last tree alone
 	key, hosts, long := kit.SigningKey("demo-1"), many(40), digits(90_000)
@@ -376,7 +378,8 @@ func (s *shop) expire() {
 	}
 }
 
-// TestReadsWhileReplaced: who reads while versions go receives one version, whole.
+// TestReadsWhileReplaced checks that a reader gets one complete version while versions are
+// replaced.
 func TestReadsWhileReplaced(t *testing.T) {
 	s := newShop(t)
 	trees := map[string]publish.Tree{}

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRestored: what was restored is kept and offered to nobody, until it or what is newer is
-// published.
+// TestRestored checks that a restored version is kept and offered to no host until it or a newer
+// version is published.
 func TestRestored(t *testing.T) {
 	from := newShop(t)
 	old, newer := from.tree(1000, "old", "ursula", "forge"), from.tree(1001, "newer", "ursula", "forge")
@@ -74,7 +74,7 @@ func TestRestored(t *testing.T) {
 	}
 }
 
-// TestExclude: while something is put back there is no import.
+// TestExclude checks that no import begins during a restore.
 func TestExclude(t *testing.T) {
 	s := newShop(t)
 	imported := make(chan error, 1)

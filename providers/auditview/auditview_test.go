@@ -46,7 +46,7 @@ func printed(t *testing.T, rows iter.Seq2[Row, error]) string {
 	return out.String()
 }
 
-// TestMerge: logs of several hosts are one, by time, and each row has its host.
+// TestMerge checks that logs of several hosts are merged by time, and that each row names its host.
 func TestMerge(t *testing.T) {
 	both := Merge([]iter.Seq2[Row, error]{pages(t, "ursula", 2, 0, 3, 4, 9, 10), pages(t, "forge", 1, 1, 2, 5)})
 	got := ""
@@ -61,8 +61,8 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestLogThatEnds: what was read before a log could not be is printed, and the error is
-// returned.
+// TestLogThatEnds checks that rows that were read before a log failed are printed, and that the
+// error is returned.
 func TestLogThatEnds(t *testing.T) {
 	cut := errors.New("cut")
 	log := Read("ursula", func(after string) ([]json.RawMessage, string, error) {
@@ -77,8 +77,9 @@ func TestLogThatEnds(t *testing.T) {
 	}
 }
 
-// TestPrinted: the table begins with its columns, with one for the host where there are several;
-// what is repeated within a minute is one line, and nothing of a row reaches the terminal that is no text.
+// TestPrinted checks that the table begins with its columns, with one for the host if there are
+// several. Rows repeated within a minute become one line, and only printable text reaches the
+// terminal.
 func TestPrinted(t *testing.T) {
 	all := []Row{}
 	add := func(second int, r server.Row) {
@@ -115,7 +116,8 @@ func TestPrinted(t *testing.T) {
 	}
 }
 
-// TestManyRows: columns are aligned for so many lines at once, under one heading, and no row is lost.
+// TestManyRows checks that columns are aligned for a number of lines at a time, under one heading,
+// and that no row is lost.
 func TestManyRows(t *testing.T) {
 	minutes := make([]int, 2*together+7)
 	for i := range minutes {
@@ -126,7 +128,8 @@ func TestManyRows(t *testing.T) {
 	}
 }
 
-// TestVerdicts: what was not verified is said, and is no fault; what was edited is one.
+// TestVerdicts checks that rows that were not verified are reported without a fault, and that an
+// edited row is a fault.
 func TestVerdicts(t *testing.T) {
 	kept := time.Date(2025, 7, 14, 0, 0, 0, 0, time.UTC)
 	for want, v := range map[string]tlog.Verdict{

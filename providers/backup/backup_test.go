@@ -69,7 +69,7 @@ func values(t *testing.T, s store.Store) map[string]string {
 	return all
 }
 
-// TestFormat: the format is documented, and a restored state equals the former one.
+// TestFormat checks that the format is documented, and that a restored state equals the former one.
 func TestFormat(t *testing.T) {
 	a, b := file(t), file(t)
 	put(t, a, "kept/1", "other", "kept/2")
@@ -97,7 +97,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestRefused: what is not whole, or not what was written, is refused.
+// TestRefused checks that an incomplete or changed backup is refused.
 func TestRefused(t *testing.T) {
 	s := file(t)
 	put(t, s, "kept/1", "kept/2", "kept/3")
@@ -128,8 +128,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestEngines: a backup of one engine is restored into the other, at one revision, and what is
-// there stays, whenever a restore dies.
+// TestEngines checks that a backup of one engine is restored into another, at one revision, and
+// that existing entries stay, even if the restore is killed at any moment.
 func TestEngines(t *testing.T) {
 	c := etcdtest.Start(t, 1)
 	for name, open := range map[string]func() (from, to store.Store){
@@ -195,7 +195,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever is read, nothing but what was written is taken for whole.
+// FuzzRead checks that only a backup that was written is read as complete.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(`{"format":"florete.state/v1","trustDomain":"demo.flor","host":"forge","time":1784011430}
 {"kind":"cert","revision":4}

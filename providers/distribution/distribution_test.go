@@ -78,7 +78,8 @@ func TestArtifact(t *testing.T) {
 	}
 }
 
-// TestStoreAway: a store that takes no audit row keeps no node from its signed documents.
+// TestStoreAway checks that nodes get their signed documents even if the store accepts no audit
+// row.
 func TestStoreAway(t *testing.T) {
 	e := start(t)
 	key := kit.SigningKey("demo-1")
@@ -92,7 +93,8 @@ func TestStoreAway(t *testing.T) {
 	providertest.WantError(t, err, hostapi.CodeInternal)
 }
 
-// TestNotModified: a node that has what is served receives that, and changes nothing here.
+// TestNotModified checks that a node that already has the served documents is told so, and that the
+// request changes nothing.
 func TestNotModified(t *testing.T) {
 	e := start(t)
 	key := kit.SigningKey("demo-1")

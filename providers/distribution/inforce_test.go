@@ -19,8 +19,8 @@ type lagging struct {
 
 func (l lagging) Local() store.Store { return l.behind }
 
-// TestInForceOfMajority: the record of the version in force follows the majority of the store, not a
-// member that lags, whose version would be recorded as a rollback.
+// TestInForceOfMajority checks that the record of the version in force follows the majority of the
+// store. A member that lags would otherwise cause a record of a rollback.
 func TestInForceOfMajority(t *testing.T) {
 	open := func() store.Store {
 		s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})

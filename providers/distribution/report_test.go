@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestReport: of a host's reports the one with the highest sequence is kept, in whatever order
-// they arrive, with what only a newer release knows, and without audit rows.
+// TestReport checks that the report with the highest sequence number of a host is kept, in whatever
+// order reports arrive. Unknown fields of newer releases are kept, and no audit rows are written.
 func TestReport(t *testing.T) {
 	e := start(t)
 	c := e.Client(ursula)
@@ -72,8 +72,9 @@ func TestReport(t *testing.T) {
 	}
 }
 
-// TestOrder holds control.Order to what hosts are told: a rotation that is ordered without knowing its number is the one after that of the
-// next report, also of a host that has not reported; one of a state that was lost is forgotten.
+// TestOrder checks control.Order against the orders that hosts receive. A rotation that is ordered
+// without its number gets the number after the one in the next report, even if the host has never
+// reported. A rotation of a lost state is forgotten.
 func TestOrder(t *testing.T) {
 	e := start(t)
 	c := e.Client(ursula)
@@ -97,7 +98,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestAccepted: what a person on a host accepted of an audit log has a row, once.
+// TestAccepted checks that an audit log that a person on a host accepted has one row about this.
 func TestAccepted(t *testing.T) {
 	e := start(t)
 	c := e.Client(ursula)

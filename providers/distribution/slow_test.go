@@ -48,7 +48,8 @@ func begun(t *testing.T, c *providertest.Conn) {
 	}
 }
 
-// TestLongDocuments: those of a provider's host are as long as its cluster is large.
+// TestLongDocuments checks documents of a provider host of a large cluster, whose length grows with
+// the cluster.
 func TestLongDocuments(t *testing.T) {
 	a, err := startLong(t).Client(ursula).Artifact(t.Context())
 	if err != nil || len(a.Documents) != 1 {
@@ -56,7 +57,7 @@ func TestLongDocuments(t *testing.T) {
 	}
 }
 
-// TestSlowReaders: a node that asks and does not read keeps nobody waiting.
+// TestSlowReaders checks that nodes that send requests and do not read the answers delay nobody.
 func TestSlowReaders(t *testing.T) {
 	e := startLong(t)
 	const slots = 32
@@ -70,7 +71,7 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// TestWatchNeverRead: a node that waits for documents and does not receive them is cut off.
+// TestWatchNeverRead checks that a node that watches and does not read the answer is cut off.
 func TestWatchNeverRead(t *testing.T) {
 	t.Parallel()
 	c := get(t, startLong(t), hostapi.PathWatch+"?from=0", `"others"`)
@@ -81,7 +82,8 @@ func TestWatchNeverRead(t *testing.T) {
 	})
 }
 
-// TestWatchGoesOn: the connection of a node that waited in vain carries its next requests.
+// TestWatchGoesOn checks that a connection whose watch ended without documents can carry further
+// requests.
 func TestWatchGoesOn(t *testing.T) {
 	t.Parallel()
 	e := startWatch(t, 50*time.Millisecond)
@@ -100,8 +102,8 @@ func TestWatchGoesOn(t *testing.T) {
 	}
 }
 
-// TestWatchNewerFormat: a watch that only a newer provider could read has the host wait, and its
-// audit row says so.
+// TestWatchNewerFormat checks that a host waits, and an audit row says so, if only a newer provider
+// can read its watch.
 func TestWatchNewerFormat(t *testing.T) {
 	e := start(t)
 	c := e.Connect(t, ursula, e.Issue(ursula, time.Hour))

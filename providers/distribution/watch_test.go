@@ -73,7 +73,8 @@ func published(t *testing.T, e *providertest.Env) (*hostapi.Client, hostapi.Arti
 	return c, has
 }
 
-// TestWatch: what is published is pushed, and a watch that goes on has no version twice.
+// TestWatch checks that a published version is sent at once, and that a continued watch gets no
+// version twice.
 func TestWatch(t *testing.T) {
 	e := start(t)
 	c, has := published(t, e)
@@ -98,7 +99,8 @@ func TestWatch(t *testing.T) {
 	answered(t, other)
 }
 
-// TestWatchOver: an answer comes although there is nothing new, and names the revision.
+// TestWatchOver checks that a watch is answered in time even if nothing is new, and that the answer
+// names the revision.
 func TestWatchOver(t *testing.T) {
 	e := startWatch(t, 50*time.Millisecond)
 	c, has := published(t, e)
@@ -113,7 +115,8 @@ func TestWatchOver(t *testing.T) {
 	}
 }
 
-// TestWatchCompacted: who was away for longer than revisions are kept has a snapshot.
+// TestWatchCompacted checks that a host that was away for longer than revisions are kept gets a
+// snapshot.
 func TestWatchCompacted(t *testing.T) {
 	e := start(t)
 	c, has := published(t, e)
@@ -140,8 +143,8 @@ func TestWatchCompacted(t *testing.T) {
 	}
 }
 
-// TestWatchRestored: the revision of a process is none of the next one, whose store may have been
-// restored and have come to the same number with other documents.
+// TestWatchRestored checks that a revision of one process is not accepted by the next. The store
+// may have been restored, and have reached the same number with other documents.
 func TestWatchRestored(t *testing.T) {
 	e := start(t)
 	_, older := published(t, e)
@@ -155,7 +158,8 @@ func TestWatchRestored(t *testing.T) {
 	}
 }
 
-// TestWatchRestart: a provider that ends cuts no watch off late, and a host goes on where it was.
+// TestWatchRestart checks that a provider that stops ends its watches at once, and that hosts
+// continue where they were.
 func TestWatchRestart(t *testing.T) {
 	e := start(t)
 	c, has := published(t, e)
@@ -173,7 +177,8 @@ func TestWatchRestart(t *testing.T) {
 	answered(t, answer)
 }
 
-// TestWatchImport: what flor-provider import brings, another process, is pushed too.
+// TestWatchImport checks that a version imported by another process, flor-provider import, is sent
+// at once too.
 func TestWatchImport(t *testing.T) {
 	e := start(t)
 	c, has := published(t, e)
@@ -188,8 +193,8 @@ func TestWatchImport(t *testing.T) {
 	answered(t, answer)
 }
 
-// TestWatchRefused: the policy of the moment of the answer decides, and what names nothing
-// to wait for is refused.
+// TestWatchRefused checks that the policy at the time of the answer decides, and that a watch that
+// names nothing to wait for is refused.
 func TestWatchRefused(t *testing.T) {
 	e := start(t)
 	c, has := published(t, e)

@@ -147,7 +147,7 @@ func (r *running) row(code, part string) bool {
 	return false
 }
 
-// TestFollows: a root that is announced, and then alone there, is followed.
+// TestFollows checks that a foreign root that is announced, and later the only one, is followed.
 func TestFollows(t *testing.T) {
 	e := newEndpoint(t)
 	r := run(t, e)
@@ -164,7 +164,7 @@ func TestFollows(t *testing.T) {
 	}
 }
 
-// TestRefuses: whatever an endpoint does, the last good bundle stays.
+// TestRefuses checks that the last good bundle stays, whatever an endpoint does.
 func TestRefuses(t *testing.T) {
 	stranger := kit.NewCAOf(blue)
 	id, err := spiffe.ParseID("spiffe://" + blue + "/service/other")
@@ -201,8 +201,8 @@ func TestRefuses(t *testing.T) {
 	}
 }
 
-// TestNewerInFlake: the flake's bundle replaces what was fetched where it is newer, and no
-// other.
+// TestNewerInFlake checks that the bundle of the flake replaces the fetched bundle only if it is
+// newer.
 func TestNewerInFlake(t *testing.T) {
 	e := newEndpoint(t)
 	e.present(e.svid(e.ca), e.ca.Bundle(5, time.Second))
@@ -224,8 +224,8 @@ func TestNewerInFlake(t *testing.T) {
 	}
 }
 
-// TestEndpoint: stock software reads the bundle of this trust domain, and its sequence number
-// grows when roots change and not otherwise.
+// TestEndpoint checks that common software can read the bundle of this trust domain, and that its
+// sequence number grows only if roots change.
 func TestEndpoint(t *testing.T) {
 	env := providertest.NewEnv(t, "elm")
 	env.Runs(Name, map[string]any{"refresh": 60, "trusts": []any{}}, func(e *providertest.Env) server.AnyKind {

@@ -51,7 +51,8 @@ func TestWeb(t *testing.T) {
 	kit.Eventually(t, "the bundle of another root", func() bool { return r.bundle().Sequence() == 3 })
 }
 
-// TestWebPolicy: each profile wants what it verifies an endpoint by, and nothing else.
+// TestWebPolicy checks that each profile requires exactly the settings by which it verifies an
+// endpoint.
 func TestWebPolicy(t *testing.T) {
 	_, root := webCertificate()
 	for name, c := range map[string]struct {
@@ -75,8 +76,8 @@ func TestWebPolicy(t *testing.T) {
 	}
 }
 
-// TestServesWeb: with a certificate of the Web's, the bundle is there for clients of profile
-// https_web, and a certificate that was renewed is presented without a restart.
+// TestServesWeb checks that with a Web PKI certificate the bundle is served to clients of profile
+// https_web, and that a renewed certificate is used without a restart.
 func TestServesWeb(t *testing.T) {
 	dir := t.TempDir()
 	write := func(c *tls.Certificate) {

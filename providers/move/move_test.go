@@ -109,8 +109,8 @@ func same(t *testing.T, from, to store.Store) {
 	}
 }
 
-// TestMove: while it is changed, a state moves with its sealing key, whenever that is killed;
-// then the file is changed by nobody.
+// TestMove checks that a state moves with its sealing key while it is changed, even if the move is
+// killed at any moment, and that nobody changes the file afterwards.
 func TestMove(t *testing.T) {
 	etcd := etcdtest.Start(t, 1)
 	path := filepath.Join(t.TempDir(), "state.db")
@@ -220,7 +220,8 @@ func TestMove(t *testing.T) {
 	}
 }
 
-// TestKilledWhenFrozen: between freezing the file and marking the tree, another completes it.
+// TestKilledWhenFrozen checks that a move that was killed between freezing the file and marking the
+// tree is completed by the next.
 func TestKilledWhenFrozen(t *testing.T) {
 	etcd := etcdtest.Start(t, 1)
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))
@@ -252,7 +253,7 @@ func TestKilledWhenFrozen(t *testing.T) {
 	same(t, from, to)
 }
 
-// TestInUse: a tree with another state is left alone, and so is the file.
+// TestInUse checks that a tree with another state is left unchanged, and so is the file.
 func TestInUse(t *testing.T) {
 	etcd := etcdtest.Start(t, 1)
 	from := file(t, filepath.Join(t.TempDir(), "state.db"))

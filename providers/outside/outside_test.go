@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// TestPermits: what a host of a written address may be, with http and with https.
+// TestPermits checks which hosts an address may name, with http and with https.
 func TestPermits(t *testing.T) {
 	written := []string{"login.example.org", "auth.demo.flor.rete", "localhost", "127.0.0.2", "10.1.1.1", "::1", "169.254.1.1"}
 	for _, c := range []struct {
@@ -65,8 +65,8 @@ func TestPermits(t *testing.T) {
 	}
 }
 
-// TestClient: requests and redirects go to the origins that are written, and a name that leads to
-// this host alone has none.
+// TestClient checks that requests and redirects go only to the declared origins, and that no
+// request is sent to a name that leads to an address that only this host can reach.
 func TestClient(t *testing.T) {
 	inside := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "secret") }))
 	defer inside.Close()

@@ -24,8 +24,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestHarmless: an executable that answers badly, slowly, not at all or with 100 MB costs the
-// need that it does so for one request, which is repeated, and nothing else.
+// TestHarmless checks that an executable that answers wrongly, slowly, not at all or with 100 MB
+// affects only the request of the need concerned, which is repeated.
 func TestHarmless(t *testing.T) {
 	const ever = 10 * time.Second // on a busy machine, too
 	for name, c := range map[string]struct {
@@ -216,7 +216,8 @@ func TestHarmlessService(t *testing.T) {
 	})
 }
 
-// TestExecutable: one that is not there yet is waited for, one that others can replace refused.
+// TestExecutable checks that a missing executable is waited for, and that an executable that others
+// can replace is refused.
 func TestExecutable(t *testing.T) {
 	t.Parallel()
 	path := python(t, answers)
@@ -255,7 +256,7 @@ func TestExecutable(t *testing.T) {
 	}
 }
 
-// TestBusy: who cannot have the executable's turn comes back, and learns when.
+// TestBusy checks that a caller that cannot use the executable now is told when to try again.
 func TestBusy(t *testing.T) {
 	t.Parallel()
 	dir := public(t)
@@ -285,7 +286,7 @@ if not call['need'].endswith('news'):
 	}
 }
 
-// TestSquatted holds that an ordinary account which took the port of a service gets no secret.
+// TestSquatted checks that an ordinary account that took the port of a service gets no secret.
 func TestSquatted(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: only root listens as another account")

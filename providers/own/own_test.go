@@ -108,7 +108,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// TestCall: what the executable is given, of what process it is, and what it finds of before.
+// TestCall checks the input, process attributes and earlier state that the executable gets.
 func TestCall(t *testing.T) {
 	t.Parallel()
 	e, do := run(t, 0, settings("run", python(t, `
@@ -172,7 +172,8 @@ json.dump({"values": {"password": json.dumps(call)}}, sys.stdout)
 	}
 }
 
-// TestOnce: what is recorded is not done again, however many request it at once.
+// TestOnce checks that a recorded act is not repeated, however many requests arrive at the same
+// time.
 func TestOnce(t *testing.T) {
 	t.Parallel()
 	runs := filepath.Join(public(t), "runs")
@@ -194,7 +195,7 @@ func TestOnce(t *testing.T) {
 	}
 }
 
-// TestKilledInTheMiddle: an effect that was never answered is made again, as it was.
+// TestKilledInTheMiddle checks that an act that was never answered is repeated in the same way.
 func TestKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	set := filepath.Join(public(t), "set")
@@ -239,7 +240,8 @@ func TestRefusal(t *testing.T) {
 	}
 }
 
-// TestShared: of a secret that several hosts have, none replaces it, and all have the same.
+// TestShared checks that a secret of several hosts is the same for all, and that none of them can
+// replace it.
 func TestShared(t *testing.T) {
 	t.Parallel()
 	e := providertest.NewEnv(t, "ursula", "raishan")
@@ -265,7 +267,8 @@ func TestShared(t *testing.T) {
 	}
 }
 
-// TestExpires: an answer that ends is the same for half of its time, and another one later.
+// TestExpires checks that an answer that expires is the same for half of its lifetime, and another
+// one afterwards.
 func TestExpires(t *testing.T) {
 	t.Parallel()
 	_, do := run(t, 0, settings("run", python(t, `json.dump({"values": {"password": str(time.time_ns())}, "expires": int(time.time()) + 4}, sys.stdout)`)))

@@ -62,8 +62,9 @@ func named(serial int64, hosts ...host) sealedstore.RingReplicas {
 	return n
 }
 
-// TestReplicas: one makes the ring, all that the flake names open it, a new one when another
-// let it in, and one that is dropped nothing that is sealed after the next rotation.
+// TestReplicas checks that one replica makes the ring and all replicas of the flake open it. A new
+// replica opens it after another lets it in. A removed replica opens nothing that is sealed after
+// the next rotation.
 func TestReplicas(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {
@@ -151,8 +152,8 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// TestFormerPolicy: a replica that still has a former policy lets nobody in that another has
-// dropped by a newer one, and rotates nothing.
+// TestFormerPolicy checks that a replica with a former policy does not let a replica in that a
+// newer policy dropped, and rotates nothing.
 func TestFormerPolicy(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {
@@ -195,7 +196,7 @@ func TestFormerPolicy(t *testing.T) {
 	}
 }
 
-// TestRefusals: a host key that age cannot seal to is named.
+// TestRefusals checks that an error names a host key that age cannot encrypt to.
 func TestRefusals(t *testing.T) {
 	s, err := sqlite.Open(filepath.Join(t.TempDir(), "state.db"), sqlite.Options{})
 	if err != nil {

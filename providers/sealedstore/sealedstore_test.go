@@ -53,7 +53,7 @@ func TestSeal(t *testing.T) {
 	}
 }
 
-// TestKept: what was sealed and derived by an earlier release must stay readable.
+// TestKept checks that values that an earlier release sealed or derived stay readable.
 func TestKept(t *testing.T) {
 	k, err := sealedstore.New(bytes.Repeat([]byte{7}, 32))
 	if err != nil {
@@ -95,8 +95,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestOf: a store has a key of its own, which no other store gets, and keeps it when it is put
-// back in the place of another.
+// TestOf checks that each store has a separate key, and keeps it if it is put back in the place of
+// another.
 func TestOf(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seal.key")
 	open := func() store.Store {

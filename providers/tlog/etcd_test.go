@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/providers/store/etcd/etcdtest"
 )
 
-// TestReplicas: provider hosts that share a store have a log each, with all rows of all of
-// them in the same order, also where one was away while the store forgot its changes.
+// TestReplicas checks that provider hosts that share a store each have a log with all rows of all
+// hosts in the same order, even if a host was away while the store dropped old changes.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	cluster := etcdtest.Start(t, 1)

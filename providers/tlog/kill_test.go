@@ -39,7 +39,7 @@ func dies(dir string) {
 	}
 }
 
-// TestKilled: whenever the process dies, the log that it goes on with extends the one of before,
+// TestKilled checks that after the process is killed at any moment, its log extends the earlier log
 // and has each row once.
 func TestKilled(t *testing.T) {
 	t.Parallel()

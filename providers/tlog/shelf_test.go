@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// TestArchived: rows that were archived are verified as those of the store are, also behind a line
-// that a crash left half written.
+// TestArchived checks that archived rows are verified like rows of the store, even after a line
+// that a crash left incomplete.
 func TestArchived(t *testing.T) {
 	t.Parallel()
 	const year = 400 * 24 * time.Hour

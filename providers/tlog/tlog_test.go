@@ -138,8 +138,8 @@ func (e *env) complete(l *Log) {
 	}
 }
 
-// TestAppend: rows are appended in the order in which they were committed, those of before the
-// log was made, those that come, and those that came while it did not run.
+// TestAppend checks that rows are appended in the order in which they were committed: rows from
+// before the log was made, new rows, and rows committed while the log did not run.
 func TestAppend(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -190,8 +190,8 @@ func TestAppend(t *testing.T) {
 	}
 }
 
-// TestAnotherStore: a store that was restored, or moved, has other revisions and perhaps fewer
-// rows. What the log has it does not have twice.
+// TestAnotherStore checks that a log does not get rows twice from a restored or moved store, which
+// has other revisions and may have fewer rows.
 func TestAnotherStore(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -219,8 +219,8 @@ func TestAnotherStore(t *testing.T) {
 	e.complete(l)
 }
 
-// TestPutBack: rows that are put back while the process runs are not appended again, however late
-// it sees them.
+// TestPutBack checks that rows that a restore puts back while the process runs are not appended
+// again, however late the process sees them.
 func TestPutBack(t *testing.T) {
 	t.Parallel()
 	for _, atWork := range []bool{true, false} {
@@ -261,7 +261,7 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// TestDoubled: verifying names a row that the log has twice.
+// TestDoubled checks that verifying names a row that the log contains twice.
 func TestDoubled(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -303,8 +303,8 @@ func (s shortKeeper) Rows(ctx context.Context, begin, end uint64) ([]Logged, err
 	return rows, err
 }
 
-// TestKept: a source that removed rows does not pass them off as those that were over, where the
-// verifier knows for how long rows are kept.
+// TestKept checks that a source cannot pretend that removed rows had expired, if the verifier knows
+// for how long rows are kept.
 func TestKept(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -332,8 +332,8 @@ func (e *env) edit(query string, args ...any) {
 	}
 }
 
-// TestCompare: rows that were edited or removed in the store are found, and rows that may have
-// been archived are not missed.
+// TestCompare checks that rows that were edited or removed in the store are found, and that rows
+// that may have been archived are not reported as missing.
 func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
 		edit func(e *env, keys []string)
@@ -375,8 +375,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// TestLate: a row that was committed with a time of long ago, while the store had no changes to
-// watch, is found and appended.
+// TestLate checks that a row with an old time, committed while the store had no changes to watch,
+// is found and appended.
 func TestLate(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -393,7 +393,7 @@ func TestLate(t *testing.T) {
 	e.complete(l)
 }
 
-// TestKey: a log whose key is gone is not signed with another.
+// TestKey checks that a log whose key is lost is not signed with another key.
 func TestKey(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -411,7 +411,7 @@ func TestKey(t *testing.T) {
 	}
 }
 
-// TestOneAppends: two processes do not append to a log at once.
+// TestOneAppends checks that two processes cannot append to a log at the same time.
 func TestOneAppends(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)
@@ -425,7 +425,7 @@ func TestOneAppends(t *testing.T) {
 	})
 }
 
-// FuzzLeaf: what parses is written as it was.
+// FuzzLeaf checks that a leaf that parses is encoded to the same bytes.
 func FuzzLeaf(f *testing.F) {
 	f.Add(NewLeaf("audit/0123456789abcdef-ABC", 17, []byte("{}")).String())
 	f.Add("a 1")
@@ -436,8 +436,9 @@ func FuzzLeaf(f *testing.F) {
 	})
 }
 
-// TestRests: while nothing is appended, nothing of Tessera runs, and rows that come are appended all
-// the same. It runs by itself: other logs of the process have goroutines of Tessera, too.
+// TestRests checks that Tessera does not run while nothing is appended, and that later rows are
+// still appended. The test does not run in parallel, because other logs of the process also have
+// goroutines of Tessera.
 func TestRests(t *testing.T) {
 	e := newEnv(t)
 	e.rows(3, 0)
@@ -457,8 +458,8 @@ func TestRests(t *testing.T) {
 	e.complete(l)
 }
 
-// TestReopened: what is appended after Tessera was closed follows what it appended before, and nothing
-// is appended to a log that something else made longer meanwhile.
+// TestReopened checks that after Tessera was closed, new rows follow the rows appended before, and
+// that nothing is appended to a log that something else has extended meanwhile.
 func TestReopened(t *testing.T) {
 	t.Parallel()
 	e := newEnv(t)

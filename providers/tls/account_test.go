@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestCALeads: a CA whose directory leads to what this host alone can reach has no request sent
-// there.
+// TestCALeads checks that a CA whose directory leads to an address that only this host can reach
+// gets no request there.
 func TestCALeads(t *testing.T) {
 	const inside = "https://127.0.0.2:443"
 	ca := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -205,8 +205,8 @@ func (f *fixture) must(i int, b json.RawMessage) (hostapi.Answer, *x509.Certific
 	return a, leaf
 }
 
-// TestRenewal: the same key has the same certificate until it is due: after two thirds of its
-// life, or earlier where the CA wants that.
+// TestRenewal checks that a key keeps its certificate until it is due: after two thirds of the
+// lifetime, or earlier if the CA says so.
 func TestRenewal(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -243,7 +243,8 @@ func TestRenewal(t *testing.T) {
 	}
 }
 
-// TestAnotherCA: a CA that does not know the former certificate issues the next one all the same.
+// TestAnotherCA checks that a CA that does not know the former certificate issues the next one all
+// the same.
 func TestAnotherCA(t *testing.T) {
 	t.Parallel()
 	names := []string{"wiki.example.org"}
@@ -282,8 +283,8 @@ func intermediates(a hostapi.Answer) *x509.CertPool {
 	return pool
 }
 
-// TestOneOrder: several ingresses that request one name at the same time share the result of one
-// order.
+// TestOneOrder checks that several ingresses that request a name at the same time share the result
+// of one order.
 func TestOneOrder(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})
@@ -307,7 +308,8 @@ func TestOneOrder(t *testing.T) {
 	}
 }
 
-// TestBackoff: while the ingress does not answer, the CA is left alone; what fails there rests.
+// TestBackoff checks that no order is sent while the ingress does not answer, and that failed
+// orders wait before the next try.
 func TestBackoff(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})
@@ -340,7 +342,8 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// TestDNS: a wildcard by DNS-01, through a provider of lego's that talks to the zone.
+// TestDNS checks that a wildcard certificate is issued by DNS-01, through a provider of lego that
+// changes the zone.
 func TestDNS(t *testing.T) {
 	t.Parallel()
 	ca := acmetest.Start(t, acmetest.Options{})
@@ -376,7 +379,8 @@ func TestDNS(t *testing.T) {
 	}
 }
 
-// TestInternal: the own CA is the same whenever it is derived, and good for its domains alone.
+// TestInternal checks that the internal CA is the same whenever it is derived, and valid only for
+// its domains.
 func TestInternal(t *testing.T) {
 	t.Parallel()
 	r := Request{document.PublicNames{Names: []string{"wiki.internal"}, Internal: true}}
@@ -413,8 +417,8 @@ func TestInternal(t *testing.T) {
 	}
 }
 
-// TestRefused: what cannot be ordered is refused before it comes into force; a request for other
-// names, or with another's key, at once.
+// TestRefused checks that a policy whose names cannot be ordered is refused before it comes into
+// force, and that a request for other names or with another host's key is refused at once.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	for want, r := range map[string]Request{

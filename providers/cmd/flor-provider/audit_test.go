@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// TestAuditFilters: of the logs of all kinds, what is wanted is printed by time, as text
-// and as JSON.
+// TestAuditFilters checks that matching rows of the logs of all kinds are printed in the order of
+// time, as text and as JSON.
 func TestAuditFilters(t *testing.T) {
 	dir := t.TempDir()
 	settings := filepath.Join(dir, "provider.hujson")

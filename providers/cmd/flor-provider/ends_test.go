@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestEnds: who reads the log knows in time what to sign anew.
+// TestEnds checks that the log says in time which certificates must be signed again.
 func TestEnds(t *testing.T) {
 	dir := t.TempDir()
 	must := func(err error) {

@@ -22,8 +22,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestDelivered: another kind than "cert" presents the SVID that activation
-// delivers, waits for it, refuses another's, and uses a new one at once.
+// TestDelivered checks that a kind other than "cert" presents the SVID that activation delivers: it
+// waits for the SVID, refuses an SVID of another identity, and uses a new SVID at once.
 func TestDelivered(t *testing.T) {
 	dir := t.TempDir()
 	if err := root(dir); err != nil {

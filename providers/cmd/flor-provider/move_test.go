@@ -54,8 +54,9 @@ func waits(t *testing.T, r *replica, reason string) {
 	})
 }
 
-// TestMoves: the state of a host's files moves into the store while it is served, through kills,
-// with its sealing key; replicas serve it when it is whole, and the files are never served again.
+// TestMoves checks that the state in a host's files moves into the store with its sealing key while
+// it is served, even if processes are killed. Replicas serve the state when it is complete, and the
+// files are never served again.
 func TestMoves(t *testing.T) {
 	c := newReplicas(t, 1, "cert")
 	a, b := c.add("a"), c.add("b")

@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// TestSettingsPage: the page has every setting, those that are required as such, and no other.
+// TestSettingsPage checks that the page has every setting and no other, and marks required
+// settings.
 func TestSettingsPage(t *testing.T) {
 	const page = "../../../docs/reference/provider-settings.md"
 	b, err := os.ReadFile(page)
@@ -61,7 +62,7 @@ func settingsOf(section reflect.Type, prefix string, all map[string]bool) {
 	}
 }
 
-// TestStatePage: the page has each key that a backup has as one that is backed up, and no other.
+// TestStatePage checks that the page marks exactly the keys that a backup contains as backed up.
 func TestStatePage(t *testing.T) {
 	const page = "../../../docs/reference/provider-state.md"
 	b, err := os.ReadFile(page)

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestReplicasRaced: of one request that comes to two replicas at the same time one makes the
-// decision, and both return the same answer: 200 times.
+// TestReplicasRaced checks 200 times that if a request reaches two replicas at the same time, one
+// decides it and both return the same answer.
 func TestReplicasRaced(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -46,8 +46,8 @@ func TestReplicasRaced(t *testing.T) {
 	}
 }
 
-// TestReplicasOIDC: a client has one secret, whichever replica returns it, and one rotation of
-// it, however many replicas are requested to make it at the same time.
+// TestReplicasOIDC checks that a client has one secret, whichever replica returns it, and one
+// rotation, however many replicas get the request at the same time.
 func TestReplicasOIDC(t *testing.T) {
 	const clients = 8
 	c := newReplicas(t, 3, "cert", "oidc")

@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestReplicasRevoked: what operators acknowledged binds every replica at once, though no host's
-// activation brings it any list. A replica that was stopped meanwhile, with requests that wait for
-// it, grants none of them; without a majority nobody is granted anything.
+// TestReplicasRevoked checks that a revocation list that operators published binds every replica at
+// once, although no activation brings it. A replica that was stopped meanwhile grants none of the
+// requests that wait for it. Without a majority, nothing is granted.
 func TestReplicasRevoked(t *testing.T) {
 	c := newReplicas(t, 3, "cert")
 	ursula := kit.ID("node/ursula")
@@ -110,8 +110,8 @@ func TestReplicasRevoked(t *testing.T) {
 	}
 }
 
-// TestReplicasWatch: a watch ends where a majority of the store is not reached, so that the host
-// watches another provider. Its signed documents are still served.
+// TestReplicasWatch checks that a watch ends if the majority of the store cannot be reached, so
+// that the host watches another provider. Signed documents are still served.
 func TestReplicasWatch(t *testing.T) {
 	c := newReplicas(t, 3, "cert", "config")
 	c.change = func(p *document.Policy) {

@@ -68,9 +68,9 @@ func ringed(t *testing.T, s store.Store, what string, is func(sealedstore.Ring) 
 	return r
 }
 
-// TestKeyLifetime: the sealing key is replaced by itself when its time is over. A host that the
-// flake dropped opens nothing that is sealed after, though neither it nor another replica
-// has the policy yet that drops it, and one that comes is let in by any other.
+// TestKeyLifetime checks that the sealing key is replaced when its lifetime is over. A host that
+// the flake dropped cannot open secrets that are sealed afterwards, even if no replica has the new
+// policy yet. Any other replica gives the key to a new host.
 func TestKeyLifetime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

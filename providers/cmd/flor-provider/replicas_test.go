@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestReplicas: hosts that share a store answer a request once, whichever is asked, and share
-// a sealing key that nobody carries.
+// TestReplicas checks that hosts that share a store grant a request once, whichever host gets it,
+// and share a sealing key that nobody has to copy.
 func TestReplicas(t *testing.T) {
 	c := newReplicas(t, 3, "cert")
 	a, b := c.add("a"), c.add("b")

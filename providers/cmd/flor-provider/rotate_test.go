@@ -19,9 +19,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRotateAfterLateWrites: what a replica sealed with the key of before, while others rotated,
-// is sealed anew by the next rotation, which drops that key. What nobody can open any more
-// keeps nothing else from it.
+// TestRotateAfterLateWrites checks that secrets that a replica sealed with the former key, while
+// others rotated, are sealed again by the next rotation, which drops that key. A secret that nobody
+// can open does not prevent this.
 func TestRotateAfterLateWrites(t *testing.T) {
 	must := func(err error) {
 		t.Helper()

@@ -187,7 +187,7 @@ func repeat(t *testing.T, n int, f func() error) {
 func with(addr string, f func(*net.TCPConn) error) error {
 	c, err := net.Dial("tcp", addr)
 	if errors.Is(err, syscall.ECONNRESET) {
-		return nil // the kernel says at once what was to come
+		return nil // the kernel reports the refusal at once
 	}
 	if err != nil {
 		return err
@@ -241,7 +241,8 @@ func onceUDP(c *cluster) error {
 		return err
 	}
 	defer conn.Close()
-	// A port comes again as a session that may just make room for another: what it carries is lost.
+	// A reused port may belong to a session that is just being closed to make room for another. The
+	// datagram is then lost.
 	if exchangeIn(5*time.Second, conn, []byte("x")) == nil {
 		return nil
 	}

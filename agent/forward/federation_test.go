@@ -119,10 +119,10 @@ func TestFederation(t *testing.T) {
 		t.Fatal(err)
 	}
 	bundle(laptop, following.Bundle(2, time.Minute))
-	wantReset(t, held) // to what proved itself by the former root
+	wantReset(t, held) // to a service that was verified with the former root
 	kit.Eventually(t, "the service by the next root", reaches)
 
-	// The role goes.
+	// The role is removed.
 	held = dial(t, local.String())
 	if err := agenttest.Ping(held); err != nil {
 		t.Fatal(err)

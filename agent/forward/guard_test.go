@@ -105,7 +105,7 @@ func TestGuardUpstream(t *testing.T) {
 	if err := dialAs(t, alicesUID, at); !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("somebody who logs in: %v, want it refused", err)
 	}
-	// What else has taken the table out does not last.
+	// If another program removes the table, the guard restores it.
 	if out, err := exec.Command("nft", "flush", "ruleset").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -145,7 +145,7 @@ func TestGuardSenders(t *testing.T) {
 	c.start(t)
 	to := sockaddr(c.Local)
 
-	// Without a guard nobody knows which of the two it is.
+	// Without a guard, the forwarder cannot know which of the two accounts sent it.
 	send := func(s int) { unix.Sendto(s, []byte("x"), 0, to) }
 	wait := func(what string) {
 		t.Helper()
@@ -217,7 +217,7 @@ func TestGuardSenders(t *testing.T) {
 	}
 	quiet("queued")
 
-	// Who is no caller, with an address of his own and with hers.
+	// An account that is not a caller sends from its own address and from alice's.
 	other := socketOf(t, 4003, "127.89.41.3:45111", false)
 	defer unix.Close(other)
 	send(other)
@@ -227,7 +227,7 @@ func TestGuardSenders(t *testing.T) {
 		t.Fatal(err)
 	}
 	kit.Eventually(t, "another refusal", func() bool {
-		unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0) // a sender who was refused is not heard for a while
+		unix.Sendmsg(other, []byte("SPOOFED"), source, to, 0) // a refused sender is ignored for a while
 		return report(t, c.Laptop).Refusals["not-sender"] > before
 	})
 	quiet("no caller")

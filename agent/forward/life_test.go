@@ -356,7 +356,7 @@ func leavesNothing(t *testing.T, c *cluster, use func() (live net.Conn)) {
 		}
 		live.Close()
 	}
-	cycle() // whatever the runtime starts once
+	cycle() // starts the goroutines that the runtime starts only once
 	goroutines, files := runtime.NumGoroutine(), openFiles(t)
 	for range 3 {
 		cycle()

@@ -62,7 +62,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	c.limit(t, document.Limits{Connections: 9}, document.Limits{Connections: 3})
 	more()
 	overLimit(t, c, 2, alice)
-	// What is open stays, and counts.
+	// Open connections stay, and count.
 	c.limit(t, document.Limits{Connections: 1}, document.Limits{})
 	for i, conn := range open {
 		if err := agenttest.Ping(conn); err != nil {
@@ -126,7 +126,7 @@ func TestBytesAreLimited(t *testing.T) {
 			t.Errorf("%+v: %d bytes there and back took %s, want at least %s", of, size, took, least)
 		}
 	}
-	// What waits by a low rate goes on by a higher one.
+	// Streams that wait because of a low rate continue with a higher one.
 	c.limit(t, document.Limits{BytesPerSecond: 1000}, document.Limits{})
 	go conn.Write(data)
 	c.limit(t, document.Limits{}, document.Limits{})

@@ -40,7 +40,7 @@ func (p relayPeer) meet(label string) (m wire.Meeting, err error) {
 
 var firstLabel = fmt.Sprintf("%032x", 1) // of the route from laptop to ursula
 
-// TestMeetRefused checks who learns no address from a relay.
+// TestMeetRefused checks which callers get no address from a relay.
 func TestMeetRefused(t *testing.T) {
 	throughRelays(t, 1)
 	c := newCluster(t, agenttest.Echo(t))

@@ -407,7 +407,7 @@ func TestServiceEndsConnections(t *testing.T) {
 		}
 		named(t, c, b)
 	}
-	for _, version := range []string{"1.0", "1.1"} { // to 1.0 the end of the connection is that of the answer
+	for _, version := range []string{"1.0", "1.1"} { // with 1.0, the answer ends with the connection
 		p := dial(t, c.Local)
 		io.WriteString(p, "GET /cut HTTP/"+version+"\r\nHost: outline\r\n\r\n")
 		if b, err := io.ReadAll(p); err == nil {

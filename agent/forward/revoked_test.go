@@ -25,7 +25,7 @@ func TestRevoked(t *testing.T) {
 	atLaptop := func(c *cluster) *agenttest.Host { return c.Laptop }
 	for name, x := range map[string]struct {
 		list trust.SignedRevocations
-		at   func(*cluster) *agenttest.Host // who has the list
+		at   func(*cluster) *agenttest.Host // host that has the list
 	}{
 		"caller, at the service":    {revokes(alice), atUrsula},
 		"caller, at its own end":    {revokes(alice), atLaptop},
@@ -58,7 +58,7 @@ func TestRevoked(t *testing.T) {
 			if out, err := get(c.Local); err == nil {
 				t.Errorf("reached: %s", out)
 			}
-			// A list of before changes nothing.
+			// An older list changes nothing.
 			kit.WriteRevocations(x.at(c).Layout.Revocations(), kit.Revocations(1, key))
 			node := kit.ID("node/" + x.at(c).Name)
 			x.at(c).Deliver(c.CA, node, 5*time.Hour) // read together with the list

@@ -116,7 +116,7 @@ func sendInVain(t *testing.T, c net.Conn, payload []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw.Control(func(fd uintptr) { // late answers to what was sent before
+	raw.Control(func(fd uintptr) { // discards late answers to earlier datagrams
 		for err == nil {
 			_, _, err = unix.Recvfrom(int(fd), nil, unix.MSG_DONTWAIT)
 		}
@@ -397,12 +397,12 @@ func TestLoss(t *testing.T) {
 	c.start(t)
 	conn := dialUDP(t, c.Local)
 	const first, rounds = 3, 10
-	for range first { // what goes before the session is answered goes over its stream, and is sent again
+	for range first { // datagrams before the first answer travel on the stream, which sends lost data again
 		if err := exchange(conn, []byte("first")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	// A busy machine loses datagrams, too: what is lost unseen is sent again.
+	// A busy machine also loses datagrams, so lost datagrams are sent again.
 	sent := first
 	for way, l := range map[string]*lossy{"there": there, "back": back} {
 		for range rounds {

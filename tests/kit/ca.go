@@ -75,7 +75,8 @@ func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt issues an SVID as if the current time were now. The SVID is valid until the time until.
+// IssueAt issues an SVID at the time now, instead of the current time. The SVID is valid until the
+// time until.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))

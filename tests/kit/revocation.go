@@ -45,7 +45,8 @@ func Naming(number int64, key signature.SecretKey, named trust.NamedDocuments) t
 	return must(revocation.Sign(list, key))
 }
 
-// Continued returns a signed revocation list that continues the list s with the same revocations.
+// Continued returns a signed revocation list with the next number and the same revocations as the
+// list s.
 func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())
 	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))

@@ -17,7 +17,7 @@ type Validator struct{ All map[string]Schema }
 // Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema or a subschema, with the name of the file that contains it.
+// Place is a schema or subschema, with the name of the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema

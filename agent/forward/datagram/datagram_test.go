@@ -170,7 +170,7 @@ func TestBothWays(t *testing.T) {
 				b.Send([]byte(payload))
 				a.want(t, payload)
 			}
-			// What is gone takes no room any more.
+			// Closed sessions no longer count against the limit.
 			large := string(make([]byte, wire.MaxPayload))
 			for range 10 {
 				a.Send([]byte(large + "x"))
@@ -182,7 +182,7 @@ func TestBothWays(t *testing.T) {
 			}
 			b.Send([]byte(large))
 			a.want(t, large)
-			// What has arrived is counted soon, at both ends.
+			// Both ends count received bytes soon.
 			back := int64(1 + 1100 + 1500 + 2*wire.MaxPayload)
 			there := back + 9*wire.MaxPayload
 			kit.Succeeds(t, "bytes to be counted", func() error {

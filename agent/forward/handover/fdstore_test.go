@@ -300,7 +300,7 @@ func TestTLS(t *testing.T) {
 	if len(m.held) != 1 {
 		t.Fatalf("held %v", m.held)
 	}
-	m.start("listen " + at + "/tls") // would fail if it were bound anew
+	m.start("listen " + at + "/tls") // would fail if it were bound again
 	m.start("listen " + agenttest.Loopback().String())
 	if len(m.held) != 2 {
 		t.Errorf("held %v beside a local listener", m.held)

@@ -47,7 +47,7 @@ func TestSnapshotOfAccept(t *testing.T) {
 	s := start(t, 0)
 	before := s.accepted(t)
 	reach := s.Reach.Reach[0]
-	reach.Endpoints = []document.Addresses{{agenttest.Loopback().String()}} // nobody is there
+	reach.Endpoints = []document.Addresses{{agenttest.Loopback().String()}} // no forwarder listens there
 	s.Reach.Reach = []document.Reachable{reach}
 	s.apply(t)
 	if code := request(t, before); code != 0 {

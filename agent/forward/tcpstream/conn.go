@@ -49,8 +49,8 @@ type Conn struct {
 	mu     sync.Mutex
 	stream *Stream // current stream, or the last one
 	next   quic.StreamID
-	leave  bool // no further stream is accepted
-	ended  bool // no further task is started
+	leave  bool // if true, no further stream is accepted
+	ended  bool // if true, no further task is started
 	tasks  sync.WaitGroup
 }
 
@@ -92,8 +92,8 @@ func (c *Conn) OpenStream() (*Stream, error) {
 	return c.begin(), nil
 }
 
-// Rest tells the connection that no stream will be opened for a while. It is called at the end that
-// opens streams, before Usable.
+// Rest tells the connection that no stream will be opened for a while, so that Usable can notice
+// when the other side closes it. It is called at the end that opens streams.
 func (c *Conn) Rest() { c.socket.watch() }
 
 // Usable reports whether an idle connection is still open, as far as this side knows.
@@ -238,7 +238,7 @@ func (c *Conn) closed() *quic.ApplicationError {
 	return nil
 }
 
-// kill is like fail, but the other side sees a reset.
+// kill ends the connection like fail, but the other side sees a reset.
 func (c *Conn) kill(err error) error {
 	_ = c.socket.SetLinger(0)
 	return c.fail(err)

@@ -249,8 +249,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// TestHalfClose checks that after one direction has ended the other continues, and that a reset is
-// noticed in it although nobody reads any more.
+// TestHalfClose checks that if one direction has ended, the other continues, and that a reset of it
+// is noticed even if the stream is no longer read.
 func TestHalfClose(t *testing.T) {
 	e := connect(t)
 	for range 20 {
@@ -285,7 +285,8 @@ func read(t *testing.T, s wire.Stream, n int) []byte {
 	return b
 }
 
-// TestStalled checks that a reset that cannot pass bytes that nobody reads resets the connection.
+// TestStalled checks that if a reset of a stream cannot be sent because the other end does not
+// read, the connection is reset.
 func TestStalled(t *testing.T) {
 	e := connect(t)
 	from, _ := e.pair(t)
@@ -314,8 +315,8 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestClose checks that the reason for closing a connection reaches the other end with any data in
-// flight, and ends a write that nobody reads.
+// TestClose checks that the reason for closing a connection reaches the other end, with any data in
+// flight, and that closing ends a blocked write.
 func TestClose(t *testing.T) {
 	for _, opener := range []bool{true, false} {
 		e := connect(t)
@@ -324,7 +325,7 @@ func TestClose(t *testing.T) {
 		if opener {
 			closing, other, from, to = e.opener, e.acceptor, to, from
 		}
-		must(from.Write(make([]byte, 100<<10))) // nobody reads it at the closing end
+		must(from.Write(make([]byte, 100<<10))) // the closing end does not read it
 		closing.CloseWithError(quic.ApplicationErrorCode(wire.Denied), "no")
 		_, err := io.Copy(io.Discard, from)
 		var app *quic.ApplicationError
@@ -340,7 +341,8 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestDeadline checks that a read that a deadline interrupts can be continued, even within a frame.
+// TestDeadline checks that a read can be continued after it was interrupted by a deadline, even
+// within a frame.
 func TestDeadline(t *testing.T) {
 	e := connect(t)
 	from, to := e.pair(t)
@@ -362,7 +364,7 @@ func TestDeadline(t *testing.T) {
 	_ = from
 }
 
-// TestViolations checks that frames that no peer of ours sends end the connection.
+// TestViolations checks that invalid frames, which our forwarders never send, end the connection.
 func TestViolations(t *testing.T) {
 	for why, frames := range map[string][]byte{
 		"an unknown type":         {9, 0, 0, 0},

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// echo is a published outline, over QUIC and TCP, that sends back what it gets.
+// echo is a published service outline, over QUIC and TCP, that returns all bytes.
 type echo struct {
 	quic, tcp string
 	overTCP   atomic.Int64 // connections
@@ -105,7 +105,7 @@ type border struct {
 	drop    atomic.Bool
 	lose    atomic.Bool  // every other packet that is large
 	in, out atomic.Int64 // size above which datagrams are dropped, to the forwarder and from it; 0 for none
-	forgets atomic.Bool  // once: behind which port who is
+	forgets atomic.Bool  // if true, it forgets once which peer is behind which port
 	rebound atomic.Int64
 }
 
@@ -269,7 +269,7 @@ func finish(t *testing.T, st *transport.Stream) {
 	st.Release()
 }
 
-// goes opens a stream, exchanges something, and returns the transport.
+// goes opens a stream, exchanges a message, and returns the transport that carried it.
 func (n *network) goes(t *testing.T, over document.Transport) document.Transport {
 	t.Helper()
 	st, err := n.open(t, over)
@@ -318,7 +318,7 @@ func TestUDPBlocked(t *testing.T) {
 	}
 	r := route(t, outline, n.addr)
 	r.Transport = document.OverQUIC
-	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // nothing ends the wait for what is dropped
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond) // nothing else ends the wait for dropped packets
 	defer cancel()
 	if _, err := n.pool.Probe(ctx, r); err == nil {
 		t.Error("UDP leads there")

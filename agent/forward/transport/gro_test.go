@@ -33,7 +33,7 @@ func sockets(t *testing.T, ip string) (*merging, *net.UDPConn) {
 	return merged, from
 }
 
-// segmented makes a socket divide what is written into datagrams of that size.
+// segmented makes a socket divide written data into datagrams of the given size.
 func segmented(t *testing.T, c *net.UDPConn, size int) {
 	t.Helper()
 	raw, err := c.SyscallConn()

@@ -111,7 +111,7 @@ func TestForgedAddresses(t *testing.T) {
 	laptop := host(t, "laptop", ca, alice)
 	p, r := pool(t, func() *hostdir.SVIDSet { return laptop }), route(t, outline, ln.Addr().String())
 	kit.Succeeds(t, "others to be let in meanwhile", func() error { return try(t, p, r) })
-	// Those who have shown that they have their address come on top: alice's, tried again.
+	// Handshakes of proven addresses are added: those of alice, who tries again.
 	if n := most.Load(); n > bound+8 {
 		t.Errorf("%d handshakes were under way, want %d and alice's", n, bound)
 	}

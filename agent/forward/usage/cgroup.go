@@ -20,8 +20,8 @@ func ownGroup() group {
 	return group(filepath.Join("/sys/fs/cgroup", path))
 }
 
-// short reports whether more than three quarters of the group's memory limit are used. It is false
-// if the group has no limit.
+// short reports whether more than three quarters of the group's memory limit are in use. It returns
+// false if the group has no limit.
 func (g group) short() bool {
 	most, ok := g.read("memory.max")
 	if !ok {

@@ -71,8 +71,8 @@ func read(c *Conn, st *quic.Stream, each func([]byte)) {
 	}
 }
 
-// TestEstimate checks that a connection whose data is read is estimated to hold nothing, whatever
-// goes over it, and that unread data is found.
+// TestEstimate checks that the estimate of unread bytes is zero for a connection whose data is
+// read, whatever it carries, and that unread data is found.
 func TestEstimate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -133,7 +133,7 @@ func TestEstimate(t *testing.T) {
 				}
 				return nil
 			})
-			for range 200 { // and it stays so
+			for range 200 { // and the estimate stays so
 				table.estimate()
 			}
 			if c.held < int64(sent)/2 {
@@ -166,7 +166,7 @@ func TestTheHeaviestCaller(t *testing.T) {
 	}
 }
 
-// TestWaiting checks that streams that a peer opens and nobody accepts are counted.
+// TestWaiting checks that streams that a peer opens and this side does not accept are counted.
 func TestWaiting(t *testing.T) {
 	var table Table
 	client, _, c := pair(t, &table, kit.ID("user/alice"), nil)

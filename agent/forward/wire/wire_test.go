@@ -129,7 +129,7 @@ func TestRefusedVectors(t *testing.T) {
 			x.check(t, err)
 		}
 	}
-	// What no reader takes, the other does not take either.
+	// Input that one reader refuses is refused by the other, too.
 	for _, x := range v.Refused {
 		if p, err := wire.Read(bytes.NewReader(unhex(t, x.Hex)), wire.UDP); err == nil {
 			t.Errorf("%s: read as %v", x.Why, p)

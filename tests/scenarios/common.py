@@ -8,6 +8,9 @@ PROGRAMS = "/usr/local/lib/scenarios"
 STATE = "/var/lib/florete"
 PROVIDER = "/var/lib/florete-provider"
 HUNG = 900  # seconds; whoever waits longer waits in vain, however busy the machine is
+# Whether this is the newest systemd that scenarios run on. On an older one a scenario leaves out what
+# does not depend on systemd; NixOS has but one.
+newest = globals().get("newest", True)
 
 
 def everywhere(do, hosts=None):

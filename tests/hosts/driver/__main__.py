@@ -76,7 +76,7 @@ def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
     machines = []
     try:
         machines, operator = run.machines(scenario)
-        scenario.run(machines, operator)
+        scenario.run(machines, operator, suite == next(iter(SUITES)))
     except Exception:
         traceback.print_exc()
         for m in machines:

@@ -51,10 +51,10 @@ class Scenario:
             return f"a kernel of its own for {' and '.join(self.own_kernel)} needs {KERNEL}, which Debian has for x86-64 (user-mode-linux)"
         return ""
 
-    def run(self, machines: list[Machine], operator: Operator | None) -> None:
+    def run(self, machines: list[Machine], operator: Operator | None, newest: bool) -> None:
         """The script sees what the NixOS test driver shows it; with pages, operator and
         their commands too."""
-        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once, "pause": pause}
+        symbols = {m.name: m for m in machines} | {"machines": machines, "subtest": subtest, "at_once": at_once, "pause": pause, "newest": newest}
         if operator:
             symbols |= {"operator": operator, "blocks": {h: b for page in self.pages for h, b in blocks(self.path.parents[2] / page).items()}}
         for path in (self.path.with_name(COMMON), self.path):

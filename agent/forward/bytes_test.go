@@ -3,6 +3,7 @@ package forward_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
+// filled returns random bytes. It makes them at once, because the race detector watches a loop over
+// them.
+func filled(size int, seed uint64) []byte {
+	b := make([]byte, size)
+	rand.NewChaCha8([32]byte(binary.LittleEndian.AppendUint64(make([]byte, 24), seed))).Read(b)
+	return b
+}
+
 // hashing starts a service that reads until the caller ends its side. It answers with the hash of
 // the bytes it got, the requested number of bytes, and their hash.
 func hashing(t *testing.T) string {
@@ -32,10 +41,7 @@ func hashing(t *testing.T) string {
 			return
 		}
 		c.Write(got.Sum(nil))
-		b := make([]byte, int(head[0])<<16|int(head[1])<<8|int(head[2]))
-		for i := range b {
-			b[i] = byte(i*7) ^ head[3]
-		}
+		b := filled(int(head[0])<<16|int(head[1])<<8|int(head[2]), uint64(head[3]))
 		c.Write(b)
 		sum := sha256.Sum256(b)
 		c.Write(sum[:])
@@ -53,10 +59,7 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	c := conn.(*net.TCPConn)
 	c.SetDeadline(time.Now().Add(4 * kit.Patience)) // megabytes, in turns with all others
 	size := 4 + random.IntN(1<<random.IntN(21))
-	b := make([]byte, size)
-	for i := range b {
-		b[i] = byte(random.Uint32())
-	}
+	b := filled(size, random.Uint64())
 	b[0] &= 0x07 // at most 512 KiB comes back
 	want := int(b[0])<<16 | int(b[1])<<8 | int(b[2])
 	sent := sha256.Sum256(b)

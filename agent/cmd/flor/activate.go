@@ -28,15 +28,18 @@ func newActivateCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "activate",
-		Short: "Fetch what this host needs, and renew it",
-		Long: `Fetch what this host needs from providers, such as certificates and secrets, deliver it, and
-renew it before it expires. systemd runs this command on every host. It runs until it is
-stopped, and prints a line to standard error for each event. With --once, it requests every need
-that is due once, and ends.
+		Short: "Fetch and renew certificates and secrets of this host",
+		Long: `Fetch the certificates and secrets of this host from providers, deliver them to programs, and
+renew them before they expire. systemd runs this command on every host. It runs until it is
+stopped, and prints a line to standard error for each event. With --once, it requests each due
+certificate or secret once, and ends.
 
-Exit status: 0 if all needs are fulfilled; 1 if the command or the configuration is wrong; 2 if
-a provider denies a need or a need is invalid; 3 if something is still waiting (--once). To be
-stopped while it waits is not a failure.`,
+Exit status:
+
+  0   all needs are fulfilled, or the command was stopped
+  1   the command or the configuration is wrong
+  2   a provider denies a need, or a need is invalid
+  3   some need is still waiting (--once)`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			// Other accounts read the activation state. Each file has its own mode, so the umask of

@@ -20,9 +20,9 @@ func newAgentCmd(m *instance) *cobra.Command {
 		Use:   "run",
 		Short: "Run the forwarder",
 		Long: `Run the forwarder of this host, which carries connections between local programs and services of
-the cluster. systemd runs this command. The forwarder waits for the manifest and the certificate
-that flor activate delivers, and follows every later change. When it is stopped with SIGTERM or
-SIGINT, its connections have two seconds to end.`,
+the cluster. systemd runs this command. The forwarder starts as soon as flor activate has
+delivered the manifest and the certificate of the host, and follows later changes of these
+files. On SIGTERM or SIGINT, it gives its connections two seconds to end.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if c.Starter, err = handover.Started(); err != nil {
@@ -41,11 +41,10 @@ SIGINT, its connections have two seconds to end.`,
 	reload := &cobra.Command{
 		Use:   "reload",
 		Short: "Replace the forwarder without closing connections",
-		Long: `Replace the running forwarder of this host, for example after an upgrade. systemd runs this
-command for ExecReload= of the unit. It starts a new forwarder from the installed program with
-the same flags, and the new forwarder takes over all new connections. The old forwarder carries
-its connections until they end, for at most ten minutes (hosts.<name>.drainTimeout). If the
-command fails, nothing has changed.`,
+		Long: `Replace the running forwarder of this host without closing connections, for example after an
+upgrade. systemd runs this command for ExecReload= of the unit. A new forwarder, with the same
+flags, takes over all new connections. The old forwarder carries its connections until they end,
+for at most ten minutes (hosts.<name>.drainTimeout). If the command fails, nothing changes.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			args := slices.Clone(os.Args[1:])

@@ -61,7 +61,7 @@ var examples = map[string]string{
   flor host run`,
 	"hosts-file": `# Keep the names in /etc/hosts until interrupted.
   flor hosts-file`,
-	"id create": `# Write the request to request.json.
+	"id create": `# Write the request for an identity file to request.json.
   flor id create > request.json`,
 	"ingress": `# Configure nginx until interrupted.
   flor ingress`,

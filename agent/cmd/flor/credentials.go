@@ -16,13 +16,14 @@ func newCredentialsCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "credentials",
 		Short: "Serve LoadCredential= of systemd units",
-		Long: `Give systemd the credentials that units load with
-LoadCredential=NAME:/run/florete/credentials.sock. systemd starts this command when a unit
-connects to the socket. A unit gets its credential as soon as the credential is delivered to
-this host, and the command ends when no unit is waiting.
+		Long: `Give systemd units their secrets as credentials. systemd starts this command when a unit with
+LoadCredential=NAME:/run/florete/credentials.sock starts. The unit gets the credential as soon
+as the secret is delivered to this host. The command ends when no unit is waiting.
 
-NAME is KIND_FILE, such as oidc_client-secret, for one file of the unit's service. NAME is KIND
-for a JSON object with all files of that kind.`,
+NAME is one of these:
+
+  KIND_FILE   one file of the unit's service, such as oidc_client-secret
+  KIND        a JSON object with all files of this kind`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ln, waiting, err := credentials.Sockets(activation.Files(true))

@@ -17,10 +17,10 @@ func newDoctorCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with this host",
-		Long: `Find what is wrong with this host. The command examines documents, clock, names, providers,
-needs, identity, other forwarders, the forwarder itself, units, permissions and kernel. It
-prints each problem with its remedy, and changes nothing. Run it as root: other accounts cannot
-read everything that it examines.
+		Long: `Find problems of this host, and print a remedy for each. Run the command as root when the host
+does not work as it should: other accounts cannot read everything that it checks. Among others,
+the command checks documents, clock, names, providers, certificates, systemd units, permissions
+and kernel. It changes nothing.
 
 Exit status: 0 if nothing is wrong; 1 if the command was called in a wrong way; 2 if it found a
 problem.`,

@@ -31,15 +31,16 @@ func newIDCreateCmd(m *instance) *cobra.Command {
 	var h enrol.Host
 	cmd := &cobra.Command{
 		Use:   "create > FILE",
-		Short: "Create the request for an identity file",
-		Long: `Create the private keys of this machine's certificates, and print a request for an identity
-file. Use this command on a machine that cannot reach a provider. The private keys stay on the
-machine, and the request contains no secrets. An operator makes the identity file from the
-request with florctl id issue --request FILE. flor enroll then installs the identity file on
-this machine.
+		Short: "Request an identity file",
+		Long: `Request an identity file for a machine that cannot reach a provider. Run this command on that
+machine. The command creates the private keys of the machine's certificates, and prints a
+request. The private keys stay on the machine, and the request contains no secrets.
+
+An operator makes the identity file from the request with florctl id issue --request FILE. Then
+install the identity file on this machine with flor enroll.
 
 The command prints a fingerprint on standard error. If the flake has no SSH host key of this
-host, the operator passes the fingerprint to florctl id issue --device.`,
+host, the operator passes this fingerprint to florctl id issue --device.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, fingerprint, err := h.Request()
@@ -70,16 +71,17 @@ func newEnrollCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enroll FILE",
 		Short: "Install an identity file",
-		Long: `Install an identity file that an operator made with florctl id issue. The file gives this
-machine its certificates without a network. The command opens the file with the SSH host key of
-the machine, with --identity or with a passphrase. It verifies the content, and flor activate
-delivers it; if flor activate does not run, it is started. After that, the machine renews its
-certificates over the network, if it has one. If FILE is -, the file is read from standard
-input. If anything is wrong with the file, nothing is installed.
+		Long: `Install an identity file, which gives this machine its certificates without a network. An
+operator makes the file with florctl id issue. The command verifies the file, and flor activate
+delivers its content. If anything is wrong with the file, nothing is installed. Later, the
+machine renews its certificates over the network, if it has one.
+
+The file is encrypted. The command opens it with the SSH host key of the machine, with
+--identity or with a passphrase. If FILE is -, the command reads the file from standard input.
 
 On a machine that is not a host of the flake, pass --out with a directory for the certificate,
-and --trust with the public signing key of the cluster. Such a file has one identity, and the
-next file replaces it. To undo the installation, remove the directory.`,
+and --trust with the public signing key of the cluster. The next file replaces the certificate.
+To undo the installation, remove the directory.`,
 		Args: cobra.ExactArgs(1),
 	}
 	identities := agefile.Opening(cmd, "", "the file")

@@ -14,11 +14,13 @@ func newGuardCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Protect published services from other accounts of this host",
-		Long: `Protect published services on the loopback addresses of this host from other accounts. systemd
-runs this command. It keeps an nftables table until it is stopped. With this table, only the
-forwarder, root and the account of a service can connect to the upstream of the service.
-Datagrams to local listeners carry the account that sends them. When the command stops, the
-table is removed. The command needs nft(8) and CAP_NET_ADMIN.`,
+		Long: `Protect published services from other accounts of this host. A service listens on a loopback
+address, to which every local account could otherwise connect. The command keeps an nftables
+table, with which only the forwarder, root and the account of a service can connect to that
+service. systemd runs this command. When it stops, it removes the table.
+
+The table also marks datagrams to local listeners with the account that sends them. The command
+needs nft(8) and CAP_NET_ADMIN.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance, c.Log = m.Instance, slog.Default()

@@ -22,10 +22,13 @@ func newHostCmd(m *instance) *cobra.Command {
 	run := &cobra.Command{
 		Use:   "run",
 		Short: "Serve the API of this host",
-		Long: `Serve the API of this host to other hosts of the cluster, until it is stopped. systemd runs this
-command. On one socket, it serves the manifest, the status and the journals of the host. On
-another socket, it takes requests to fetch a need again. Publish the sockets as services, so
-that the forwarder decides who reaches them. systemd may pass one socket or both.`,
+		Long: `Serve the API of this host to other hosts of the cluster, until the command is stopped. systemd
+runs this command, and passes one socket or both:
+
+  - On the first socket, the command serves the manifest, the status and the journals.
+  - On the second socket, the command accepts requests to fetch a need again.
+
+Publish the sockets as services, so that the forwarder decides who reaches them.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			inherited, err := activation.ListenersWithNames()

@@ -14,10 +14,10 @@ func newHostsFileCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "hosts-file",
 		Short: "Keep the names of services in /etc/hosts",
-		Long: `Keep the names of the services that this host may reach in /etc/hosts, so that programs find
-them without DNS. systemd runs this command. It writes the names, with the addresses of their
-local listeners, into a block of the file, and updates the block until it is stopped. It changes
-no other line. The block stays when the command stops. To remove the block, pass --remove.`,
+		Long: `Keep the names of services in /etc/hosts, so that programs find the services without DNS.
+systemd runs this command. The command writes the names of the services that this host may reach
+into a block of the file, and updates the block until it is stopped. It changes no other line.
+The block stays when the command stops. To remove the block, pass --remove.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance

@@ -20,14 +20,16 @@ func newIngressCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ingress",
 		Short: "Configure nginx or Caddy for public names",
-		Long: `Configure the reverse proxy of this host for the public names in its manifest, with the
-certificates that the provider of kind tls delivers. systemd runs this command. It follows every
-change until it is stopped. The proxy is nginx, which includes the file --file, or a Caddy that
-serves nothing else. If the proxy refuses a configuration, the previous configuration stays.
-When the command stops, the proxy keeps its configuration.
+		Long: `Configure nginx or Caddy on this host to serve the public names in the host's manifest. systemd
+runs this command. The command updates the configuration when the manifest changes, or when the
+provider of kind tls delivers a new certificate. If the proxy refuses a new configuration, the
+previous configuration stays in use. When the command stops, the proxy keeps its configuration.
 
-With --ensure, configure a proxy on a machine that is not a host of the cluster. The names then
-come from requests to /proxy/ensure on a Unix socket instead of the manifest.`,
+nginx must include the file that --file names. Caddy must be used for nothing else, because the
+command replaces Caddy's whole configuration.
+
+With --ensure, the command configures a proxy on a machine that is not a host of the cluster. It
+then takes the names from requests to /proxy/ensure on a Unix socket instead of the manifest.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch c.Log = slog.Default(); server {

@@ -36,16 +36,18 @@ func newJoinCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
 		Short: "Join a cluster with a token",
-		Long: `Ask for this machine to become a host of a cluster, with a join token that an operator created
-with florctl token create. Run this command as root, on a host that the flake declares without
-an SSH host key. It creates the device key of the machine, in the TPM if there is one and
-otherwise in a file, and asks the provider that the token names for admission. An operator
-admits the machine with florctl join approve.
+		Long: `Ask to make this machine a host of a cluster, with a join token from florctl token create. Run
+this command as root. The flake must declare the host without an SSH host key. The command
+creates the device key of the machine, in the TPM if there is one, and sends a request to the
+provider that the token names.
 
-The command waits for the decision. If you stop it, flor activate continues to wait, and so does
-flor join without a token. If TOKEN is -, the token is read from standard input, so that other
-accounts do not see it in the list of processes. To undo the command, run florctl join reject,
-or florctl revoke --host-key after the machine was admitted.
+The command waits until an operator admits the machine with florctl join approve. If you stop
+the command, flor activate continues to wait. To wait again yourself, run flor join without a
+token.
+
+If TOKEN is -, the command reads the token from standard input, so that other accounts do not
+see it in the list of processes. To undo the command, run florctl join reject. After the machine
+was admitted, run florctl revoke --host-key instead.
 
 Exit status: 0 if the machine is admitted; 1 if the command or the configuration is wrong; 2 if
 the machine was refused, rejected or revoked.`,

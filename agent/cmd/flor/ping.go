@@ -14,11 +14,12 @@ func newPingCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ping SERVICE",
 		Short: "Check whether this account reaches a service",
-		Long: `Check whether the account that runs this command reaches a service. The command follows a
-connection step by step: the name, the local listener, the identity of the account, the
-forwarder that publishes the service, the identities of both sides, and the upstream. If a step
-fails, the command prints the step with its remedy. The service receives a connection that ends
-at once without data. Over UDP, the service receives nothing.
+		Long: `Check whether the account that runs this command reaches a service. If it does not, the command
+prints the step at which the connection fails, with a remedy. The steps lead from the name of
+the service through the forwarders on both hosts to the service itself.
+
+The service receives a connection that ends at once without data. A service over UDP receives
+nothing.
 
 Exit status: 0 if the service is reached; 1 if the command was called in a wrong way or there is
 no forwarder; 2 if a step failed.`,

@@ -14,29 +14,28 @@ import (
 func newRefetchCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Refetch, localapi.Again, &cobra.Command{
 		Use:   "refetch NEED…",
-		Short: "Fetch needs of this host again",
-		Long: `Fetch needs of this host again, although they are fulfilled. Use this command if a delivered
-file is lost or damaged. flor activate requests the needs within ten seconds. The provider
-returns the same answer unless something changed. If the answer changed, units are notified.
-NEED is a name that flor status prints. To replace a secret, run flor rotate.`,
+		Short: "Fetch certificates or secrets of this host again",
+		Long: `Fetch needs of this host again, for example because a delivered file was lost or damaged. NEED
+is a name that flor status prints. flor activate requests the needs within ten seconds. If a
+provider returns a new answer, units are notified. To replace a secret, run flor rotate.`,
 	})
 }
 
 func newRotateCmd(m *instance) *cobra.Command {
 	return requests(m, localapi.Rotate, localapi.AnotherSecret, &cobra.Command{
 		Use:   "rotate NEED…",
-		Short: "Replace the secrets of needs of this host",
-		Long: `Replace the secrets that this host has for some of its needs. flor activate requests another
-secret within ten seconds, delivers it and notifies units. NEED is a name that flor status
-prints.
+		Short: "Replace secrets of this host",
+		Long: `Replace secrets of this host, such as the secret of an OIDC client. NEED is a name that flor
+status prints. flor activate requests a new secret within ten seconds, delivers it and notifies
+units. You cannot undo a rotation. If somebody else may know the secret, raise its generation in
+the topology instead.
 
 The old secret of an OIDC client stays valid for 15 minutes, or for an hour if the issuer is
-external, so that no login fails. For a kind of need of your own, your program decides. Other
-kinds cannot be rotated this way: for certificates, run flor refetch. The provider accepts one
-rotation of a secret in ten minutes, and records it in the audit log. A rotation cannot be
-undone.
+external, so that no login fails. If you wrote the provider of the need yourself, your program
+decides how long the old secret stays valid. Other kinds of need cannot be rotated: for
+certificates, run flor refetch.
 
-If somebody else may know the secret, raise its generation in the topology instead.`,
+The provider accepts one rotation of a secret in ten minutes, and records it in the audit log.`,
 	})
 }
 

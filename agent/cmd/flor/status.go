@@ -18,9 +18,9 @@ func newStatusCmd(m *instance) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show the state of this host", Long: `Show the state of this host: its identities, its needs, its services and its peers, and the
-connections that were refused. A need is something that the host requests from a provider, such
-as a certificate. To see all hosts of the cluster, run florctl status on an operator's machine.`,
+		Short: "Show the state of this host", Long: `Show the state of this host: its identities, needs, services and peers, and the connections that
+were refused. A need is an item that the host requests from a provider, such as a certificate.
+To see all hosts of the cluster, run florctl status on an operator's machine.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)

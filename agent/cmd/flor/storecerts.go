@@ -16,9 +16,9 @@ func newStoreCertsCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "store-certificates",
 		Short: "Restart units that use old etcd certificates",
-		Long: `Restart the etcd member of this provider host, and the providers that use it, after the
-certificates in /etc/florete/store were replaced. A path unit of systemd runs this command when
-a file there changes. Units that started after the change are not restarted.`,
+		Long: `Restart the etcd member and the providers of this provider host after you replaced the
+certificates in /etc/florete/store. systemd runs this command when a file in this directory
+changes. Units that started after the change are not restarted.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c := units.StoreCertificates{Dir: filepath.Join(m.Etc(), "store"), Started: units.Started, Restart: activation.NotifySystemd, Log: slog.Default()}

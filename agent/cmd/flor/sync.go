@@ -42,15 +42,15 @@ func newSyncCmd(m *instance) *cobra.Command {
 		Use:   "sync",
 		Short: "Try the newest documents, and go back unless somebody confirms",
 		Long: `Try the newest documents on this host, and go back to the previous documents unless somebody
-confirms. The command fetches the documents from a provider, verifies them, prints what they
-change, and puts them in force at once. If nobody confirms within --commit-timeout, the host
-goes back, even without a network or after a reboot. Confirm from a new login, which proves that
-the host can still be reached:
+confirms. The command fetches the documents from a provider, prints what they change, and puts
+them in force at once. If nobody confirms within --commit-timeout, the host goes back, even
+without a network or after a reboot. Confirm from a new login, which proves that the host can
+still be reached:
 
     flor sync --confirm ID
 
-Normally, flor activate puts published documents in force by itself. To make it wait for flor
-sync:
+Normally, flor activate puts published documents in force by itself. To make flor activate wait
+for flor sync, run this command before you publish:
 
     flor sync --hold 1h    # then publish, flor sync --dry-run, flor sync
 

@@ -23,10 +23,12 @@ func newArmCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "arm DIR [ACTION]",
 		Short: "Prepare to go back from a NixOS system or a bundle",
-		Long: `Prepare this host to go back to its current NixOS system or bundle. Run this command before
-another system, or an unpacked bundle, in DIR is put in force. If nobody confirms within
---commit-timeout, the host goes back. ACTION is the action of switch-to-configuration. The
-command prints the ID for the confirmation, or nothing if nothing would change:
+		Long: `Prepare this host to go back to its current NixOS system or bundle. Run this command before you
+put another system, or an unpacked bundle, in force. DIR is the directory of the new system or
+bundle. For a NixOS system, ACTION is the action of switch-to-configuration.
+
+If nobody confirms within --commit-timeout, the host goes back. The command prints the ID for
+the confirmation, or nothing if nothing would change:
 
     flor sync --confirm ID`,
 		Args: cobra.RangeArgs(1, 2),
@@ -61,9 +63,9 @@ func newRollbackCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback",
 		Short: "Wait for a confirmation, and go back without one",
-		Long: `Wait for the confirmation of the commit that is pending on this host, and go back at its
-deadline if nobody confirmed it. systemd runs this command as florete-rollback.service, before a
-change is put in force. You need not run it yourself.`,
+		Long: `Wait until somebody confirms the pending change of this host, and go back at the deadline if
+nobody does. systemd runs this command as florete-rollback.service before a change is put in
+force. You need not run it yourself.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022)

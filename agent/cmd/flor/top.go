@@ -21,11 +21,16 @@ func newTopCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show the traffic of the forwarder",
-		Long: `Show the traffic of this host's forwarder, the busiest services and callers first, until
-interrupted. For each service and principal (the identity at the other end), the table shows the
-open connections, the new connections and bytes per second, the refusals, and the transport. IN
-is the traffic from the service to the principal, OUT from the principal to the service. If the
-output is not a terminal, tables are printed one after the other.`,
+		Long: `Show the traffic of this host's forwarder, with the busiest services and callers first, until
+you interrupt the command. A row stands for a service and the identity at the other end (the
+principal). It shows:
+
+  - the open connections, and the new connections per second
+  - IN, the bytes per second from the service to the principal
+  - OUT, the bytes per second from the principal to the service
+  - the refused connections, and the transport
+
+If the output is not a terminal, tables are printed one after the other.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval < 100*time.Millisecond {

@@ -19,8 +19,8 @@ func newWhoisCmd(m *instance) *cobra.Command {
 		Use:   "whois ADDRESS",
 		Short: "Show the caller of a connection to a service",
 		Long: `Show who is at the other end of a connection to a service on this host. ADDRESS is the address
-that the service sees the connection come from. The command prints the SPIFFE ID of the caller.
-Root may ask about every service of the host. The account of a service may ask about its own
+from which the service sees the connection come. The command prints the SPIFFE ID of the caller.
+Root may ask about every service of the host, and the account of a service about its own
 services.`,
 		Example: "  # Show who connected to a service on this host from this port.\n  flor whois 127.0.0.1:43210",
 		Args:    cobra.ExactArgs(1),

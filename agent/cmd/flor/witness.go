@@ -28,10 +28,10 @@ func newWitnessCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "witness",
 		Short: "Show the audit logs that this host has seen",
-		Long: `Show whether providers changed their audit logs. Each host is a witness: it remembers the newest
-checkpoint that it has seen of the audit log of each of its providers. An audit log may only
-grow. The command prints these checkpoints and what is wrong with a log. It exits 2 if something
-is wrong that nobody accepted.
+		Long: `Show whether a provider tampered with its audit log. An audit log may only grow. Each host
+remembers the newest checkpoint of the logs of its providers, and compares each new checkpoint
+with it. The command prints these checkpoints and the faults that the host found. It exits 2 if
+there is a fault that nobody accepted.
 
   flor witness --now                                       check all logs within ten seconds
   flor witness accept PROVIDER KIND --reason "new disk"    accept a log that was replaced`,
@@ -78,11 +78,12 @@ func newAcceptCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept PROVIDER KIND --reason TEXT",
 		Short: "Accept an audit log that was replaced",
-		Long: `Accept what flor witness found wrong with the audit log of a provider, for example after the
-provider got a new disk. PROVIDER is the host of the provider, and KIND is its kind of need. The
-host continues with the log as it is now, and raises an alarm if another fault follows. Your
-account, the time and the reason are reported and written to the audit log of the config
-provider. The command cannot be undone.`,
+		Long: `Accept a fault that flor witness found in the audit log of a provider, for example after the
+provider got a new disk. PROVIDER is the host of the provider, and KIND is its kind of need.
+From then on, the host follows the log as it is now. If another fault follows, the host raises
+an alarm again. You cannot undo the command.
+
+Your account, the time and the reason are written to the audit log of the config provider.`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			syscall.Umask(0o022)

@@ -16,11 +16,10 @@ func newWorkloadCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workload",
 		Short: "Serve the SPIFFE Workload API",
-		Long: `Serve the SPIFFE Workload API to services of this host, which get their X.509-SVIDs and
-JWT-SVIDs from it. systemd runs this command, and passes the socket,
-SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock. A service must have workloadApi = true
-in the topology. The account and the systemd unit of the calling process decide which identities
-it gets.`,
+		Long: `Serve the SPIFFE Workload API, from which services of this host get their X.509-SVIDs and
+JWT-SVIDs. systemd runs this command. A service needs workloadApi = true in the topology, and
+connects to SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock. The account and the
+systemd unit of a program decide which identities the program gets.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			listeners, err := activation.Listeners()

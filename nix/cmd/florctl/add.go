@@ -89,14 +89,14 @@ func newServiceCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add NAME --host HOST --port PORT",
 		Short: "Add a service to the cluster",
-		Long: `Add a service to the cluster: a program that listens on a port of a host, and that others reach
-by the name of the service. The command writes services/NAME.nix in the flake, and prints what
-the new file changes. The change takes effect when you publish or deploy. To undo the command,
-remove the file.
+		Long: `Add a service to the cluster. A service is a program that listens on a port of a host; others
+reach it by its name. The command writes services/NAME.nix in the flake, and prints what the new
+file changes. The change takes effect when you publish or deploy. To undo the command, remove
+the file.
 
-Nobody reaches a service without a role. With --for, the command also writes roles/ROLE.nix, a
-new role that reaches the service. To use a role that exists, add the service to the file of
-that role yourself.`,
+A new service cannot be reached until a role gives access to it. With --for, the command also
+writes roles/ROLE.nix, a new role that reaches the service. To use an existing role, add the
+service to the file of that role yourself.`,
 		Args: words(1, 1),
 	}
 	var s scaffold.Service
@@ -135,7 +135,7 @@ func newUserCmd() *cobra.Command {
 new file changes. The change takes effect when you publish or deploy. To undo the command,
 remove the file.
 
-A person can act only on hosts that list the person in hosts.<name>.users. To add the person to
+A person can only use hosts that list the person in hosts.<name>.users. To add the person to
 this list, pass --user to florctl host add, or edit the file of an existing host.`,
 		Args: words(1, 1),
 	}

@@ -16,18 +16,18 @@ func newAuditCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit [FLAKE]",
 		Short: "Print the audit log",
-		Long: `Print the audit log of the providers: their decisions, oldest first. Each row says who fetched,
-reported, published, rolled back or rotated something, from which address, and whether the
-provider granted or refused it. The command changes nothing.
+		Long: `Print the audit log, in which providers record their decisions, oldest first. A row says who
+requested what, when and from which address, and whether the provider granted it. The command
+changes nothing.
 
-By default, florctl reads the log of the config providers through the forwarder of this machine.
-With --via ssh, it reads the logs of all kinds of need on the hosts of these providers. Rows of
-one minute that differ only in their time are printed as one line. With --json, each row is
-printed.
+By default, the command reads the logs of the config providers through the forwarder of this
+machine. With --via ssh, it reads the logs of all kinds of need on the same hosts.
 
-The log is tamper-evident. --verify computes the log again from the rows, and names rows that
-were edited or removed. --proof proves that the log contains a row. --follow prints new rows as
-they are appended.`,
+Rows of one minute that differ only in their time are printed as one line. To print each row,
+pass --json.
+
+The log is tamper-evident. To find rows that were edited or removed, pass --verify. To prove
+that the log contains a row, pass --proof.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)

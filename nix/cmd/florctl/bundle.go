@@ -14,14 +14,16 @@ func newBundleCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bundle [FLAKE] --host H --out FILE",
 		Short: "Pack the bundle of a host for any Linux with systemd",
-		Long: `Pack everything that a host runs into one file, to install it on a Linux machine with systemd
-but without NixOS. The file contains the documents of the host, its systemd units, and the
-programs flor and flor-provider. The programs must be linked statically (CGO_ENABLED=0). Nothing
-is sent to the host: florctl deploy does that.
+		Long: `Pack the documents, systemd units and programs of a host into one file. Use this file to install
+a Linux machine that has systemd but not NixOS. The command does not contact the host: to copy
+the bundle there and install it, run florctl deploy.
 
-A bundle in the format tar.gz contains install.sh, which installs, upgrades, rolls back and
-removes it. A bundle in the format deb is a package named florete, or florete-NAME if the
-topology gives the host an instance. The same flake and host give the same bytes.`,
+A tar.gz bundle contains install.sh, a script that installs, upgrades, rolls back and removes
+the bundle. A deb bundle is a package named florete. If the topology gives the host an instance,
+the package is named florete-NAME.
+
+The programs must be linked statically (CGO_ENABLED=0). If you pack a bundle again from the same
+flake, the file is identical byte for byte.`,
 	}
 	host := cmd.Flags().String("host", "", "name of the `HOST` to pack the bundle of")
 	out := cmd.Flags().String("out", "", "write the bundle to this `FILE`, or to standard output if it is -")

@@ -23,18 +23,18 @@ func newCAInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Create the root of a trust domain",
-		Long: `Create the root of a trust domain, the certificate authority that all certificates of a cluster
-lead to. florctl init also does this for a new cluster. The command writes four files to DIR,
-and replaces none that exist:
+		Long: `Create the root of a trust domain. The root is the certificate authority from which all
+certificates of a cluster come. You need this command only without florctl init, which also
+creates a root. The command writes four files to DIR, and does not overwrite existing files:
 
   ca.crt       the root certificate, which belongs into the flake
   ca.key       the root key, which you keep offline; florctl ca sign uses it
   enrol.crt    the certificate that signs the certificates in identity files
   enrol.key    the key of enrol.crt; florctl id issue uses it
 
-The keys can be encrypted with age, see --passphrase and --seal-to. age --decrypt opens an
-encrypted key, and age --armor --passphrase encrypts a key that exists. With --pkcs11, the root
-key stays on a token, from which it cannot be copied, and ca.key contains the URI of the key.`,
+To encrypt the keys with age, pass --passphrase or --seal-to. To decrypt a key later, run age
+--decrypt. To keep the root key on a PKCS #11 token, from which nobody can copy it, pass
+--pkcs11. The file ca.key then contains the URI of the key.`,
 		Args: cobra.NoArgs,
 	}
 	trustDomain := cmd.Flags().String("trust-domain", "", "`NAME` of the trust domain, such as demo.flor")
@@ -61,12 +61,12 @@ func newCASignCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sign [CSR] --ca-cert FILE --ca-key FILE",
 		Short: "Sign the issuing certificate of a provider",
-		Long: `Sign the certificate with which a provider host issues certificates to other hosts. Run this
-command where the root key is. The provider's request for the certificate (CSR) is read from the
-file CSR or from standard input. The certificate is written to --out or to standard output.
+		Long: `Sign the issuing certificate of a provider host, with which the host issues certificates to
+other hosts. Run this command on the machine that has the root key. The command reads the
+provider's certificate request from the file CSR or from standard input.
 
-The certificate takes effect when flor-provider install-cert has installed it on the provider
-host. To take it back, pass its serial number to florctl revoke --serial.`,
+To put the certificate into use, run flor-provider install-cert on the provider host. To revoke
+the certificate, pass its serial number to florctl revoke --serial.`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	crt := cmd.Flags().String("ca-cert", "ca.crt", "`FILE` that contains the root certificate")

@@ -14,14 +14,16 @@ import (
 func newCAEnrolmentCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "enrolment --dir DIR",
-		Short: "Sign the certificate that signs identity files",
-		Long: `Replace enrol.crt, the certificate with which florctl id issue signs the certificates in
-identity files. Run this command where the root key is, when enrol.crt expires or after the root
-was replaced. The new certificate is for the same key, enrol.key. If there is no such key yet,
-the command creates it.
+		Short: "Renew the certificate that signs identity files",
+		Long: `Renew enrol.crt, the certificate that signs identity files. Run this command when enrol.crt
+expires or after you replaced the root, on the machine that has the root key. The new
+certificate is for the same key, enrol.key. If there is no enrol.key, the command creates it.
 
-To replace the key too, revoke the old certificate with florctl revoke --serial, remove
-enrol.crt, and run the command again.`,
+To replace the key too:
+
+  1. Revoke the old certificate with florctl revoke --serial.
+  2. Remove enrol.crt.
+  3. Run this command.`,
 		Args: cobra.NoArgs,
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR` that contains ca.crt and ca.key")

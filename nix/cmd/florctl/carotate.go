@@ -28,12 +28,12 @@ func newCAStatusCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [FLAKE] --dir DIR",
 		Short: "Print the root certificates and the state of a rotation",
-		Long: `Print the root certificates of the cluster, and how far their replacement has come. For each
-root in the flake and in --dir, the command prints how many hosts trust it, and how many hosts
-have certificates that lead to it. These numbers come from the last reports of the hosts. During
-a rotation, the command also prints the hosts that the next step waits for.
+		Long: `Print the root certificates of the cluster, and the progress of their replacement. For each root
+in the flake and in --dir, the command prints how many hosts trust it, and how many hosts have
+certificates from it. These numbers come from the last reports of the hosts.
 
-The command changes nothing. It exits 2 if the next step waits for a host, and 0 otherwise.`,
+The command changes nothing. During a replacement, it prints the hosts that the next step waits
+for, and exits 2 if there are any. Otherwise it exits 0.`,
 	}
 	_, examine := rotating(cmd)
 	show := shown(cmd, "print a JSON object with the stage of the rotation, the root certificates, and the hosts that delay the next step")
@@ -65,13 +65,12 @@ command takes the next step, if all hosts are ready for it:
   3. retire    When no certificate of a host leads to the old root, remove the old root from
                trust.roots and publish. When no host trusts the old root, old.* are removed.
 
-If a host is not ready, the command prints the host, changes nothing and exits 2. To continue a
-rotation that was interrupted, run the command again. florctl ca status shows the state of the
-rotation.
+If a host is not ready, the command prints the host, changes nothing and exits 2. After an
+interruption, run the command again. To see the progress, run florctl ca status.
 
 With --watch, the command takes all steps, each as soon as all hosts are ready. It signs the
-issuing certificates over SSH as root@HOST. Twice, it asks you to edit the flake and publish.
-Hosts receive the new root with their documents, and renew their certificates themselves.`,
+issuing certificates over SSH as root@HOST. It stops twice and asks you to edit the flake and
+publish.`,
 		Example: `  # Replace the root of the flake in ~/demo, with all steps.
   florctl ca rotate ~/demo --dir ~/demo-ca --watch
   # Do the same without waiting for the host laptop.

@@ -17,12 +17,13 @@ import (
 func newCAWebCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "web [FLAKE]",
-		Short: "Fetch the root certificate for public names outside DNS",
-		Long: `Fetch the root certificate that browsers need for the cluster's public names outside DNS, such
-as wiki.internal. The command gets the certificate from the provider of kind tls, and prints how
-to install it in browsers. The certificate is valid only for the domains of these names, so a
-browser that trusts it does not trust it for any other website. To undo the installation, remove
-the certificate from the browser.`,
+		Short: "Fetch the root certificate of public names outside DNS",
+		Long: `Fetch the root certificate that browsers need for public names outside DNS, such as
+wiki.internal. The command gets the certificate from the provider of kind tls, and prints how to
+install it in a browser. To undo the installation, remove the certificate from the browser.
+
+The certificate is valid only for the domains of these names. A browser that trusts it does not
+trust it for other websites.`,
 	}
 	const defaultFile = "web-ca.crt"
 	out := cmd.Flags().String("out", defaultFile, "write the certificate to this `FILE`, or to standard output if it is -")

@@ -134,7 +134,7 @@ var examples = map[string]string{
   florctl store issue forge --address 192.0.2.1 --ca-cert ~/demo-store/store-ca.crt --ca-key ~/demo-store/store-ca.key --out forge-store`,
 	"suspend": `# Suspend the host ursula.
   florctl suspend ursula --key ~/demo-ca/signing.key`,
-	"tenant delete": `# Delete what the provider keeps of the tenant acme.
+	"tenant delete": `# Delete the keys and run-time rules of the removed tenant acme.
   florctl tenant delete acme`,
 	"tenant grouping add": `# Give the user bob the role editor in the tenant acme.
   florctl tenant grouping add acme user/bob role:editor`,
@@ -162,6 +162,6 @@ var examples = map[string]string{
   florctl validate --strict`,
 	"versions": `# Print the published versions.
   florctl versions`,
-	"who-can": `# List who reaches the service wiki.
+	"who-can": `# List who can reach the service wiki.
   florctl who-can wiki`,
 }

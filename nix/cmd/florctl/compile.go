@@ -13,15 +13,18 @@ import (
 func newCompileCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compile [FLAKE] {--host NAME [--kind policy] | --out DIR}",
-		Short: "Compile the flake to the documents of hosts",
-		Long: `Compile the flake to the documents of its hosts, to read them or to deliver them with another
-tool. Each host has a manifest, which says what the host does. Each provider host also has a
-policy, which says what its providers may grant. Nothing is sent to a host: florctl publish and
-florctl deploy do that.
+		Short: "Compile the flake into the documents of hosts",
+		Long: `Compile the flake into the documents of its hosts, to read them or to deliver them with your own
+tools. Each host has a manifest, which describes what the host does. Each provider host also has
+a policy, which describes what its providers may grant. The command sends nothing to hosts. To
+do that, run florctl publish or florctl deploy.
 
-With --host alone, the command prints one document of that host. With --host and --out, it
-writes all documents of that host to DIR. With --out alone, it writes the documents of every
-host to DIR/HOST, and removes the directories of hosts that the flake no longer has.`,
+The flags decide what the command writes:
+
+  --host               print one document of the host
+  --host and --out     write all documents of the host to DIR
+  --out                write the documents of every host to DIR/HOST, and remove the
+                       directories of hosts that the flake no longer has`,
 	}
 	host := cmd.Flags().String("host", "", "name of the `HOST` to compile the documents of")
 	kind := cmd.Flags().String("kind", document.DocManifest, "`DOCUMENT` to print: manifest or policy")

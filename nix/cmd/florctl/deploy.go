@@ -18,30 +18,33 @@ func newDeployCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "deploy HOST… [--flake FLAKE]",
 		Short: "Install bundles or NixOS systems on hosts over SSH",
-		Long: `Install what the flake describes on hosts, over SSH as root. Run this command for a new host, or
-to change the programs and systemd units of a host. If only documents change, florctl publish is
-enough.
+		Long: `Install the programs, systemd units and documents of hosts, over SSH as root. Run this command
+for a new host, or when the programs or units of a host change. If only documents change,
+florctl publish is enough.
 
-If the flake's nixosConfigurations contain the host, the host is switched with nixos-rebuild. To
-any other host, florctl copies its bundle, and installs it there. florctl deploys several hosts
-at the same time. It then waits until each host reports the new documents to a provider.
+A host that is in the flake's nixosConfigurations is switched with nixos-rebuild. On any other
+host, florctl installs a bundle. florctl then waits until each host reports the new documents to
+a provider.
 
 A host that does not report within --timeout goes back to its previous state by itself. A NixOS
-host does so only if services.florete.commitConfirm.enable is set. The command exits 1 if a host
-failed. To undo a deployment, deploy the previous revision of the flake.
+host does so only if services.florete.commitConfirm.enable is set. To undo a deployment, deploy
+the previous revision of the flake.
 
-Hosts with a disruption budget (rollout.atOnce) wait until the budget permits to change them. This
-needs the right to publish.
+Hosts with a disruption budget (rollout.atOnce) wait until the budget permits a change. To
+deploy these hosts, you need the right to publish.
 
-florctl connects to a host as ssh_config(5) says, and otherwise to the address of the host in
-the flake. The host must have the SSH host key that the flake declares.
+florctl connects to a host with the settings in ssh_config(5). If these name no address for the
+host, florctl uses the address in the flake. The host must have the SSH host key that the flake
+declares.
 
-A host without a certificate is refused at once if it cannot get one by itself. This is the case
-for the first provider host, and for a host that joins with a token before its device is
-approved. Install such a host with florctl bundle or nixos-rebuild, as the error says.
+Some hosts cannot get their first certificate by themselves: the first provider host, and a host
+that joins with a token before its device is approved. florctl refuses to deploy such a host.
+Install it with florctl bundle or nixos-rebuild, as the error message says.
 
-With --new, florctl installs nothing. It prepares a directory for nixos-anywhere --extra-files,
-with the SSH host key of a machine that is not installed yet.`,
+With --new, florctl installs nothing. It prepares a directory for nixos-anywhere --extra-files
+that contains the SSH host key of the new machine.
+
+The command exits 1 if a host failed.`,
 	}
 	from, reach := source(cmd), via(cmd)
 	flake := cmd.Flags().String("flake", ".", "directory or reference of the `FLAKE` that describes the cluster")

@@ -24,8 +24,8 @@ WHO is a user, a node (the identity of a host) or a service, such as user/alice,
 service/wiki. SERVICE is the name of a service, or a host name or URL that programs use for it,
 such as wiki.demo.flor.rete.
 
-The answer comes from the flake alone. To print who is revoked or suspended, run florctl
-revocations.`,
+The command reads the flake alone, and does not show who is revoked or suspended. For this, run
+florctl revocations.`,
 	}
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		who, err := a.Principal(words[0])

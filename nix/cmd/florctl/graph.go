@@ -13,14 +13,14 @@ import (
 func newGraphCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "graph [FLAKE] [--format svg|dot|mermaid] [--host NAME] [--out FILE]",
-		Short: "Draw a picture of the cluster",
-		Long: `Draw a picture of the cluster that the flake describes. The picture shows the hosts with their
-services and users, and which hosts are providers for others. Its edges show who reaches which
-service, and through which roles.
+		Short: "Draw the cluster as a graph",
+		Long: `Draw a graph of the cluster, for example for documentation. The graph shows the hosts with their
+services and users, and the provider hosts. An edge shows who reaches a service, and through
+which role.
 
 SVG is for browsers and documents, DOT is for Graphviz, and Mermaid is for Markdown pages.
-Viewers of Mermaid draw at most 500 edges. If the cluster is large, draw one host and its
-neighbours with --host.`,
+Mermaid viewers draw at most 500 edges: in a large cluster, draw one host and its neighbours
+with --host.`,
 	}
 	format := cmd.Flags().String("format", "svg", "`FORMAT` of the picture: svg, dot or mermaid")
 	host := cmd.Flags().String("host", "", "name of the `HOST` to draw alone, with its neighbours and the edges between them")

@@ -45,14 +45,15 @@ Or they can be created on the machine, and never leave it:
   flor id create > laptop.request                                        (on the machine)
   florctl id issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
-With --id, the file contains the certificate of a single user, service or vertex, for a machine
-that is not a host of the flake. Install such a file with flor enroll FILE --out DIR --trust
-KEY.
+With --id, the file contains the certificate of a single user, service or vertex. Use --id for a
+machine that is not a host of the flake. To install the file, run flor enroll FILE --out DIR
+--trust KEY.
 
-The file is encrypted with age. If the key of the host is known, the file is encrypted to this
-key. Otherwise, pass a passphrase or a recipient. enrol.key signs the certificates. They are
-recorded beside enrol.key, and in the audit log of a provider. To print them, run florctl id
-list. To take them back, run florctl revoke.`,
+The file is encrypted with age, to the SSH host key of the host if the flake has this key.
+Otherwise, pass a passphrase or a recipient.
+
+The certificates in the file are signed with enrol.key. To print the certificates that were
+signed, run florctl id list. To revoke them, run florctl revoke.`,
 	}
 	i := &identityfile.Issuing{}
 	from, reach, key := source(cmd), via(cmd), signing(cmd)
@@ -114,9 +115,9 @@ func newIDListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
 		Short: "Print the certificates that are in identity files",
-		Long: `Print the certificates that florctl id issue has signed for identity files. The list comes from
-the record beside enrol.crt. To revoke a certificate of the list, pass its serial number to
-florctl revoke --serial.`,
+		Long: `Print the certificates that florctl id issue has signed for identity files. florctl id issue
+records them beside enrol.crt. To revoke a certificate, pass its serial number to florctl revoke
+--serial.`,
 		Args: cobra.NoArgs,
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR` that contains enrol.crt and enrol.key")

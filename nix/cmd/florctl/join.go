@@ -21,9 +21,9 @@ func newJoinCmd() *cobra.Command {
 }
 
 func newJoinListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the devices that ask to become hosts", Long: `Print the devices that have asked to become hosts of the cluster, and the decision about each. A
-device asks when somebody runs flor join on it. To admit a device, run florctl join approve. To
-refuse it, run florctl join reject.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the devices that ask to become hosts", Long: `Print the devices that have asked to become hosts of the cluster, with the decision about each
+device. A device asks when somebody runs flor join on it. To admit a device, run florctl join
+approve. To refuse it, run florctl join reject.`}
 	show := shown(cmd, "print the requests of devices as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
@@ -52,18 +52,18 @@ refuse it, run florctl join reject.`}
 func newJoinApproveCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve HOST [FLAKE] --key FILE",
-		Short: "Admit the device that asks to become a host",
-		Long: `Admit the device that has asked, with flor join, to become the host HOST of the cluster. The
-command signs a statement that the key of the device belongs to HOST, and sends it to the config
-providers. The device gets its certificate within seconds. Providers cannot admit a device
-without this signature.
+		Short: "Admit a device that asks to become a host",
+		Long: `Admit a device as a host of the cluster, after somebody ran flor join on the device. The command
+signs a statement that the key of the device belongs to HOST, and sends it to the config
+providers. The device gets its certificate within seconds.
 
-Make sure that it is the right device. flor join prints a fingerprint on the device. Pass this
-fingerprint with --device, or compare it with the fingerprint that florctl prints, and confirm.
+Make sure that you admit the right device. flor join prints a fingerprint on the device. Pass
+this fingerprint with --device, or compare it with the fingerprint that florctl prints.
+
+To take the admission back, run florctl revoke --host-key.
 
 If trust.threshold in the topology is above one, another operator first runs the same command
-with --sign-only FILE, and you add --with FILE. To take an admission back, run florctl revoke
---host-key.`,
+with --sign-only FILE. Then run the command with --with FILE.`,
 		Example: "  florctl join approve elm --key ~/demo-ca/signing.key --device SHA256:…",
 	}
 	sign := together(cmd)
@@ -82,10 +82,10 @@ with --sign-only FILE, and you add --with FILE. To take an admission back, run f
 func newJoinRejectCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reject HOST [FLAKE]",
-		Short: "Refuse the device that asks to become a host",
-		Long: `Refuse the device that has asked, with flor join, to become the host HOST of the cluster. The
-device may ask again with another join token. A device that you approved before cannot be
-rejected: revoke its key with florctl revoke --host-key.`,
+		Short: "Refuse a device that asks to become a host",
+		Long: `Refuse to admit a device as a host of the cluster, after somebody ran flor join on the device.
+The device may ask again with another join token. You cannot reject a device that was already
+approved. Instead, revoke its key with florctl revoke --host-key.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error { return c.Reject(cmd.Context(), args[0]) })
 }

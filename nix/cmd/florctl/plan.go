@@ -28,8 +28,12 @@ command compares an earlier revision of the flake (--from) with the working tree
   - who gains or loses access
   - the inputs of the flake that are locked to something else
 
-The command changes nothing. It exits 2 if the change gives somebody more access, or if an input
-or a recorded fact changes, so that CI can require a review. Otherwise it exits 0.`,
+The command changes nothing. So that CI can require a review, it exits 2 in these cases, and 0
+otherwise:
+
+  - the change gives somebody more access
+  - an input of the flake changes
+  - a fact that is recorded in the flake changes`,
 	}
 	rev := cmd.Flags().String("from", "HEAD", "compare with this `REV`, a git revision or the reference of a flake")
 	to := cmd.Flags().String("to", "", "compare this git revision `REV` instead of the working tree")

@@ -21,25 +21,24 @@ func newPublishCmd() *cobra.Command {
 with the signing key, and sends them to the config providers. Hosts fetch their documents within
 seconds. To undo a publication, run florctl rollback.
 
-If the topology has a rollout, hosts are offered the documents in waves. At the first host that
-is not healthy, the provider goes back by itself: it offers hosts the previous documents again.
-To follow the rollout, run florctl rollout status. If hosts have disruption budgets
-(rollout.atOnce), --at-once is refused unless you add --beyond-budget.
+If the topology has a rollout, providers offer the documents to hosts in waves. At the first
+unhealthy host, all hosts are offered the previous documents again. To follow the rollout, run
+florctl rollout status.
 
 If trust.threshold in the topology is above one, another operator first runs this command on the
-same commit with --sign-only FILE, and you add --with FILE. Both operators compile the cluster,
-so that nobody signs documents that they did not see.
+same commit with --sign-only FILE. Then run the command with --with FILE. Both operators compile
+the cluster, so that nobody signs documents that they did not see.
 
-With --out, the command sends nothing. It writes the signed documents to a file. On a provider
-host, flor-provider import reads this file and serves the documents.
+For a cluster that this machine cannot reach, write the signed documents to a file with --out.
+On a provider host, flor-provider import reads this file and publishes the documents.
 
 Nothing is published if a host lacks a capability that the topology requires of its device
 (` + strings.Join(hostreport.FoundCapabilities, ", ") + `). Nothing is published either if certificates of a host lead to a
 root that the flake no longer has.
 
 The command exits 2 if only some of several config providers accepted the documents, and these
-providers do not share a store. The others serve the previous documents until you publish the
-same commit again.`,
+providers do not share a store. The other providers serve the previous documents until you
+publish the same commit again.`,
 	}
 	reach, key := via(cmd), together(cmd)
 	var how published.Publication

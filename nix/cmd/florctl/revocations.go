@@ -15,9 +15,10 @@ func newRevocationsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revocations [FLAKE]",
 		Short: "Print the revocation list, and hosts that do not apply it yet",
-		Long: `Print the revocation list that the config providers offer to hosts: the revoked and suspended
-identities, keys and certificates. The command also prints the hosts whose last report names an
-older list. It changes nothing. It exits 2 if there are such hosts, or if the list is due to be
+		Long: `Print the revocation list: the identities, keys and certificates that are revoked or suspended.
+The command also prints the hosts whose last report names an older list.
+
+The command changes nothing. It exits 2 if a host has an older list, or if the list must soon be
 signed again. Otherwise it exits 0.`,
 	}
 	show := shown(cmd, "print a JSON object with the signed list, and with the hosts that have an older list")

@@ -76,11 +76,11 @@ published or rolled back.
   florctl revoke --serial 3f9a… --key …             one certificate
   florctl revoke spiffe://blue.example/user/eve …   an identity of a foreign trust domain
 
-If trust.threshold in the topology is above one, another operator first runs the same command
-with --sign-only FILE. Within a week, run the command again with --with FILE.
-
 The command prints the hosts that have not reported the new list yet. It exits 2 if there are
-any.`,
+any.
+
+If trust.threshold in the topology is above one, another operator first runs the same command
+with --sign-only FILE. Within a week, run the command with --with FILE.`,
 	}
 	r := newRevoking(cmd)
 	renew := cmd.Flags().Bool("renew", false, "sign the current list again without a change, before it is due")

@@ -10,23 +10,24 @@ func newRollbackCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rollback SERIAL [FLAKE] --key FILE",
 		Short: "Publish a previous version again",
-		Long: `Go back to a previous version of the documents. SERIAL is a number that florctl versions prints.
-The command signs the documents of that version again under a new serial, because hosts refuse
-an older one, and publishes them. All hosts are offered them at once, and a rollout that is
-under way ends.
+		Long: `Publish a previous version of the documents again, for example after a faulty publication.
+SERIAL is a number that florctl versions prints. All hosts are offered the documents of that
+version at once, and a current rollout ends. To undo a rollback, publish again.
 
-The flake is not changed. Revert the change in the flake too, because the next publication takes
-the flake as it is. To undo a rollback, publish again.
+The command does not change the flake. Revert the change there too: otherwise the next
+publication brings the change back.
 
-If hosts have disruption budgets (rollout.atOnce), the command is refused, because it would
-change all hosts at once. Revert the change in the flake and publish it instead, or add
---beyond-budget.
+If hosts have disruption budgets (rollout.atOnce), a rollback would change all hosts at once, so
+the command fails. Revert the change in the flake and publish it, or pass --beyond-budget.
 
-Nothing is published if certificates of a host lead to a root that the version lacks. The
-command exits 2 if only some of several config providers accepted the version. The others serve
-their documents until a publication reaches them. If trust.threshold in the topology is above
-one, another operator first runs the same command with --sign-only FILE, and you add --with
-FILE.`,
+The command also fails if a host still has certificates from a root that the version does not
+contain. To go back anyway, pass --without HOST.
+
+If trust.threshold in the topology is above one, another operator first runs the same command
+with --sign-only FILE. Then run the command with --with FILE.
+
+The command exits 2 if only some of several config providers accepted the version. The other
+providers serve their current documents until a publication reaches them.`,
 	}
 	cluster, key := ofCluster(cmd), together(cmd)
 	var to published.Rollback

@@ -24,21 +24,23 @@ provider goes back by itself: it offers hosts the previous documents again.`,
 		name, short, long string
 	}{
 		{"", "status", "Print the state of the rollout", `
-Print the state of the rollout that is under way, or of the last one. In a rollout, hosts are
-offered a publication in waves. The command prints the waves, and the hosts that the rollout
+Print the state of the current rollout, or of the last one. In a rollout, providers offer a
+publication to hosts in waves. The command prints the waves, and the hosts that the rollout
 waits for. It changes nothing.`},
 		{advance.Pause, "pause", "Pause the rollout", `
-Pause the rollout of a publication that is under way. While it is paused, no more hosts are
-offered the new documents, and the provider does not go back to the previous documents by
-itself. To continue the rollout, run florctl rollout resume.`},
+Pause the current rollout. During the pause, the provider offers the new documents to no more
+hosts, and does not go back to the previous documents by itself. To continue the rollout, run
+florctl rollout resume.`},
 		{advance.Resume, "resume", "Continue a paused rollout", `
-Continue a rollout that florctl rollout pause paused. The rollout goes on with its next wave of
-hosts. To pause it again, run florctl rollout pause.`},
+Continue a rollout that is paused. The rollout goes on with its next wave of hosts. To pause it
+again, run florctl rollout pause.`},
 		{advance.Abort, "abort", "Abort the rollout, and go back", `
-Abort the rollout of a publication that is under way. All hosts are offered the previous
-documents again. Hosts with a disruption budget (rollout.atOnce) go back as the budget permits.
-florctl rollout status shows which hosts wait, and for which hosts they wait. With
---beyond-budget, all hosts go back at once. To start another rollout, publish again.`},
+Abort the current rollout, and offer all hosts the previous documents again. To start another
+rollout, publish again.
+
+Hosts with a disruption budget (rollout.atOnce) go back only as fast as their budget permits. To
+see which hosts wait, run florctl rollout status. With --beyond-budget, all hosts go back at
+once.`},
 	} {
 		cmd.AddCommand(newRolloutAct(c.act, c.name, c.short, c.long))
 	}

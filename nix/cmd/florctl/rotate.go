@@ -13,13 +13,13 @@ func newRotateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rotate HOST NEED [FLAKE]",
 		Short: "Replace a secret of a host",
-		Long: `Replace the secret that a host has for one of its needs, such as the secret of an OIDC client.
-The command orders the host to request another secret. The host does so with its next report,
-within five minutes. NEED is a name that flor status prints on the host.
+		Long: `Replace a secret of a host, such as the secret of an OIDC client. NEED is a name that flor
+status prints on the host. With its next report, within five minutes, the host requests a new
+secret. You cannot undo a rotation.
 
 The old secret of an OIDC client stays valid for another 15 minutes, or for an hour if the
-issuer is external. For a kind of need of your own, your program decides. Other kinds of need
-cannot be rotated this way. A rotation cannot be undone.`,
+issuer is external. If you wrote the provider of the need yourself, your program decides how
+long the old secret stays valid. Other kinds of need cannot be rotated.`,
 	}
 	return onCluster(cmd, 2, func(c published.Cluster, args []string) error {
 		if _, ok := c.Topology.Hosts[args[0]]; !ok {

@@ -31,13 +31,14 @@ func newSecretSetCmd() *cobra.Command {
 		Use:   "set REF [FLAKE]",
 		Short: "Send a secret file to the provider that delivers it",
 		Long: `Send a secret, such as a password, to the provider of kind file, which delivers it to hosts. The
-command reads the secret from standard input. REF is the name of the secret that the flake
-declares in services.<name>.files.<file>.ref.
+command reads the secret from standard input. REF is the name that the flake declares for the
+secret in services.<name>.files.<file>.ref. To undo the command, run florctl secret unset.
 
-The provider keeps the secret encrypted in its state. If the provider's own directory also has a
-file named REF, the provider prefers the secret that was sent. Hosts that already fetched an
-older version fetch the new one when you raise the generation of the file in the flake. To undo
-the command, run florctl secret unset.`,
+The provider keeps the secret encrypted. A secret that was sent takes precedence over a file
+named REF in the provider's own directory.
+
+Hosts that already have an older version keep it until you raise the generation of the file in
+the flake.`,
 	}
 	cluster := ofCluster(cmd)
 	from := cmd.Flags().String("from", "", "read the secret from this `FILE` instead of standard input")
@@ -94,9 +95,9 @@ func readSecret(cmd *cobra.Command, ref, from string) (string, error) {
 }
 
 func newSecretUnsetCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Remove a secret file from its provider", Long: `Remove a secret that florctl secret set sent to the provider of kind file. Hosts keep the copy
-that they have. If the provider's own directory has a file named REF, the provider uses that
-file again. To undo the command, send the secret again.`}
+	cmd := &cobra.Command{Use: "unset REF [FLAKE]", Short: "Remove a secret file from its provider", Long: `Remove a secret that florctl secret set sent to the provider of kind file. Hosts keep their
+copies. If the provider's own directory has a file named REF, the provider delivers that file
+instead. To undo the command, send the secret again.`}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		at, err := c.Ask(cmd.Context(), file.Name, "/v1/files", file.File{Ref: args[0]}, &file.File{})
 		if err != nil {
@@ -108,8 +109,8 @@ file again. To undo the command, send the secret again.`}
 }
 
 func newSecretListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "List the secrets that providers keep", Long: `List the secrets that providers keep: the generated secrets with their public halves, and the
-files that florctl secret set sent. The command does not print the secrets themselves.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "List the secrets that providers keep", Long: `List the secrets that providers keep, without their content. The list contains the generated
+secrets, with their public keys, and the files that florctl secret set sent.`}
 	show := shown(cmd, "print the secrets as a JSON list, without their content")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
@@ -153,13 +154,13 @@ files that florctl secret set sent. The command does not print the secrets thems
 func newSecretRecordCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "record FILE [FLAKE]",
-		Short: "Record public keys of secrets in the flake",
-		Long: `Record the public halves of generated secrets in the flake, so that the flake can use them. The
-command writes the public half of every secret that has public = ./FILE; to FILE. The flake
-reads them as public.<secret>. To make use of FILE, commit it.
+		Short: "Record the public keys of secrets in the flake",
+		Long: `Record the public keys of generated secrets in the flake, so that the flake can use them. The
+command writes to FILE the public key of each secret that has public = ./FILE;. The flake reads
+these keys as public.<secret>. Commit FILE afterwards.
 
-A secret is generated when the first reader of the secret fetches it. The command exits 2 if a
-secret is not generated yet, or not yet in the generation that the flake names.`,
+A secret is generated when its first reader fetches it. The command exits 2 if a secret is not
+generated yet, or has an older generation than the flake names.`,
 	}
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var made secret.Publics

@@ -38,9 +38,11 @@ func newStateBackupCmd() *cobra.Command {
 		Use:   "backup HOST FILE [FLAKE]",
 		Short: "Back up the state of a provider host",
 		Long: `Back up the state of the providers on a host to a file, over SSH as root. The providers continue
-to run. The file appears when it is complete, with mode 0600. It contains no secrets: after a
-restore, providers generate new secrets. If several provider hosts share a store, back up one of
-them. To use the backup, run florctl state restore.`,
+to run. If several provider hosts share a store, back up one of them. To use the backup, run
+florctl state restore.
+
+The backup contains no secrets: after a restore, providers generate new secrets. FILE appears
+when the backup is complete, with mode 0600.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -63,13 +65,15 @@ func newStateRestoreCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore HOST FILE [FLAKE]",
 		Short: "Restore the state of a provider host from a backup",
-		Long: `Restore the state of the providers on a host from a backup, over SSH as root. Before, deploy the
-host, so that its providers run. Afterwards, publish: until then, hosts are offered no
-documents.
+		Long: `Restore the state of the providers on a host from a backup, over SSH as root:
 
-The command adds what the host's state lacks. It does not replace state that exists, so no older
-state comes back. Secrets are not in the backup: hosts whose secrets are lost request new ones
-with their next report. If the restore is interrupted, run it again.`,
+  1. Deploy the host, so that its providers run.
+  2. Run this command. If it is interrupted, run it again.
+  3. Publish. Until then, providers offer no documents to hosts.
+
+The command adds entries that the state of the host lacks. It never replaces an existing entry
+with an older one. Secrets are not in the backup: hosts whose secrets are lost request new
+secrets with their next report.`,
 	}
 	host := providerHost(cmd)
 	cmd.Args = words(2, 3)
@@ -92,10 +96,11 @@ func newStateMigrateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate HOST [FLAKE]",
 		Short: "Wait until a provider host has moved its state to etcd",
-		Long: `Wait until a provider host has moved its state from files to the etcd store that provider hosts
-share. The command asks the host over SSH as root. Before, name the host in the "from" of
-providers.store in the topology, and deploy the host. Its providers then move their state by
-themselves, while they answer requests. You can interrupt the command and run it again.`,
+		Long: `Wait until a provider host has moved its state from files to the shared etcd store. Run this
+command after you added the host to providers.store.from in the topology and deployed it. The
+providers move their state by themselves, and answer requests meanwhile.
+
+The command asks the host over SSH as root. You can interrupt the command and run it again.`,
 	}
 	host := providerHost(cmd)
 	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time after which the command gives up")

@@ -21,9 +21,10 @@ func newStoreInitCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init --trust-domain NAME --out DIR",
 		Short: "Create the CA of the etcd store that provider hosts share",
-		Long: `Create the certificate authority (CA) of the etcd store that several provider hosts share, see
-providers.store in the topology. The CA certifies the members and the clients of the store. The
-command writes store-ca.crt and store-ca.key to DIR. Keep both files offline.
+		Long: `Create the certificate authority (CA) of the etcd store that provider hosts share. You need a CA
+if several provider hosts share their state (providers.store in the topology). It signs the
+certificates of the etcd members and clients. The command writes store-ca.crt and store-ca.key
+to DIR. Keep both files offline.
 
 This CA is separate from the root of the cluster, because the providers that issue the
 certificates of the cluster keep their own state in the store.`,
@@ -49,18 +50,21 @@ func newStoreIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue HOST --ca-cert FILE --ca-key FILE --out DIR [--address ADDRESS]…",
 		Short: "Issue the etcd certificates of a provider host",
-		Long: `Issue the keys and certificates with which a provider host uses the etcd store that provider
-hosts share. The host gets those of a client. With --address, the host also gets those of the
-member that runs on it. Copy the files to /etc/florete/store on the host, which only root reads:
+		Long: `Issue the certificates that a provider host needs to use the shared etcd store. The command
+writes the certificates and their keys to DIR. A host with an etcd member also needs --address.
+Copy the files to /etc/florete/store on the host, which only root may read:
 
   florctl store issue forge --address 192.0.2.1 --out forge-store
   ssh root@forge mkdir -p -m 700 /etc/florete/store
   scp forge-store/* root@forge:/etc/florete/store/
 
-Seconds later, the host restarts its member and its providers. Pass every address of the member,
-because members accept each other by the address from which they call. To renew the
-certificates, run the command again before they expire, and copy the files to one host after the
-other.`,
+The host restarts its etcd member and its providers within seconds.
+
+Pass --address for every address of the member, because the members check the address of each
+other's connections.
+
+To renew the certificates, run the command again before they expire. Then copy the files to one
+host after the other.`,
 		Args: cobra.ExactArgs(1),
 	}
 	crt := cmd.Flags().String("ca-cert", "store-ca.crt", "`FILE` that contains the certificate of the CA")

@@ -15,11 +15,10 @@ func newSuspendCmd() *cobra.Command {
 	return suspension(&cobra.Command{
 		Use:   "suspend HOST [FLAKE] --key FILE",
 		Short: "Suspend a host or another identity",
-		Long: `Take access away for a while. HOST is the name of a host, or another identity such as
-user/alice. The command adds the suspension to the revocation list, signs the list, and sends it
-to the config providers. Within seconds, all hosts refuse the suspended identity, and close its
-connections. The suspended host keeps its state, keys and certificates. To end the suspension,
-run florctl resume.
+		Long: `Take access away for a while, for example while you investigate an incident. HOST is a host
+name, or another identity such as user/alice. Within seconds, all hosts refuse the suspended
+identity and close its connections. The suspended host keeps its state, keys and certificates.
+To end the suspension, run florctl resume.
 
 The command prints the hosts that have not reported the new list yet. It exits 2 if there are
 any.`,
@@ -30,9 +29,8 @@ func newResumeCmd() *cobra.Command {
 	return suspension(&cobra.Command{
 		Use:   "resume HOST [FLAKE] --key FILE",
 		Short: "End a suspension",
-		Long: `End a suspension that florctl suspend began. HOST is the name of a host, or another identity
-such as user/alice. The command removes the suspension from the revocation list, signs the list,
-and sends it to the config providers. Hosts apply the list within seconds.
+		Long: `End a suspension that florctl suspend began. HOST is a host name, or another identity such as
+user/alice. Within seconds, all hosts accept the identity again.
 
 Certificates from before the suspension are valid again. If some of them expired meanwhile, the
 host replaces them within an hour, or at once if you run flor refetch on it.`,

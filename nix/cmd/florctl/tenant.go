@@ -88,8 +88,8 @@ func tenantPath(tenant, path string) string {
 }
 
 func newTenantListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the cluster. A tenant is a set of rules about who may do what, which a
-provider applies when it issues tokens. The list also contains tenants that were removed from
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the cluster. A tenant is a set of rules about who may do what. A provider
+applies these rules when it issues tokens. The list also contains tenants that were removed from
 the flake, as long as the provider keeps their keys and rules.`}
 	show := shown(cmd, "print the tenants as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
@@ -120,9 +120,8 @@ func when(t unixtime.Time) string {
 }
 
 func newTenantRulesCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant: those in the flake, and those that florctl tenant policy and
-florctl tenant grouping added at run time. The list contains only rules that the tenant permits
-you to view.`}
+	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant that you may view. The list contains the rules in the flake, and the
+rules that florctl tenant policy and florctl tenant grouping added at run time.`}
 	show := shown(cmd, "print the rules as a JSON list")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
@@ -144,12 +143,12 @@ func newTenantDeleteCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete TENANT [FLAKE]",
 		Short: "Delete the keys and rules of a tenant that the flake no longer has",
-		Long: `Delete the keys and the run-time rules of a tenant that was removed from the flake. Without this
-command, the provider keeps them for 30 days. If the tenant returns to the flake in that time,
-it gets them back.
+		Long: `Delete the keys and the run-time rules of a tenant that was removed from the flake. You cannot
+undo a deletion. Without this command, the provider keeps the keys and rules for 30 days, in
+case the tenant returns to the flake.
 
-The command is refused while the flake has the tenant. It is also refused for an hour after the
-removal, because the last tokens of the tenant may still be in use. A deletion cannot be undone.`,
+The command fails while the flake has the tenant. It also fails for an hour after the removal,
+because tokens of the tenant may still be in use.`,
 	}
 	force := cmd.Flags().Bool("force", false, "delete even if tokens of the tenant may still be in use")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {

@@ -24,15 +24,17 @@ func newTokenCreateCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create [FLAKE] --host HOST",
 		Short: "Create a join token",
-		Long: `Create a join token, with which a machine asks to become a host of the cluster. The flake must
-declare this host without sshHostKey. The command prints the token once. The provider keeps only
-a hash of it.
+		Long: `Create a join token. A machine with this token can ask to become a host of the cluster. The
+flake must declare this host without sshHostKey. The command prints the token once, and the
+provider keeps only a hash of it.
 
 On the machine, run flor join - and pass the token on standard input. Then admit the machine
-with florctl join approve HOST. With --approve and --key, the machine that uses the token is
-admitted at once. Such a token is for one host and one use.
+with florctl join approve HOST.
 
-To take a token back, run florctl token revoke.`,
+With --approve and --key, the machine that uses the token is admitted at once. Such a token is
+valid for one host and one use.
+
+To revoke a token, run florctl token revoke.`,
 	}
 	f := cmd.Flags()
 	var t join.Token
@@ -57,9 +59,9 @@ To take a token back, run florctl token revoke.`,
 }
 
 func newTokenListCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens of the cluster. Machines use a join token to ask to become a host. For
-each token, the command prints its ID, the hosts that it is for, the number of uses left, and
-the time when it expires.`}
+	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens of the cluster. A machine uses a join token to ask to become a host. For
+each token, the command prints its ID, its hosts, the number of uses left and the time when it
+expires.`}
 	show := shown(cmd, "print the tokens as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })

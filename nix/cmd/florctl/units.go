@@ -13,19 +13,22 @@ func newUnitsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "units [FLAKE] --host H",
 		Short: "Print or write the systemd units of a host",
-		Long: `Print the services of a host and its systemd units of Florete. The answer comes from the flake:
-the host is not contacted. For each service, the command prints the address at which it listens,
-its units, and whether the topology or the compiler placed it on the host.
+		Long: `Print the services of a host, and the systemd units that Florete needs there. The command reads
+the flake, and does not contact the host. For each service, it prints:
 
-With --out, the command writes the units to a directory instead, to install them with another
-tool than florctl:
+  - the address at which the service listens
+  - the units of the service
+  - whether the topology or the compiler placed the service on the host
 
-  - Florete's unit files, the same as those of the NixOS module
+With --out, the command writes the units to a directory instead, so that you can install them
+without florctl:
+
+  - the unit files, the same as those of the NixOS module
   - florete.sysusers, the accounts for systemd-sysusers
   - florete.sysctl, the kernel settings for systemd-sysctl
 
-It removes files named florete-* that an earlier call wrote there and that the host no longer
-needs. If the topology gives the host an instance, the names begin with florete_NAME.`,
+If you run the command again, it removes the florete-* files that the host no longer needs. If
+the topology gives the host an instance, the names begin with florete_NAME.`,
 	}
 	host := cmd.Flags().String("host", "", "name of the `HOST` to print the units of")
 	out := cmd.Flags().String("out", "", "write the units to this `DIR`, and print nothing")

@@ -14,8 +14,8 @@ import (
 )
 
 func newVersionsCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the published versions of the documents, newest first. Each version has a serial number,
-which florctl diff and florctl rollback take as their argument.`}
+	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the published versions of the documents, newest first. Use this command to find the serial
+number of a version for florctl diff and florctl rollback.`}
 	show := shown(cmd, "print the versions as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
@@ -31,9 +31,11 @@ func newDiffCmd() *cobra.Command {
 		Use:   "diff SERIAL SERIAL [FLAKE]",
 		Short: "Compare two published versions",
 		Long: `Compare two published versions of the documents, host by host. SERIAL is a number that florctl
-versions prints. The output has the same form as that of florctl plan. It does not say where
-services were placed or which are public, because documents do not contain this. The command
-changes nothing. It exits 2 if the second version gives somebody more access, and 0 otherwise.`,
+versions prints. The output has the same form as the output of florctl plan, but lacks
+placements and public services, because documents do not contain them.
+
+The command changes nothing. It exits 2 if the second version gives somebody more access, and 0
+otherwise.`,
 	}
 	cluster := ofCluster(cmd)
 	show := shown(cmd, "print the differences as a JSON object")

@@ -11,12 +11,12 @@ import (
 func newWhoCanCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "who-can [FLAKE] SERVICE",
-		Short: "List who reaches a service or has a secret",
-		Long: `List everybody who reaches a service, and the roles that give them access. If SERVICE has the
-form secret/NAME, list everybody who has that generated secret.
+		Short: "List who can reach a service or has a secret",
+		Long: `List everybody who can reach a service, and the roles that give them access. For a generated
+secret, write SERVICE as secret/NAME: the command then lists everybody who has the secret.
 
-The answer comes from the flake alone. To print who is revoked or suspended, run florctl
-revocations.`,
+The command reads the flake alone, and does not show who is revoked or suspended. For this, run
+florctl revocations.`,
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		if explain.IsSecret(words[0]) {

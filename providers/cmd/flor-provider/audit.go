@@ -24,13 +24,15 @@ func auditCmd(t *target) *cobra.Command {
 		Use:   "audit",
 		Short: "Print the audit log of this host",
 		Long: `Print the audit log of the providers on this host, oldest row first. Run this command as root on
-a provider host. The rows say what the providers granted, refused or changed, and which policies
-came into force. The command changes nothing. To read the log of all provider hosts from your
-own machine, run florctl audit.
+a provider host. A row says which request a provider granted or refused, what it changed, or
+which policy came into force. The command changes nothing. To read the logs of all provider
+hosts from your own machine, run florctl audit.
 
-To read a long log in parts, pass --limit, and pass the time of the last row to --after for the
-next part. The log of each provider is tamper-evident. --verify computes the log again from the
-rows, and names rows that were edited or removed.`,
+To read a long log in parts, pass --limit. For the next part, pass the time of the last row to
+--after.
+
+The log of each provider is tamper-evident. To find rows that were edited or removed, pass
+--verify.`,
 	}
 	var f auditview.Filter
 	f.Flags(cmd)

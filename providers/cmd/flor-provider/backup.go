@@ -30,11 +30,14 @@ func backupCmd(t *target) *cobra.Command {
 		Short: "Back up the state of this host's providers",
 		Long: `Back up the state of the providers on this host, to FILE or to standard output. Run this command
 as root on a provider host, or run florctl state backup on your own machine. The providers
-continue to run. The backup contains the state of each kind of need as it was at one moment.
+continue to run. To use the backup, run flor-provider state restore.
 
-FILE appears when it is complete, with mode 0600. It contains no secrets: after a restore,
-providers generate new secrets. The issuing key of the provider of kind cert is not in the
-backup either. Back up this key separately. To use the backup, run flor-provider state restore.`,
+The backup contains the state of each kind of need at one moment. It does not contain:
+
+  - secrets: after a restore, providers generate new secrets
+  - the issuing key of the provider of kind cert: back up this key separately
+
+FILE appears when the backup is complete, with mode 0600.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

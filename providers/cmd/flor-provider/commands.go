@@ -59,6 +59,6 @@ var examples = map[string]string{
   flor-provider state migrate --timeout 5m`,
 	"state restore": `# Restore the state from the backup forge.state.
   flor-provider state restore forge.state`,
-	"unseal": `# Open the sealing key of the kind oidc.
+	"unseal": `# Decrypt the sealing key of the kind oidc.
   flor-provider unseal oidc`,
 }

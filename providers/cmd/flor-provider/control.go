@@ -33,11 +33,11 @@ func controlCmd(t *target) *cobra.Command {
 		Short: "Call the control API as root",
 		Long: `Call the control API of the config provider on this host, for example from a script. florctl
 uses this API to publish and to roll back. Run this command as root on a host of a config
-provider. It sends one request, and prints the answer. The body of a POST request is read from
-standard input. To print the description of the API, request GET /v1/openapi.json.
+provider. The command sends one request and prints the answer. It reads the body of a POST
+request from standard input. GET /v1/openapi.json returns the description of the API.
 
-The command does not use the forwarder. It also works if the provider does not run, or if the
-cluster has no operators. The audit log records each change, with your account.
+The command works without the forwarder, and even if the provider does not run or the cluster
+has no operators. The audit log records each change, with your account.
 
 Without METHOD and PATH, the command serves the API on standard input and output. florctl --via
 ssh runs it in this way.`,
@@ -80,12 +80,13 @@ func importCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import",
 		Short: "Publish signed documents from a file",
-		Long: `Publish documents that an operator signed elsewhere with florctl publish --out, for example on a
-machine without a network. Run this command as root on a host of a config provider. It reads the
-documents from standard input, and the config provider offers them to hosts from now on.
+		Long: `Publish documents that an operator signed on another machine with florctl publish --out. Run
+this command as root on a host of a config provider, for example if the operator's machine has
+no network. The command reads the documents from standard input, and the config provider offers
+them to hosts at once. To undo the command, run florctl rollback.
 
-The provider refuses the documents if they are older than those that it offers, or if no key in
-its policy signed them. To undo the command, run florctl rollback.`,
+The provider refuses documents that are older than its current documents, and documents without
+the signature of a key in its policy.`,
 		Example: `  # Publish the signed documents in the file documents.
   flor-provider import < documents`,
 	}

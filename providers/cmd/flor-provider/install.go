@@ -20,13 +20,15 @@ func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-cert",
 		Short: "Install the issuing certificate of this host",
-		Long: `Install the certificate with which this host issues certificates to other hosts. Run this command
-as root on a host of the provider of kind cert. Before, sign the request issuing.csr of this
-host with florctl ca sign. The command reads the signed certificate from standard input, and the
-provider uses it within seconds.
+		Long: `Install the issuing certificate of this host, with which the host issues certificates to other
+hosts. Run this command as root on a host of the provider of kind cert, after you signed the
+host's request issuing.csr with florctl ca sign. The command reads the signed certificate from
+standard input. The provider uses the certificate within seconds.
 
-The command refuses a certificate for a key that this host does not have, and a certificate that
-leads to no root in the policy. It then changes nothing.`,
+The command fails and changes nothing in these cases:
+
+  - the certificate is for a key that this host does not have
+  - the certificate does not chain to a root in the policy`,
 	}
 	return t.withSettings(cert.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		policy, err := readPolicy(s)

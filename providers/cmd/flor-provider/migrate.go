@@ -18,13 +18,13 @@ func migrateCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",
 		Short: "Wait until this host has moved its state to etcd",
-		Long: `Wait until the providers on this host have moved their state from files to the etcd store that
-provider hosts share. Run this command as root on a provider host that providers.store.from in
-the topology names, or run florctl state migrate on your own machine. For each kind of need, the
+		Long: `Wait until the providers on this host have moved their state from files to the shared etcd
+store. Run this command as root on a provider host, or run florctl state migrate on your own
+machine. The host must be in providers.store.from in the topology. For each kind of need, the
 command prints where the state is now.
 
-The providers move their state by themselves, while they answer requests. You can interrupt the
-command and run it again.`,
+The providers move their state by themselves, and answer requests meanwhile. You can interrupt
+the command and run it again.`,
 	}
 	timeout := cmd.Flags().Duration("timeout", 10*time.Minute, "time after which the command gives up")
 	return t.withSettings("", cmd, func(cmd *cobra.Command, s *settings.Settings) error {

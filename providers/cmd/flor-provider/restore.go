@@ -36,14 +36,14 @@ func restoreCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
 		Short: "Restore the state of this host's providers from a backup",
-		Long: `Restore the state of the providers on this host from a backup that flor-provider state backup
-wrote. Run this command as root on the new provider host, or run florctl state restore on your
-own machine. The backup is read from FILE or from standard input. The providers may run
-meanwhile. Publish afterwards: until then, hosts are offered no documents.
+		Long: `Restore the state of the providers on this host from a backup, which is read from FILE or from
+standard input. Run this command as root on the new provider host, or run florctl state restore
+on your own machine. The providers may run meanwhile. Publish afterwards: until then, providers
+offer no documents to hosts.
 
-The command adds what the host's state lacks. It does not replace state that exists, so no older
-state comes back. Secrets are not in the backup: hosts whose secrets are lost request new ones
-with their next report. If the restore is interrupted, run it again.`,
+The command adds entries that the state of the host lacks. It never replaces an existing entry
+with an older one. Secrets are not in the backup: hosts whose secrets are lost request new
+secrets with their next report. If the restore is interrupted, run it again.`,
 	}
 	cmd.Args = cobra.MaximumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {

@@ -50,9 +50,9 @@ type process struct {
 func runCmd(t *target) *cobra.Command {
 	return &cobra.Command{
 		Use: "run KIND", Short: "Run the provider of one kind of need",
-		Long: `Run the provider that answers the requests of hosts for needs of one kind. systemd runs this
-command on provider hosts, once for each kind. The policy of this host says which requests the
-provider grants. The command runs until it is stopped. KIND is
+		Long: `Run the provider of one kind of need, which answers requests of hosts. systemd runs this command
+on provider hosts, once for each kind. The policy of this host says which requests the provider
+grants. The command runs until it is stopped. KIND is
 ` + strings.Join(kinds.Names(), ", ") + `,
 or a kind that the topology declares.`,
 		Args: cobra.ExactArgs(1), ValidArgs: kinds.Names(),

@@ -274,13 +274,13 @@ func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s stat
 func unsealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "unseal KIND",
-		Short: "Open the sealing key of a kind of need",
-		Long: `Open the sealing key of a kind of need, with which the providers of this kind encrypt the secrets
-that they keep in the shared store. The systemd unit of the provider runs this command as root
-before each start of the provider. You need not run it yourself.
+		Short: "Decrypt the sealing key of a kind of need",
+		Long: `Decrypt the sealing key of a kind of need before the provider of this kind starts. The provider
+encrypts its secrets in the shared store with this key. systemd runs this command as root before
+each start of the provider. You need not run it yourself.
 
-The command decrypts the key with the SSH host key of this host, and writes it to the file from
-which the provider reads it. If provider hosts share no store, the command does nothing.`,
+The command decrypts the key with the SSH host key of this host, and writes it to a file for the
+provider. If provider hosts share no store, the command does nothing.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {
 			return nil
@@ -297,13 +297,13 @@ func rotateSealCmd(t *target) *cobra.Command {
 	return withRing(t, &cobra.Command{
 		Use:   "rotate-seal KIND",
 		Short: "Replace the sealing key of a kind of need",
-		Long: `Replace the sealing key of a kind of need, with which the providers of this kind encrypt the
-secrets that they keep in the shared store. Run this command as root on one provider host, for
-example after you removed another provider host from the cluster. You cannot undo the command.
+		Long: `Replace the sealing key of a kind of need, for example after you removed a provider host from
+the cluster. Providers encrypt their secrets in the shared store with this key. Run this command
+as root on one provider host. You cannot undo the command.
 
-The command creates a new key for the provider hosts that the policy names, and encrypts the
-secrets in the store with it. From then on, a host that the policy does not name can decrypt
-none of these secrets. Providers also replace the key by themselves, at the end of
+The command creates a new key for the provider hosts in the policy, and encrypts the secrets
+again with this key. A provider host that was removed can then no longer decrypt these secrets.
+Providers also replace the key by themselves, when it reaches the age in
 providers.store.keyLifetime.`,
 	}, func(cmd *cobra.Command, s state, kind string, db store.Store) error {
 		if db == nil {

@@ -128,3 +128,47 @@ func TestBeyondBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestBudgetRemoved checks that a version that removes a budget is rolled out within it, and is
+// refused if it has no rollout. A host that it removes is no longer in the budget.
+func TestBudgetRemoved(t *testing.T) {
+	s := newShop(t)
+	former := budgeted()
+	former.Budgets[0].Hosts = []string{"a", "gone", "p"}
+	if _, err := s.offer(archive.Terms{}, s.planned(10, "former", former)); err != nil {
+		t.Fatal(err)
+	}
+	before := s.keysIn()
+	const want = "serial 20 has no rollout and would be offered to all hosts at once, and rollout.atOnce of serial 10 permits at most 1 at once of hosts with tags etcd: "
+	if _, err := s.offer(archive.Terms{}, s.planned(20, "next", nil)); err == nil || !strings.Contains(err.Error(), want) {
+		t.Fatalf("%v, want …%s…", err, want)
+	}
+	if after := s.keysIn(); !slices.Equal(before, after) {
+		t.Errorf("left %q, before %q", after, before)
+	}
+	if _, err := s.offer(archive.Terms{}, s.planned(20, "next", waves), s.planned(21, "former", former)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Rollout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Budgets) != 1 || !slices.Equal(r.Budgets[0].Hosts, []string{"a", "p"}) || r.Budgets[0].Most != 1 {
+		t.Errorf("budgets of the rollout are %v, want those of serial 10", r.Budgets)
+	}
+
+	raised := budgeted()
+	raised.Budgets[0].Most = 2
+	s = newShop(t)
+	for _, trees := range [][]publish.Tree{{s.planned(10, "former", budgeted())}, {s.planned(20, "next", raised), s.planned(21, "former", budgeted())}} {
+		if _, err := s.offer(archive.Terms{}, trees...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if r, err = s.Rollout(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Budgets) != 1 || r.Budgets[0].Most != 2 {
+		t.Errorf("budgets of the rollout are %v, want the new version's alone", r.Budgets)
+	}
+}

@@ -37,6 +37,8 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 		return last, nil
 	case made.unreadable != nil:
 		return last, refusef("the plan of its rollout cannot be read here: %w, or publish with --at-once", made.unreadable)
+	case made.plan == nil && back == nil && !t.BeyondBudget && len(limits) > 0:
+		return last, refusef("serial %d has no rollout and would be offered to all hosts at once, and rollout.atOnce of serial %d permits %s: write rollout.waves = [ { rest = true; } ]; for the version that removes the budget, or publish with --at-once --beyond-budget", v.Serial, old.Serial, limits[0])
 	case made.plan == nil && back == nil:
 		return last, nil
 	case made.plan == nil:
@@ -47,7 +49,9 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	if err := l.assign(ctx, t, made, bridge, now); err != nil {
 		return last, err
 	}
-	state := rollout.New(v.Serial, old.Serial, *made.plan, bridge != nil, now)
+	plan := *made.plan
+	plan.Budgets = kept(plan.Budgets, limits, made.hosts)
+	state := rollout.New(v.Serial, old.Serial, plan, bridge != nil, now)
 	state.Again, state.Claims = back.Serial, last.Claims
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
@@ -81,6 +85,23 @@ func (l *lock) budgets(ctx context.Context, host string, made *tree, served Vers
 		}
 	}
 	return all, nil
+}
+
+// kept returns the budgets for the rollout of a version: its own, and those of limits with tags for
+// which it has none. A version that removes a budget is still rolled out within it.
+func kept(own, limits []document.Budget, hosts index) []document.Budget {
+	all := slices.Clone(own)
+	for _, b := range limits {
+		if slices.ContainsFunc(all, func(o document.Budget) bool { return slices.Equal(o.Tags, b.Tags) }) {
+			continue
+		}
+		// A host that the version removes reports no more, and would use the budget forever.
+		b.Hosts = slices.DeleteFunc(slices.Clone(b.Hosts), func(h string) bool { return hosts[h] == nil })
+		if len(b.Hosts) > 0 {
+			all = append(all, b)
+		}
+	}
+	return all
 }
 
 // follow writes two sets of documents for a rollout: the policies for its duration, with a serial

@@ -439,4 +439,11 @@ func TestClaim(t *testing.T) {
 	claim("b", "user/bob", full+"need cert-node is not fulfilled")
 	f.report("a", former)
 	claim("b", "user/bob", "")
+	for _, by := range []string{"user/alice", "user/bob"} { // each after the claim before has expired
+		f.now = f.now.Add(5 * time.Minute)
+		claim("c", by, "")
+		if len(f.state.Claims) != 1 || f.state.Claims["c"].By != by {
+			t.Errorf("claims are %v, want that of %s alone", f.state.Claims, by)
+		}
+	}
 }

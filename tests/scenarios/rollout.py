@@ -1,19 +1,24 @@
-"""A version reaches hosts in waves; one that breaks the first host goes back by itself, and no other host ever had it."""
-# minutes: 6
+"""A version reaches hosts in waves, and hosts in a disruption budget one after the other; one that breaks the first host goes back by itself, and no other host ever had it."""
+# minutes: 5
 # operator: docs/how-to/stage-a-rollout.md
 
 bring_up("waves")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
 KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
-WAVES = [[ursula], [raishan], [drhorrible, mgmt01, laptop]]
+WAVES = [[ursula], [raishan], [drhorrible, laptop]]  # and mgmt01, when the budget of laptop and mgmt01 permits
+BUDGET = "mgmt01: waits for the budget of at most 1 at once of hosts with tags pair: laptop: "
 HEALTHY = 20  # seconds, as the revisions have it
 
 
-def florctl(command, revision="waves"):
-    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+def at_mgmt01(script):
+    """What root of mgmt01 types. That host has no Nix: this machine lends its programs."""
     (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
-    text = f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?"
-    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{script}", at="mgmt01")
+
+
+def florctl(command, revision="waves"):
+    """A command for the cluster, and how it ends."""
+    return at_mgmt01(f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?")
 
 
 def status():
@@ -39,9 +44,12 @@ def healthy():
     )
 
 
+def wait_healthy():
+    wait_until(healthy, lambda: f"all hosts are healthy: {drhorrible.succeed('flor-provider control GET /v1/hosts')}")
+
+
 def offer(revision):
     """Publishes a revision, and returns its serial."""
-    wait_until(healthy, lambda: f"all hosts are healthy: {drhorrible.succeed('flor-provider control GET /v1/hosts')}")
     out = florctl(f"publish {KEY}", revision)
     assert out.endswith("exit 0\n"), out
     print("       " + out.splitlines()[-2])
@@ -66,17 +74,42 @@ wait_until(lambda: "florete-control" in mgmt01.succeed("cat /etc/hosts"), lambda
 wait_until(lambda: florctl("versions").endswith("exit 0\n"), lambda: florctl("versions"))
 
 with subtest("the canary has it first, then wave after wave, each once the one before was healthy for a while"):
+    wait_healthy()
+    laptop.succeed("systemctl mask --runtime --now florete-agent.service")
+    wait_until(lambda: not healthy(), lambda: "the laptop has reported that its forwarder is down")
     serial = offer("waves-news")
-    until("the rollout is done", "done", "stopped")
-    assert status()["status"] == "done", status()
-    wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
-    had = {m.name: took(m, serial) for m in machines}
+    wait_until(lambda: all(envelope(h) == serial for h in WAVES[-1]), lambda: f"all but mgmt01 have it: {status()}")
+    had = {h.name: took(h, serial) for wave in WAVES for h in wave}
     for wave, following in zip(WAVES[:-1], WAVES[1:], strict=True):
         for host in following:
             gap = had[host.name] - max(had[h.name] for h in wave)
             assert gap >= HEALTHY - 1, f"{host.name} {gap} s after the wave before: {had}"
     began = had["ursula"]
     print(f"       canary, early, rest: {', '.join(f'{had[n] - began:.0f} s' for n in ('ursula', 'raishan', 'laptop'))}")
+
+with subtest("a broken host holds the next one of its budget back, from rollouts and from florctl deploy"):
+    wait_until(lambda: took(mgmt01, serial) or BUDGET + "its forwarder" in status().get("reason", ""), lambda: f"mgmt01 waits for the laptop: {status()}")
+    assert not took(mgmt01, serial), "mgmt01 has it although the laptop is broken"
+    assert BUDGET in florctl("rollout status", "waves-news")
+    mgmt01.succeed(
+        "printf 'UsePAM no\\n' > /etc/ssh/sshd_config.d/container.conf",
+        f"mkdir -p -m 700 /root/.ssh; echo '{operator.public_key}' > /root/.ssh/authorized_keys",
+        "systemctl enable --quiet --now ssh.service",
+    )
+    out = at_mgmt01(f"""
+        florctl deploy mgmt01 --flake 'git+file://{PREPARED}/cluster' --cluster waves-news > ~/deploy 2>&1 & pid=$!
+        until grep --quiet 'waits for' ~/deploy || ! kill -0 $pid; do sleep 0.3; done
+        kill $pid && wait $pid || true
+        cat ~/deploy""")
+    assert BUDGET + "its forwarder" in out and "copying" not in out, out
+    assert not took(mgmt01, serial)
+
+with subtest("repaired, it lets the next one have its turn"):
+    laptop.succeed("systemctl unmask --runtime florete-agent.service", "systemctl start florete-agent.service")
+    wait_until(lambda: took(mgmt01, serial), lambda: f"mgmt01 has it: {status()}")
+    until("the rollout is done", "done", "stopped")
+    assert status()["status"] == "done", status()
+    assert all(envelope(m) == serial for m in machines)
 
 with subtest("nobody waited for a policy: what the service needs was granted before its host had it"):
     raishan.wait_until_succeeds(f"grep '\"state\":\"fulfilled\"' {STATE}/needs/cert-service-news/state.json")
@@ -87,6 +120,7 @@ with subtest("nobody waited for a policy: what the service needs was granted bef
 
 with subtest("a version that breaks the canary goes back by itself, and no other host ever had it"):
     good = versions()[0]
+    wait_healthy()
     serial = offer("waves-broken")
     until("the rollout has stopped", "stopped", "done")
     assert status()["status"] == "stopped" and "ursula: its forwarder" in status()["reason"], status()
@@ -99,33 +133,36 @@ with subtest("a version that breaks the canary goes back by itself, and no other
         assert not took(host, serial), host.name
 
 with subtest("paused, nothing goes on until it is resumed"):
-    good = versions()[0]
-    serial = offer("waves-paused")
+    wait_healthy()
+    serial = offer("waves-closed")
     wait_until(lambda: envelope(ursula) == serial, lambda: "the canary has it")
     out = florctl("rollout pause")
     assert "paused, wave 1 of 3: by node/mgmt01" in out, out
     time.sleep(HEALTHY + 5)
     assert envelope(raishan) != serial and status()["wave"] == 1, status()
     assert florctl("rollout resume").endswith("exit 0\n")
-    wait_until(lambda: envelope(raishan) == serial, lambda: f"the next wave has it: {status()}")
+
+with subtest("a host in a group with a maintenance window waits for it, and the waves after it too"):
+    wait_until(lambda: "waits for the maintenance windows of raishan" in status().get("reason", ""), lambda: f"it waits: {status()}")
+    time.sleep(10)
+    assert envelope(raishan) != serial and envelope(laptop) != serial and status()["wave"] == 2, status()
+
+with subtest("to all at once, whatever the window and the budget: the operator's word"):
+    out = florctl(f"publish --at-once {KEY}", "waves-closed")
+    assert out.endswith("exit 1\n") and "permits at most 1 at once of hosts with tags pair" in out, out
+    assert envelope(laptop) != serial and status()["status"] == "active", status()
+    assert florctl(f"publish --at-once --beyond-budget {KEY}", "waves-closed").endswith("exit 0\n")
+    wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
+    assert status()["status"] == "superseded", status()
+
+with subtest("in the window the host is offered it"):
+    good = versions()[0]
+    wait_healthy()
+    serial = offer("waves-open")
+    wait_until(lambda: envelope(raishan) == serial, lambda: f"raishan has it: {status()}")
+    assert envelope(laptop) != serial and status()["status"] == "active", status()
 
 with subtest("aborted, hosts have the former documents again"):
     assert "aborted, wave 2 of 3" in florctl("rollout abort")
     assert versions()[0]["content"] == good["content"]
     wait_until(lambda: all(envelope(m) == serial + 1 for m in machines), lambda: "all have what was before")
-
-with subtest("a host in a group with a maintenance window waits for it, and the waves after it too"):
-    serial = offer("waves-closed")
-    wait_until(lambda: "waits for the maintenance windows of raishan" in status().get("reason", ""), lambda: f"it waits: {status()}")
-    time.sleep(10)
-    assert envelope(raishan) != serial and envelope(laptop) != serial and status()["wave"] == 2, status()
-
-with subtest("to all at once, whatever the window: the operator's word"):
-    assert florctl(f"publish --at-once {KEY}", "waves-closed").endswith("exit 0\n")
-    wait_until(lambda: all(envelope(m) == serial for m in machines), lambda: "all have it")
-    assert status()["status"] == "superseded", status()
-
-with subtest("in the window the host is offered it"):
-    serial = offer("waves-open")
-    wait_until(lambda: envelope(raishan) == serial, lambda: f"raishan has it: {status()}")
-    assert envelope(laptop) != serial and status()["status"] == "active", status()

@@ -1,4 +1,5 @@
-# A published version reaches ursula first, then raishan, then all others, within seconds.
+# A published version reaches ursula first, then raishan, then all others. Of laptop and mgmt01, only
+# one is changed at a time.
 serial: base: polled: news:
 let
   waves = more: hosts: change: {
@@ -15,6 +16,12 @@ let
               tags = [ "early" ];
               group = "lair";
             };
+            laptop = base.hosts.laptop // {
+              tags = [ "pair" ];
+            };
+            mgmt01 = base.hosts.mgmt01 // {
+              tags = [ "pair" ];
+            };
           }
           // hosts;
         hostGroups.lair = { };
@@ -24,8 +31,14 @@ let
             { tags = [ "early" ]; }
             { rest = true; }
           ];
+          atOnce = [
+            {
+              tags = [ "pair" ];
+              most = 1;
+            }
+          ];
           healthy = 20;
-          within = 60;
+          within = 600;
         }
         // more.rollout or { };
       }
@@ -65,8 +78,10 @@ in
 [
   (waves { } { } { })
   (waves { name = "-news"; } { } news)
-  (waves { name = "-broken"; } broken news)
-  (waves { name = "-paused"; } { } { })
+  (waves {
+    name = "-broken";
+    rollout.within = 25;
+  } broken news)
   (waves (window "-closed" [ day ]) { } news)
   (waves (window "-open" days) { } { })
 ]

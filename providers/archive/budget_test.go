@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
@@ -170,5 +171,25 @@ func TestBudgetRemoved(t *testing.T) {
 	}
 	if len(r.Budgets) != 1 || r.Budgets[0].Most != 2 {
 		t.Errorf("budgets of the rollout are %v, want the new version's alone", r.Budgets)
+	}
+}
+
+// TestClaimsStay checks that a host that an operator deploys stays claimed when a rollout begins.
+func TestClaimsStay(t *testing.T) {
+	s := begunBudgeted(t)
+	claim := rollout.Claim{By: "user/alice", Until: unixtime.Of(time.Now().Add(time.Hour))}
+	s.set(func(r rollout.State) rollout.State {
+		r.Claims = map[string]rollout.Claim{"a": claim}
+		return r.End(rollout.Done, "", time.Now())
+	})
+	if _, err := s.offer(archive.Terms{}, s.planned(30, "other", budgeted()), s.planned(31, "next", budgeted())); err != nil {
+		t.Fatal(err)
+	}
+	r, err := s.Rollout(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Serial != 30 || r.Claims["a"].By != claim.By {
+		t.Errorf("rollout of serial %d has the claims %v, want that of %s", r.Serial, r.Claims, claim.By)
 	}
 }

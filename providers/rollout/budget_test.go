@@ -151,6 +151,20 @@ func TestBudgetOfPolicies(t *testing.T) {
 	f.want(Done, 3, "")
 }
 
+// TestPoliciesGoBackLast checks that provider hosts keep the policies of both versions until all
+// other hosts in budgets have been offered the former documents.
+func TestPoliciesGoBackLast(t *testing.T) {
+	f := newBudgeted(t, true, budget(3, "a", "c", "canary"))
+	f.hosts = append(f.hosts, Host{Name: "canary", Serial: bridge}, Host{Name: "c", Serial: bridge})
+	f.state.Wave = 2
+	f.state.Stages = map[string]Stage{"a": StageVersion, "c": StagePolicy, "canary": StageVersion}
+	f.state = f.state.Stop(Aborted, "by a test", f.now)
+	f.after(time.Second)
+	f.stages("[a=back c=policy canary=version]")
+	f.after(time.Second)
+	f.want(Aborted, 2, "by a test")
+}
+
 // world is a rollout of hosts that act at random, and the truth about each of them.
 type world struct {
 	*testing.T

@@ -153,4 +153,5 @@
   FL163 = "`publicPorts` has a name that is not in `ports`. Cure: Use the name of the port to which strangers are connected.";
   FL164 = "No host with the capability `ingress` serves a public port, or one of its `hosts` does not. The forwarder of an ingress connects strangers under the identity of its node. Cure: Give the node of the ingress a role that reaches the service.";
   FL165 = "Two services have the same public port on an ingress, and nothing tells their callers apart. Cure: Give one of them another port or other `hosts`, or `serverNames` if the protocol begins with TLS.";
+  FL166 = "`trust.threshold` is the number of different keys in `trust.signingKeys`, so that nobody could publish once one key is lost. The hosts would have to be deployed from the flake. Cure: List one key more than the threshold, or acknowledge the warning.";
 }

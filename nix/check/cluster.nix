@@ -14,7 +14,6 @@ let
     concatMap
     concatStringsSep
     elem
-    elemAt
     filter
     head
     length
@@ -146,8 +145,7 @@ let
       })
     ];
 
-  # How many different keys there are: a key with two names is one.
-  signers = length (distinct (map (k: elemAt (match "[^:]*:(.*)" k) 0) (filter (k: !isInvalid k) clean.trust.signingKeys)));
+  signers = import ./signers.nix clean;
   max1 = n: if n > 1 then n else 1;
 
   hostGroups = concatMap (

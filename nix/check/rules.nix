@@ -161,4 +161,5 @@ severity "error" {
   FL154 = "cluster that does not know its flake";
   FL161 = "disruption budget that holds no host back";
   FL162 = "relays without a path salt";
+  FL166 = "threshold that needs every signing key";
 }

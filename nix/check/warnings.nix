@@ -223,10 +223,28 @@ let
       remedy = "write pathSalt = \"…\"; with a random text, as openssl rand -hex 16 prints it";
     })
   ];
+  # A threshold above the number of keys is an error.
+  signers = import ./signers.nix clean;
+  noSpareKey = when (clean.trust.threshold > 1 && clean.trust.threshold == signers) [
+    (fault {
+      id = "FL166";
+      place = "trust.threshold";
+      problem = "nobody could publish once one of the ${toString signers} keys in trust.signingKeys is lost, because so many must sign:";
+      value = toString signers;
+      remedy = "list one more public key in trust.signingKeys, or acknowledge this";
+    })
+  ];
 in
 {
   top =
-    hostGroups ++ endedGroups ++ devices ++ evenStore ++ unversioned ++ guessable ++ template.top;
+    hostGroups
+    ++ endedGroups
+    ++ devices
+    ++ evenStore
+    ++ unversioned
+    ++ guessable
+    ++ noSpareKey
+    ++ template.top;
   hosts = mapAttrs (
     n: h:
     accounts n h

@@ -1,4 +1,4 @@
-"""An operator publishes, goes back and sees the fleet through the forwarder, without SSH; who may not is refused."""
+"""An operator publishes, goes back and sees the fleet through the forwarder, without SSH; who may not is refused. Two operators then sign together."""
 # operator: docs/how-to/publish-a-change.md
 
 bring_up("unoperated")
@@ -7,11 +7,15 @@ KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
 CONTROL = "http://florete-control.drhorrible.demo.flor.rete"
 
 
-def florctl(command, revision="operated"):
-    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+def at_mgmt01(text):
+    """What root of mgmt01 types. That host has no Nix: this machine lends its programs."""
     (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
-    text = f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?"
     return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+
+
+def florctl(command, revision="operated", clone=f"{PREPARED}/cluster"):
+    """What florctl prints at mgmt01, and how it ends."""
+    return at_mgmt01(f"florctl {command} git+file://{clone} --cluster {revision} 2>&1 && echo exit 0 || echo exit $?")
 
 
 def versions():
@@ -97,8 +101,73 @@ with subtest("each act is in the audit log: who, from where, before and after"):
     out = florctl("audit --kind control --outcome granted")
     assert {("granted", act) for act in acts} <= {tuple(line.split()[2:4]) for line in out.splitlines()} and out.endswith("exit 0\n"), out
 
+ALICE, BOB = operator.home / "alice", operator.home / "bob"
+BOBS_KEY = "--key ~/demo-2.key"
+TOO_FEW = "signed by 1 of the 2 keys that trust.threshold demands (demo-1), want 1 more of demo-2"
+
+
+def together(command, revision):
+    """Bob signs in his clone, and Alice carries it out in hers."""
+    out = florctl(f"{command} {BOBS_KEY} --sign-only ~/bob.signatures", revision, BOB)
+    assert "signed by demo-2: another operator passes it with --with" in out and out.endswith("exit 0\n"), out
+    return florctl(f"{command} {KEY} --with ~/bob.signatures", revision, ALICE)
+
+
+def commit(clone, minutes, change="true"):
+    """A commit of so many minutes ahead: newer than what was published, whichever revision it is published as."""
+    date = f'GIT_COMMITTER_DATE="$(date --iso-8601=seconds --date=+{minutes}min)"'
+    operator.succeed(f"cd {clone}; {change}; {date} git commit --quiet --all --allow-empty --message change; git -C {BOB} pull --quiet; cd ~")
+
+
+with subtest("two operators with a key each publish together: every host has it"):
+    operator.succeed(f"git clone --quiet {PREPARED}/cluster {ALICE}; git clone --quiet {ALICE} {BOB}")
+    operator.succeed("(umask 077; nix key generate-secret --key-name demo-2 > ~/demo-2.key)")
+    public = operator.succeed("nix key convert-secret-to-public < ~/demo-2.key").strip()
+    commit(ALICE, 2, f"sed -i 's|signingKeys = facts.keys;|signingKeys = facts.keys ++ [ \"{public}\" ]; threshold = 2;|' topology.nix")
+    out = florctl(f"publish {KEY}", clone=ALICE)
+    assert TOO_FEW in out and out.endswith("exit 1\n"), out
+    out = together("publish", "operated")
+    assert "signed by demo-1, demo-2" in out and out.endswith("exit 0\n"), out
+    wait_accepted(versions()[0]["serial"])
+
+with subtest("the provider refuses what one of them signed"):
+    commit(ALICE, 4)
+    florctl(f"publish {BOBS_KEY} --sign-only ~/bob.signatures --offline", clone=BOB)
+    florctl(f"publish {KEY} --with ~/bob.signatures --out ~/both.json", clone=ALICE)
+    before = versions()
+    answer = at_mgmt01(f"sed 's| demo-2:[^\"]*||' ~/both.json > ~/one.json; curl --silent --data-binary @$HOME/one.json {CONTROL}/v1/publish")
+    assert TOO_FEW in answer, answer
+    assert versions() == before
+
 with subtest("once the role is taken, the operator is none"):
-    out = florctl(f"rollback {first[1]['serial']} {KEY}")
+    commit(ALICE, 6)
+    out = together("publish", "unoperated")
     assert out.endswith("exit 0\n"), out
     wait_until(lambda: florctl("versions").endswith("exit 1\n"), lambda: "mgmt01 is refused")
-    assert json.loads(alice("/v1/versions"))["versions"][0]["content"] == first[1]["content"]
+    signed = json.loads(alice("/v1/versions"))["versions"][0]["serial"]
+    assert signed > before[0]["serial"]
+    wait_accepted(signed)
+
+with subtest("hosts refuse what one of them signed, where the provider's host lets it pass"):
+    mallory = operator.home / "mallory"
+    operator.succeed(f"git clone --quiet {ALICE} {mallory}")
+    commit(mallory, 8, "sed -i 's| threshold = 2;||' topology.nix")
+    ref = f"git+file://{mallory} --cluster unoperated"
+    forged = operator.succeed(
+        f"""mkdir --parents ~/forged/srv/published ~/forged/usr/share/revisions/forged && cd ~/forged
+        florctl publish {ref} --key {PREPARED}/operator/signing.key --signed ~/forged.signed --out srv/published/forged.json 2> ~/log
+        florctl compile {ref} --host drhorrible --out usr/share/revisions/forged/documents 2> ~/log
+        florctl units {ref} --host drhorrible --out usr/share/revisions/forged/units 2> ~/log
+        tar --create --gzip . | base64 --wrap=0; cd ~"""
+    ).split()[-1]
+    drhorrible.succeed(f"echo {forged} | base64 --decode | tar --extract --gzip --no-same-owner --directory=/")
+    drhorrible.execute("deploy forged")  # it imports them, too, perhaps before the policy is in force
+    drhorrible.wait_until_succeeds("flor-provider import < /srv/published/forged.json")
+    others = [m for m in machines if m is not drhorrible]
+
+    def refuses(host):
+        assert accepted(host) == signed, f"{host.name} took it"
+        return TOO_FEW in (needs(host)["config-documents"].get("error") or {}).get("message", "")
+
+    wait_until(lambda: all(everywhere(refuses, others)), lambda: f"all refuse it: {everywhere(needs, others)}")
+    assert TOO_FEW in ursula.execute("flor doctor")[1], ursula.execute("flor doctor")

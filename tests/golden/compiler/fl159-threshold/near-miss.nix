@@ -1,7 +1,10 @@
 { base, merge, ... }:
 merge base {
   trust = {
-    signingKeys = base.trust.signingKeys ++ [ "other-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM=" ];
+    signingKeys = base.trust.signingKeys ++ [
+      "other-1:yhdMu+/WKty4yUiUvdFH+BTAvBh1iPl6sZIjcLFeSBM="
+      "spare-1:tL7og4lmiCY6djfWO12Xhryi/3UlDO0iTIhxN2niLFo="
+    ];
     threshold = 2;
   };
 }

@@ -102,6 +102,7 @@ type host struct {
 	manifest   document.Manifest
 	envelope   document.Envelope // envelope of the manifest
 	serial     int64
+	signing    string // document.Document.Signing of the manifest
 	unread     error // error that prevented reading the manifest
 	identities *hostdir.SVIDSet
 	unloaded   []error // problems of the SVIDs
@@ -143,7 +144,7 @@ func (h *host) read() {
 	if h.unread = err; err != nil {
 		return
 	}
-	h.manifest, h.envelope, h.serial = doc.Manifest(), doc.Envelope, doc.Envelope.Serial
+	h.manifest, h.envelope, h.serial, h.signing = doc.Manifest(), doc.Envelope, doc.Envelope.Serial, doc.Signing()
 	h.identities, h.unloaded = hostdir.LoadSVIDs(h.Layout, h.manifest, h.identities)
 }
 

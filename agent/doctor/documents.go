@@ -18,7 +18,11 @@ import (
 
 func (h *host) documents(context.Context) (string, []Finding) {
 	if h.unread == nil {
-		return fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial), slices.Concat(h.closure(), h.older(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
+		seen := fmt.Sprintf("manifest of %s, serial %d", h.manifest.Host, h.serial)
+		if h.signing != "" {
+			seen += ", " + h.signing
+		}
+		return seen, slices.Concat(h.closure(), h.older(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(

@@ -34,7 +34,7 @@ func (f *forwarder) status() status.Report {
 		r.Unconfined = f.Unconfined.Error()
 	}
 	if m.Host != "" {
-		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev}
+		r.Manifest = &status.Version{Serial: s.document.Envelope.Serial, Digest: s.document.Envelope.Digest, Rev: s.document.Envelope.Rev, Signing: s.document.Signing()}
 	}
 	if s.identities.Trust != nil {
 		list := s.identities.Trust.Revocations()

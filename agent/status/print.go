@@ -25,6 +25,9 @@ func Print(w io.Writer, r Report, now time.Time) error {
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)
 	if r.Manifest != nil {
 		fmt.Fprintln(&out, strings.TrimSpace(fmt.Sprintf("cluster %s, manifest %d %s", r.Cluster, r.Manifest.Serial, r.Manifest.Rev))+age(r.Manifest.Serial, now))
+		if r.Manifest.Signing != "" {
+			fmt.Fprintf(&out, "manifest %s\n", terminal.Text(r.Manifest.Signing))
+		}
 	}
 	if r.DeviceKey != "" {
 		fmt.Fprintf(&out, "device key: in %s\n", map[string]string{hostdir.InTPM: "the TPM", hostdir.InFile: "a file"}[r.DeviceKey])

@@ -62,6 +62,9 @@ type Version struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
 	Rev    string `json:"rev"`
+	// Signing describes which keys signed the manifest and how many must sign. It is empty if one
+	// key is enough.
+	Signing string `json:"signing,omitempty"`
 }
 
 // Identity is a SPIFFE ID that this host may use. Expires is the end of its SVID, or nil until the

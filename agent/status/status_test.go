@@ -32,7 +32,7 @@ func full() status.Report {
 	expires := now.Add(3 * time.Hour)
 	r := status.Report{
 		Host: "laptop", Cluster: "demo", State: "running", Connections: 1,
-		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93"},
+		Manifest:   &status.Version{Serial: 7, Digest: "sha256-x", Rev: "8eeec93", Signing: "signed by a-1, b-1 (2 keys must sign)\x1b"},
 		Problems:   []string{"caller user/carol: no such account"},
 		DeviceKey:  hostdir.InTPM,
 		Unconfined: "landlock: not in force\x1b",
@@ -72,6 +72,7 @@ func full() status.Report {
 
 const table = `laptop: running, 1 connections
 cluster demo, manifest 7 8eeec93
+manifest signed by a-1, b-1 (2 keys must sign)·
 device key: in the TPM
 pending: commit k3f9, manifest 7 goes back in 4m0s, unless from a new login: flor sync --confirm k3f9
 undone: commit z2a7, manifest 6, policy 6 went back 1h0m0s ago, for nobody confirmed it: publish what is right

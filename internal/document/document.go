@@ -2,10 +2,12 @@ package document
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
@@ -72,6 +74,20 @@ func (d Document) Verify(pins signers.Set) error { return d.VerifyAny(pins) }
 // signatures.
 func (d Document) VerifyAny(pins ...signers.Set) error {
 	return signers.VerifyAny(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, pins...)
+}
+
+// Signing describes for people which keys signed a manifest, and how many must sign. It returns ""
+// if one key is enough.
+func (d Document) Signing() string {
+	by := d.Manifest().Trust.Signers()
+	if by.Need() == 1 {
+		return ""
+	}
+	if d.signature == "" {
+		return fmt.Sprintf("deployed without signatures (%d keys must sign what is published)", by.Need())
+	}
+	names := strings.Join(by.Signed(SignedText(d.raw), d.signature), ", ")
+	return fmt.Sprintf("signed by %s (%d keys must sign)", cmp.Or(names, "none of its keys"), by.Need())
 }
 
 // Manifest returns the body of the document if the document is a manifest, and otherwise the zero

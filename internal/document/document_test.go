@@ -194,6 +194,42 @@ func TestReadOneGeneration(t *testing.T) {
 	}
 }
 
+// TestSigning checks the description of the keys that signed a manifest.
+func TestSigning(t *testing.T) {
+	first, second := kit.SigningKey("demo-1"), kit.SigningKey("demo-2")
+	manifest := func(threshold int, keys ...signature.SecretKey) document.Document {
+		m := document.Manifest{Cluster: "demo", Host: "ursula", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/ursula")},
+			Providers: map[string]map[string]document.Provider{}, Trust: document.Trust{Threshold: threshold}}
+		for _, k := range []signature.SecretKey{first, second} {
+			m.Trust.SigningKeys = append(m.Trust.SigningKeys, k.ToPublicKey().String())
+		}
+		envelope, body, _ := kit.Document(7, m).Bytes()
+		var signatures []string
+		for _, k := range keys {
+			sig, err := k.Sign(rand.Reader, document.SignedText(envelope))
+			if err != nil {
+				t.Fatal(err)
+			}
+			signatures = append(signatures, sig.String())
+		}
+		d, err := document.Open(envelope, body, strings.Join(signatures, " "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	for want, d := range map[string]document.Document{
+		"": manifest(1, first),
+		"signed by demo-1, demo-2 (2 keys must sign)":                      manifest(2, second, first, kit.SigningKey("thief-1")),
+		"signed by none of its keys (2 keys must sign)":                    manifest(2, kit.SigningKey("former-1")),
+		"deployed without signatures (2 keys must sign what is published)": manifest(2),
+	} {
+		if got := d.Signing(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
 func TestVerify(t *testing.T) {
 	text := fmt.Sprintf(body, "")
 	env := envelope(t, text, nil)

@@ -56,6 +56,23 @@ func Names(signatures string) string {
 	return strings.Join(all, ", ")
 }
 
+// Signed returns the names of the keys of the set that have signed text, sorted. A key that is in the
+// set under several names has only the first. Signatures by other keys are ignored.
+func (s Set) Signed(text, signatures string) []string {
+	names := []string{}
+	seen := map[string]bool{}
+	for _, k := range s.Keys {
+		name, key, _ := strings.Cut(k, ":")
+		if seen[key] || Any(k).Verify("", text, signatures) != nil {
+			continue
+		}
+		seen[key] = true
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
 // MissingError is the error for a text that some keys have signed, but fewer than the threshold.
 type MissingError struct {
 	What    string   // describes the text

@@ -63,6 +63,18 @@ func TestThreshold(t *testing.T) {
 	if err := named.Check(); err == nil || !strings.Contains(err.Error(), "threshold 2 with 1 different keys") {
 		t.Errorf("a key with two names: got %v", err)
 	}
+	for want, signatures := range map[string]string{
+		"a-1 b-1": sign("x", "b-1", "a-1", "thief-1"),
+		"c-1":     sign("x", "c-1") + " " + sign("w", "a-1"),
+		"":        sign("x", "thief-1"),
+	} {
+		if got := strings.Join(two.Signed("x", signatures), " "); got != want {
+			t.Errorf("signed by %q, want %q", got, want)
+		}
+	}
+	if got := named.Signed("x", sign("x", "a-1")); len(got) != 1 || got[0] != "a-1" {
+		t.Errorf("a key with two names signed as %q", got)
+	}
 	if got := signers.Join(sign("x", "a-1"), "", sign("x", "a-1", "b-1")); got != sign("x", "a-1", "b-1") {
 		t.Errorf("joined %s", got)
 	}

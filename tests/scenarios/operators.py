@@ -129,6 +129,10 @@ with subtest("two operators with a key each publish together: every host has it"
     out = together("publish", "operated")
     assert "signed by demo-1, demo-2" in out and out.endswith("exit 0\n"), out
     wait_accepted(versions()[0]["serial"])
+    signed_by = "signed by demo-1, demo-2 (2 keys must sign)"
+    assert f"serial {versions()[0]['serial']} is {signed_by}" in florctl("status", clone=ALICE), florctl("status", clone=ALICE)
+    ursula.wait_until_succeeds(f"flor status | grep --fixed-strings 'manifest {signed_by}'")
+    assert signed_by in ursula.execute("flor doctor")[1]
 
 with subtest("the provider refuses what one of them signed"):
     commit(ALICE, 4)

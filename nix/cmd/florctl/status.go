@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"os"
 	"slices"
@@ -22,7 +23,8 @@ A need is something that a host requests from a provider, such as a certificate.
 every five minutes, and after every change.
 
 The command also shows devices that wait for florctl join approve. With --via ssh, it also shows
-config providers that do not run. It changes nothing. It exits 2 if a host needs attention, and
+config providers that do not run. If trust.threshold is above one, its last line names the keys
+that signed the newest version. It changes nothing. It exits 2 if a host needs attention, and
 0 otherwise.`,
 	}
 	reach := via(cmd)
@@ -45,7 +47,9 @@ config providers that do not run. It changes nothing. It exits 2 if a host needs
 		if err != nil {
 			return err
 		}
-		err = show(hosts, func(w io.Writer) error { return fleet.Text(w, hosts, time.Now()) })
+		err = show(hosts, func(w io.Writer) error {
+			return errors.Join(fleet.Text(w, hosts, time.Now()), c.PrintSigning(cmd.Context(), w))
+		})
 		if err == nil && slices.ContainsFunc(hosts, func(h fleet.Host) bool { return len(h.Notes) > 0 }) {
 			err = fleet.ErrAttention
 		}

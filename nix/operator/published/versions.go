@@ -11,6 +11,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
@@ -23,6 +24,20 @@ func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
 	slices.SortStableFunc(all, func(a, b archive.Version) int { return cmp.Compare(b.Serial, a.Serial) })
 	return all, err
+}
+
+// PrintSigning writes a line with the keys that signed the newest version to w, if several keys must
+// sign.
+func (c Cluster) PrintSigning(ctx context.Context, w io.Writer) error {
+	need := c.Topology.Trust.Signers().Need()
+	if need == 1 {
+		return nil
+	}
+	all, err := c.Versions(ctx)
+	if err == nil && len(all) > 0 {
+		_, err = fmt.Fprintf(w, "serial %d is signed by %s (%d keys must sign)\n", all[0].Serial, terminal.Text(all[0].Signer), need)
+	}
+	return err
 }
 
 // newest returns the newest version of any provider, zero for none.

@@ -37,13 +37,51 @@ func (b Budget) String() string {
 }
 
 // Longest returns the longest time that a rollout takes if no operator pauses it, and if each host
-// becomes healthy once in each wave.
-func (r Rollout) Longest() time.Duration {
-	wave := time.Duration(r.Healthy+r.Within) * time.Second
-	if len(r.Maintenance) > 0 {
-		wave += 7 * 24 * time.Hour // a window opens at least once a week
+// becomes healthy once in each wave, within r.Within after it was offered the documents. The
+// argument providers lists the hosts that receive a policy.
+func (r Rollout) Longest(providers []string) time.Duration {
+	first := slices.Clone(providers) // offered documents before the first wave
+	for _, b := range r.Budgets {
+		for _, host := range b.Hosts {
+			if !slices.ContainsFunc(r.Waves, func(wave []string) bool { return slices.Contains(wave, host) }) {
+				first = append(first, host)
+			}
+		}
 	}
-	return time.Duration(r.Within)*time.Second + time.Duration(len(r.Waves))*wave
+	total := r.stage(first)
+	for _, wave := range r.Waves {
+		total += r.stage(wave) + time.Duration(r.Healthy)*time.Second
+		if len(r.Maintenance) > 0 {
+			total += 7 * 24 * time.Hour // a window opens at least once a week, and stays open for the wave
+		}
+	}
+	if len(r.Budgets) > 0 {
+		total += r.stage(providers) // their policies at the end of the rollout
+	}
+	return total
+}
+
+// stage returns the longest time until all of the hosts, which are offered documents as the budgets
+// permit, are healthy.
+func (r Rollout) stage(hosts []string) time.Duration {
+	within, wait := time.Duration(r.Within)*time.Second, map[string]time.Duration{}
+	for _, b := range r.Budgets {
+		var members []string
+		for _, host := range b.Hosts {
+			if slices.Contains(hosts, host) {
+				members = append(members, host)
+			}
+		}
+		// A host waits while b.Most others use the budget, each of them for at most r.Within.
+		for _, host := range members {
+			wait[host] += time.Duration(len(members)-1) * within / time.Duration(b.Most)
+		}
+	}
+	longest := time.Duration(0)
+	for _, w := range wait {
+		longest = max(longest, w)
+	}
+	return within + longest
 }
 
 // Maintenance limits the times at which the hosts of a group are offered a new version of their

@@ -26,6 +26,11 @@ type NamedDocuments struct {
 	// leaves time for the version's rollout.
 	Due unixtime.Time `json:"due"`
 
+	// Back is the serial of the documents to which hosts go back if the rollout of this version
+	// stops. It is zero if there are none. These documents have a higher serial than this version,
+	// but earlier content. After Due, hosts may no longer have them.
+	Back int64 `json:"back,omitempty"`
+
 	// Earlier contains earlier versions that are due before this one, sorted by serial. A cluster
 	// may publish so often that the newest version is never due. The earlier versions still are.
 	Earlier []EarlierDocuments `json:"earlier,omitempty"`
@@ -36,6 +41,7 @@ type NamedDocuments struct {
 type EarlierDocuments struct {
 	Serial int64         `json:"serial"`
 	Due    unixtime.Time `json:"due"`
+	Back   int64         `json:"back,omitempty"` // as in NamedDocuments
 }
 
 // NameDocuments makes the list name next as the newest version. It moves the version that the list
@@ -48,6 +54,9 @@ func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing 
 	for _, e := range r.Documents.all() {
 		if e.Serial >= next.Serial || !e.Due.Before(next.Due.Time) {
 			continue // next supersedes this version, and is due no later
+		}
+		if e.Back >= next.Serial {
+			e.Back = 0 // another version was published with this serial
 		}
 		if !e.Due.After(now) {
 			kept = nil // e is due, so versions before e no longer matter
@@ -67,7 +76,7 @@ func (d *NamedDocuments) all() []EarlierDocuments {
 	if d == nil {
 		return nil
 	}
-	return append(slices.Clone(d.Earlier), EarlierDocuments{d.Serial, d.Due})
+	return append(slices.Clone(d.Earlier), EarlierDocuments{d.Serial, d.Due, d.Back})
 }
 
 // due returns the newest version that is due at the time now. Hosts must have it or a newer
@@ -82,8 +91,9 @@ func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 }
 
 // Withheld describes a document in force that the revocation list does not allow, for an alarm. The
-// document is older than a version that is due, or it has the serial of that version and another
-// revision. A possible cause is a provider that withholds newer documents.
+// document is older than a version that is due, or is the one to which hosts go back if the rollout
+// of that version stops, or it has the serial of that version and another revision. A possible cause
+// is a provider that withholds newer documents.
 type Withheld struct {
 	Kind   string `json:"kind"`          // type of the document
 	Serial int64  `json:"serial"`        // serial of the document in force
@@ -98,6 +108,10 @@ type Withheld struct {
 func (w *Withheld) String() string {
 	if w == nil {
 		return ""
+	}
+	if w.Named < w.Serial {
+		return fmt.Sprintf("its %s of serial %d is from before serial %d, whose rollout was to end by %s according to revocation list %d: publish again",
+			w.Kind, w.Serial, w.Named, w.Since.UTC().Format(time.RFC3339), w.List)
 	}
 	if w.Named == w.Serial {
 		return fmt.Sprintf("its %s of serial %d has revision %.12q, and revocation list %d names another version with this serial", w.Kind, w.Serial, w.Rev, w.List)
@@ -117,7 +131,7 @@ func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *With
 	oldest := slices.SortedFunc(slices.Values(inForce), func(a, b document.Envelope) int { return cmp.Compare(a.Serial, b.Serial) })
 	for _, e := range oldest {
 		another := e.Serial == named.Serial && due.Serial == named.Serial && named.Rev != "" && e.Rev != named.Rev
-		if e.Serial < due.Serial || another {
+		if e.Serial < due.Serial || another || due.Back != 0 && e.Serial == due.Back {
 			return &Withheld{Kind: e.Kind, Serial: e.Serial, Rev: e.Rev, List: r.Number, Named: due.Serial, Since: due.Due}
 		}
 	}

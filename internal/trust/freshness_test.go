@@ -28,6 +28,9 @@ func TestWithheldDocuments(t *testing.T) {
 		"another, which is not due":    {trust.NamedDocuments{Serial: 20, Rev: "c", Due: at(time.Second)}, 20, ""},
 		"an earlier one is due":        {trust.NamedDocuments{Serial: 40, Due: at(9), Earlier: []trust.EarlierDocuments{{Serial: 15, Due: at(-2)}, {Serial: 25, Due: at(-1)}}}, 25, "its manifest has serial 20, and revocation list 4 names serial 25, which was due by " + at(-1).UTC().Format(time.RFC3339)},
 		"an earlier one is not due":    {trust.NamedDocuments{Serial: 40, Due: at(time.Minute), Earlier: []trust.EarlierDocuments{{Serial: 15, Due: at(-2)}, {Serial: 25, Due: at(time.Second)}}}, 25, ""},
+		"gone back":                    {trust.NamedDocuments{Serial: 19, Back: 20, Due: at(0)}, 20, "its manifest of serial 20 is from before serial 19, whose rollout was to end by " + now.UTC().Format(time.RFC3339) + " according to revocation list 4: publish again"},
+		"gone back a moment ago":       {trust.NamedDocuments{Serial: 19, Back: 20, Due: at(time.Second)}, 20, ""},
+		"gone back from an earlier":    {trust.NamedDocuments{Serial: 40, Due: at(9), Earlier: []trust.EarlierDocuments{{Serial: 19, Back: 20, Due: at(-1)}}}, 20, "its manifest of serial 20 is from before serial 19, whose rollout was to end by " + at(-1).UTC().Format(time.RFC3339) + " according to revocation list 4: publish again"},
 		"revisions that are not named": {trust.NamedDocuments{Serial: 20, Due: at(-1)}, 20, ""},
 	} {
 		list := &trust.Revocations{Number: 4, Documents: &c.named}
@@ -40,6 +43,19 @@ func TestWithheldDocuments(t *testing.T) {
 	}
 	if w := (&trust.Revocations{Number: 4}).Withheld([]document.Envelope{manifest}, now); w != nil {
 		t.Error("a list that names none:", w)
+	}
+}
+
+// TestBackPublished checks that documents to go back to are no longer named if another version was
+// published with their serial.
+func TestBackPublished(t *testing.T) {
+	now := time.Now().Truncate(time.Second)
+	for next, want := range map[int64]int64{20: 0, 21: 20} {
+		list := &trust.Revocations{Documents: &trust.NamedDocuments{Serial: 19, Back: 20, Due: unixtime.Of(now)}}
+		list.NameDocuments(trust.NamedDocuments{Serial: next, Due: unixtime.Of(now.Add(time.Hour))}, now, time.Minute)
+		if earlier := list.Documents.Earlier; len(earlier) != 1 || earlier[0].Serial != 19 || earlier[0].Back != want {
+			t.Errorf("before serial %d: %+v, want serial 19 with way back %d", next, earlier, want)
+		}
 	}
 }
 

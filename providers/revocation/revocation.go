@@ -25,6 +25,11 @@ import (
 // alarm.
 const Lifetime = 30 * 24 * time.Hour
 
+// FirstLifetime is the lifetime of a list that florctl publish makes because a cluster has none. It
+// is long, so that a cluster that never revoked anything may go without a publication for months.
+// The next list of florctl revoke has its own lifetime again.
+const FirstLifetime = 365 * 24 * time.Hour
+
 // Target names an identity, SSH host keys and certificates that are to be revoked or reinstated.
 type Target struct {
 	ID   spiffe.ID // zero for none

@@ -32,6 +32,9 @@ the cluster, so that nobody signs documents that they did not see.
 For a cluster that this machine cannot reach, write the signed documents to a file with --out.
 On a provider host, flor-provider import reads this file and publishes the documents.
 
+The command also signs the revocation list again, so that it names the new version, and makes the
+first list if there is none. Providers that lost the list, or have an older one, get the newest.
+
 Nothing is published if a host lacks a capability that the topology requires of its device
 (` + strings.Join(hostreport.FoundCapabilities, ", ") + `). Nothing is published either if certificates of a host lead to a
 root that the flake no longer has.

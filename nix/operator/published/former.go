@@ -28,7 +28,7 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 		return nil, err
 	}
 	fmt.Fprintf(c.Err, "if the rollout fails, hosts go back to version %d, revision %.12s\n", last, cmp.Or(was.Rev, "unknown"))
-	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest()}); err != nil {
+	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest(), Back: true}); err != nil {
 		return nil, err
 	}
 	// Hosts that go back verify later documents with these.

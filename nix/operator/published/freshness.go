@@ -24,14 +24,25 @@ type naming struct {
 const spacings = 24
 
 // namingOf returns the entry for a version that is published at the time at. Its due time is at,
-// plus the longest time that the rollout may take, plus providers.config.staleAfter.
-func namingOf(tree publish.Tree, v version, atOnce bool, at time.Time) naming {
+// plus the longest time that the rollout may take, plus providers.config.staleAfter. The entry names
+// the documents to go back to that are in the record r.
+func namingOf(tree publish.Tree, r *record, v version, atOnce bool, at time.Time) naming {
 	var stale, rollout time.Duration
+	var providers []string // hosts with a policy
+	for host, documents := range tree {
+		if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {
+			providers = append(providers, host)
+		}
+	}
+	back, _ := r.version(v.Serial + 1)
+	if !back.Back {
+		back.Serial = 0
+	}
 	for _, documents := range tree {
 		for _, d := range documents {
 			if d.Envelope.Kind == document.DocPolicy {
 				if plan := d.Policy().Rollout; plan != nil && !atOnce {
-					rollout = max(rollout, plan.Longest())
+					rollout = max(rollout, plan.Longest(providers))
 				}
 			} else if need := d.Manifest().Documents(); need != nil {
 				stale = max(stale, time.Duration(need.Renew.StaleAfter)*time.Second)
@@ -39,18 +50,18 @@ func namingOf(tree publish.Tree, v version, atOnce bool, at time.Time) naming {
 		}
 	}
 	return naming{
-		trust.NamedDocuments{Serial: v.Serial, Digest: v.Digest, Rev: tree.Rev(), Due: unixtime.Of(at.Add(rollout + stale))},
+		trust.NamedDocuments{Serial: v.Serial, Digest: v.Digest, Rev: tree.Rev(), Due: unixtime.Of(at.Add(rollout + stale)), Back: back.Serial},
 		stale / spacings,
 	}
 }
 
 // names reports whether the next revocation list must name the version serves. This is not
-// necessary if the present list names this version or a newer one. If the present list names no
+// necessary if the present list names this version or a newer one. If there is no list, or it names no
 // versions, the next list may name one only if every host that reports can read it. If the present
 // list names a version, names does not look at reports, because a provider could forge them to end
 // the naming.
 func (c Cluster) names(ctx context.Context, list *trust.Revocations, serves naming) (bool, error) {
-	if list.Documents != nil {
+	if list != nil && list.Documents != nil {
 		return list.Documents.Serial < serves.Serial, nil
 	}
 	reports, err := c.Providers.Reports(ctx)

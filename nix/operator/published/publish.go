@@ -155,6 +155,11 @@ type Publication struct {
 
 // Publish makes the config providers serve signed documents to hosts.
 func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
+	if s.key.only == "" {
+		if err := c.supply(ctx, s.record); err != nil {
+			return err
+		}
+	}
 	reports, err := c.Providers.Reports(ctx)
 	if err == nil {
 		err = fleet.Absent(c.Topology, reports, time.Now())
@@ -180,7 +185,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 		}
 	}
-	list, err := c.renewed(ctx, s.round, s.record, namingOf(s.tree, s.version, how.AtOnce, s.round.at))
+	list, err := c.renewed(ctx, s.round, s.record, namingOf(s.tree, s.record, s.version, how.AtOnce, s.round.at))
 	if err == nil {
 		err = s.WriteSignatures(c.Out)
 	}

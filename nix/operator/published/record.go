@@ -39,6 +39,10 @@ type version struct {
 	Digest string `json:"digest"` // publish.Tree.Digest
 	Served bool   `json:"served"` // a provider accepted it as the newest
 
+	// Back is true for the documents to which hosts go back if the rollout of the preceding
+	// serial stops.
+	Back bool `json:"back,omitempty"`
+
 	// Roots contains the fingerprints of the roots in its documents.
 	Roots []string `json:"roots,omitempty"`
 }

@@ -45,16 +45,74 @@ func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error
 		if err != nil || r.Number == 0 {
 			continue
 		}
-		list, err := r.Signed.Open()
-		if err == nil {
-			err = r.Signed.Verify(list, c.Topology.Name, signers.Any(c.Topology.Trust.SigningKeys...))
-		}
+		list, err := c.open(r.Signed)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, list)
 	}
 	return all, c.Providers.Failed(failed)
+}
+
+// open decodes a list that a provider returned, which one of the cluster's keys must have signed.
+func (c Cluster) open(s trust.SignedRevocations) (*trust.Revocations, error) {
+	list, err := s.Open()
+	if err == nil {
+		err = s.Verify(list, c.Topology.Name, signers.Any(c.Topology.Trust.SigningKeys...))
+	}
+	return list, err
+}
+
+// supply gives the newest list, of those in the record r and at the providers, to each provider that
+// has an older one or none. A provider without the newest list may refuse to issue anything. A
+// provider that does not answer is left out, because the calls that follow report it. supply also
+// writes the newest list to the record, if it continues the list there.
+func (c Cluster) supply(ctx context.Context, r *record) error {
+	own, err := r.list()
+	if err != nil {
+		return err
+	}
+	newest := own
+	has := map[*client.Provider]int64{}
+	for _, at := range c.Providers {
+		is, err := at.Revocations(ctx)
+		if err != nil {
+			continue
+		}
+		has[at] = is.Number
+		if is.Number == 0 {
+			continue
+		}
+		list, err := c.open(is.Signed)
+		if err != nil {
+			return fmt.Errorf("%s: %w", at.Host, err)
+		}
+		if list.Newer(newest) {
+			newest = list
+		}
+	}
+	if newest == nil || newest.AsSigned().Verify(newest, c.Topology.Name, c.Topology.Trust.Signers()) != nil {
+		return nil // the next list replaces a list with too few signatures
+	}
+	if newest.Newer(own) && newest.Follows(own) == nil {
+		signed := newest.AsSigned()
+		r.of().Revocations = &signed
+		if err := r.save(); err != nil {
+			return err
+		}
+	}
+	for _, at := range c.Providers {
+		number, answered := has[at]
+		if !answered || number >= newest.Number {
+			continue
+		}
+		if err := at.SetRevocations(ctx, newest.AsSigned()); err != nil {
+			fmt.Fprintf(c.Err, "warning: %s has revocation list %d, and list %d could not be supplied: %v\n", at.Host, number, newest.Number, err)
+			continue
+		}
+		fmt.Fprintf(c.Out, "%s: had revocation list %d, revocation list %d is supplied\n", at.Host, number, newest.Number)
+	}
+	return nil
 }
 
 // Continued returns the revocation list that the next list must continue. This is the newest list
@@ -263,22 +321,37 @@ const listPoll = 300 * time.Millisecond
 type renewal struct {
 	list *trust.Revocations
 	trust.SignedRevocations
-	weak bool // fewer keys signed the list before than the flake requires
+	weak  bool // fewer keys signed the list before than the flake requires
+	first bool // there was no list before
 }
 
 // renewed signs the revocation list again if one of these is the case: half of the time until the
 // next update has passed, too few keys signed the list, or the list must name the documents that
-// are about to be served. Otherwise, and if there is no list, renewed returns nil.
+// are about to be served. If there is no list, renewed signs the first one, which revokes nothing.
+// Otherwise, and if hosts could not read a list that names documents, renewed returns nil.
 func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves naming) (*renewal, error) {
 	list, err := c.Revocations(ctx)
-	if err != nil || list == nil {
+	if err != nil {
 		return nil, err
 	}
-	lifetime := list.NextUpdate.Sub(list.Signed.Time)
-	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers()) != nil
-	names, err := c.names(ctx, list, serves)
-	if err != nil || by.at.Sub(list.Signed.Time) < lifetime/2 && !weak && !names {
+	own, err := r.list()
+	if err != nil {
 		return nil, err
+	}
+	if own.Newer(list) {
+		list = own
+	}
+	names, err := c.names(ctx, list, serves)
+	if err != nil {
+		return nil, err
+	}
+	lifetime, weak := revocation.FirstLifetime, false
+	if list != nil {
+		lifetime = list.NextUpdate.Sub(list.Signed.Time)
+		weak = list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers()) != nil
+	}
+	if !names && !weak && (list == nil || by.at.Sub(list.Signed.Time) < lifetime/2) {
+		return nil, nil
 	}
 	next, s, err := c.next(ctx, by, r, lifetime, false, func(next *trust.Revocations) error {
 		if names {
@@ -289,7 +362,7 @@ func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves namin
 	if err != nil {
 		return nil, errors.Join(errors.New("the revocation list was not renewed"), err)
 	}
-	return &renewal{next, s, weak}, nil
+	return &renewal{next, s, weak, list == nil}, nil
 }
 
 // renew makes all providers offer a renewed list.
@@ -299,6 +372,10 @@ func (c Cluster) renew(ctx context.Context, r *record, list *renewal) error {
 	}
 	if err := c.put(ctx, r, list.SignedRevocations); err != nil {
 		return errors.Join(errors.New("the revocation list was not renewed"), err)
+	}
+	if list.first {
+		fmt.Fprintf(c.Out, "revocation list %d is offered to hosts. It is the first list and revokes nothing; the next one is due on %s\n", list.list.Number, list.list.NextUpdate.UTC().Format(time.DateOnly))
+		return nil
 	}
 	fmt.Fprintf(c.Out, "revocation list %d is renewed and offered to hosts\n", list.list.Number)
 	return nil

@@ -40,6 +40,11 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	if err != nil {
 		return err
 	}
+	if to.Key.only == "" {
+		if err := c.supply(ctx, record); err != nil {
+			return err
+		}
+	}
 	newest := versions[0].Serial
 	next := max(by.at.Unix(), newest+1, record.newest()+1)
 	if by.Serial != 0 { // of the operator who signed first
@@ -80,7 +85,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 		return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
 	}
 	v := version{Serial: next, Rev: former.Rev, Digest: tree.Digest(), Roots: roots}
-	list, err := c.renewed(ctx, by, record, namingOf(tree, v, true, by.at))
+	list, err := c.renewed(ctx, by, record, namingOf(tree, record, v, true, by.at))
 	if err != nil {
 		return err
 	}

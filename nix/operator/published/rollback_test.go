@@ -46,6 +46,7 @@ func TestRollbackRoots(t *testing.T) {
 	}
 	answer("GET /v1/versions", versions)
 	answer("GET /v1/revocations", archive.Revocations{})
+	answer("POST /v1/revocations", archive.Revocations{})
 	answer("GET /v1/hosts", control.Hosts{Hosts: []control.Host{{Host: "a", Kept: hostreport.Kept{Sequence: 1, Report: kit.JSON(report), Received: unixtime.Of(now)}}}})
 	for i, v := range versions.Versions {
 		mux.HandleFunc(fmt.Sprintf("GET /v1/versions/%d", v.Serial), func(w http.ResponseWriter, _ *http.Request) { _ = trees[i].Encode(w) })

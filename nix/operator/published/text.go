@@ -23,6 +23,10 @@ func PrintRevocations(w io.Writer, list *trust.Revocations, late map[string]stri
 	if due := list.Reported().Overdue(now); due > 0 {
 		fmt.Fprintf(w, "it is overdue by %s: florctl revoke --renew\n", due)
 	}
+	if len(list.Entries)+len(list.Certificates) == 0 {
+		fmt.Fprintln(w, "nothing is revoked")
+		return printLagging(w, late)
+	}
 	t := terminal.NewTable(w, "REVOKED", "ISSUED BEFORE", "SSH HOST KEYS")
 	for _, e := range list.Entries {
 		what, before := e.ID.Short(), "whenever"

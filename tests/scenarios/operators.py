@@ -92,7 +92,7 @@ with subtest("an operator has a host replace a secret: it requests another with 
 with subtest("each act is in the audit log: who, from where, before and after"):
     rows = [json.loads(line) for line in drhorrible.succeed("flor-provider audit --json --kind control").splitlines()]
     acts = {r["code"]: r for r in rows if r["decision"] == "granted" and r["from"]}  # root of the host has none
-    assert set(acts) == {"publish", "rollback", "rotate"}, rows
+    assert set(acts) == {"publish", "rollback", "rotate", "renew-revocations"}, rows
     for act in acts.values():
         assert act["caller"] == "spiffe://demo.flor/node/mgmt01" and act["from"].startswith("10.77.0.4:"), act
     assert acts["rollback"]["detail"]["before"].startswith(f"serial {closed},"), acts

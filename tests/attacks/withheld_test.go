@@ -3,6 +3,7 @@ package attacks
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -69,6 +70,9 @@ func TestWithheld(t *testing.T) {
 		}
 	}
 	defer func() { // the next version is served, and ends the alarm
+		if err := os.WriteFile(c.Path("cluster", "note"), []byte("the version that ends the attack\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Commit(t.Context(), time.Now().Add(-time.Second), "served", "served"); err != nil {
 			t.Fatal(err)
 		}

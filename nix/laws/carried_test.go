@@ -240,6 +240,8 @@ func TestGeneratesEverything(t *testing.T) {
 		see("a group that names one host's own", slices.ContainsFunc(c.ServiceGroups["g9x"], isPart))
 		see("a rollout", c.Rollout != nil)
 		see("a rollout with windows", c.Rollout != nil && c.Rollout.Maintenance != nil)
+		see("a rollout with budgets", c.Rollout != nil && c.Rollout.AtOnce != nil)
+		see("a rollout with budgets and no waves", c.Rollout != nil && c.Rollout.AtOnce != nil && c.Rollout.Waves == nil)
 		see("a store that providers share", c.Providers["store"].Hosts != nil)
 		see("a state that moves into it", c.Providers["store"].From != nil)
 		see("a provider that requires", c.Providers["cert"].Requires != nil)

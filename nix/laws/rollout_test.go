@@ -13,7 +13,14 @@ type rollout struct {
 	Waves       []wave            `json:"waves,omitempty"`
 	Healthy     int               `json:"healthy,omitempty"`
 	Within      int               `json:"within,omitempty"`
+	AtOnce      []budget          `json:"atOnce,omitempty"`
 	Maintenance map[string]window `json:"maintenance,omitempty"`
+}
+
+// budget is a disruption budget.
+type budget struct {
+	Tags []string `json:"tags"`
+	Most int      `json:"most"`
 }
 
 type wave struct {
@@ -28,7 +35,8 @@ type window struct {
 	Minutes int      `json:"minutes,omitempty"`
 }
 
-// rolls adds waves to some clusters with one config provider.
+// rolls adds waves and disruption budgets to some clusters with one config provider. Some of them
+// have budgets alone.
 func (c *cluster) rolls() {
 	which := len(c.Hosts) + len(c.Users)
 	if len(c.Providers["config"].Hosts) != 1 || which%3 == 0 {
@@ -46,7 +54,33 @@ func (c *cluster) rolls() {
 		r.Within = 1000
 		r.Maintenance = map[string]window{groups[0]: {Days: []string{"sun"}, Start: "23:59", Minutes: 1}, groups[len(groups)-1]: {Start: "00:00"}}
 	}
+	r.AtOnce = c.budgets()
+	if len(r.AtOnce) > 0 && which%3 == 1 {
+		r.Waves = nil
+	}
 	c.Rollout = r
+}
+
+// budgets returns a budget for each tag, and for each pair of tags, of several hosts. Each budget
+// can hold one of its hosts back.
+func (c *cluster) budgets() (all []budget) {
+	for i, a := range tags {
+		for _, b := range tags[i:] {
+			of := slices.Compact([]string{a, b})
+			if n := len(c.tagged(of)); n > 1 {
+				all = append(all, budget{of, 1 + len(all)%(n-1)})
+			}
+		}
+	}
+	return all
+}
+
+// tagged returns the hosts that have all of the tags, in order.
+func (c *cluster) tagged(tags []string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.Hosts)), func(name string) bool {
+		has := c.all(c.Hosts[name]).Tags
+		return slices.ContainsFunc(tags, func(tag string) bool { return !slices.Contains(has, tag) })
+	})
 }
 
 // waveOf returns the wave of each host in the policy of a cluster's provider.
@@ -107,6 +141,37 @@ func TestWavesLeadToEveryHost(t *testing.T) {
 				if waves[a] < waves[b] && grown[a] >= grown[b] {
 					t.Errorf("%s: with a host more %s no longer comes before %s", s, a, b)
 				}
+			}
+		}
+	}
+}
+
+// TestBudgetsNameTheirHosts checks that each disruption budget has exactly the hosts with its tags,
+// in the order in which State.budgeted of package rollout searches them, that hosts of a budget are
+// in waves if they fetch documents, and that budgets alone make one wave.
+func TestBudgetsNameTheirHosts(t *testing.T) {
+	for _, s := range samples(t) {
+		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
+			waves, policy := c.waveOf(t, docs)
+			if policy == nil {
+				continue
+			}
+			if len(policy.Budgets) != len(c.Rollout.AtOnce) {
+				t.Fatalf("%s: %d budgets, want %d", s, len(policy.Budgets), len(c.Rollout.AtOnce))
+			}
+			for i, b := range policy.Budgets {
+				want := c.Rollout.AtOnce[i]
+				if b.Most != want.Most || !slices.Equal(b.Tags, want.Tags) || !slices.Equal(b.Hosts, c.tagged(want.Tags)) {
+					t.Errorf("%s: budget %d is %v of %v, want %v of %v", s, i, b, b.Hosts, want, c.tagged(want.Tags))
+				}
+				for _, h := range b.Hosts {
+					if _, in := waves[h]; in == (c.Hosts[h].Deploy == "closure") {
+						t.Errorf("%s: %s has a budget, and is in a wave: %t", s, h, in)
+					}
+				}
+			}
+			if c.Rollout.Waves == nil && len(policy.Waves) != 1 {
+				t.Errorf("%s: %d waves, want one for the budgets", s, len(policy.Waves))
 			}
 		}
 	}

@@ -91,6 +91,9 @@ func (f *forwarder) status() status.Report {
 		serving := s.running && svid != nil && svid.Valid(time.Now())
 		r.Published = append(r.Published, status.Published{ID: p.ID, Port: p.Port, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
 	}
+	for _, x := range m.Forwarder.Entries {
+		r.Entries = append(r.Entries, status.Entry{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Listen: x.Listen, ServerNames: x.ServerNames, From: x.From, Outside: x.Outside})
+	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := spiffe.Dial(x.ID); err == nil {
 			r.Reachable = append(r.Reachable, status.Reachable{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Name: spiffe.Render(d), Listen: x.Listen.String(), Callers: x.Callers, Endpoints: x.Endpoints, Via: x.Via})

@@ -147,6 +147,10 @@ func tables(r Report, now time.Time) []*table {
 	for _, x := range r.Reachable {
 		reachable.row(port(x.Name, x.Port), over(x.Listen, x.Protocol), shorts(x.Callers), endpoints(x.Endpoints, x.Via))
 	}
+	entries := &table{head: []any{"PUBLIC PORT", "LEADS TO", "FROM", "AS"}}
+	for _, x := range r.Entries {
+		entries.row(over(x.Listen, x.Protocol), port(x.ID.Short(), x.Port), from(x), strings.Join(x.ServerNames, " "))
+	}
 	socks := &table{head: []any{"SOCKS5 AS", "LISTENER"}}
 	for _, x := range r.SOCKS {
 		socks.row(x.ID.Short(), x.Listen)
@@ -159,7 +163,20 @@ func tables(r Report, now time.Time) []*table {
 	for _, p := range r.RelayedTo {
 		paths.row(p.Target.Short(), p.Caller.Short(), p.Path, relative(p.Since, now), p.Why)
 	}
-	return append([]*table{identities, needs, published, reachable, socks, uplinks, paths, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
+	return append([]*table{identities, needs, published, reachable, entries, socks, uplinks, paths, peerConnections(r.PeerConnections)}, traffic(r.Summary, now)...)
+}
+
+// from describes who may use an entry.
+func from(x Entry) string {
+	var networks []string
+	for _, n := range x.From {
+		networks = append(networks, n.String())
+	}
+	who := cmp.Or(strings.Join(networks, " "), "anyone")
+	if x.Outside != "" {
+		who = x.Outside + ": " + who
+	}
+	return who
 }
 
 func peerConnections(rows []usage.Row) *table {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"net/netip"
 	"time"
 
 	"github.com/florete/florete/agent/forward/telemetry"
@@ -39,6 +40,7 @@ type Report struct {
 	Listen          []string                   `json:"listen"`
 	Published       []Published                `json:"published"`
 	Reachable       []Reachable                `json:"reachable"`
+	Entries         []Entry                    `json:"entries,omitempty"`
 	SOCKS           []SOCKS                    `json:"socks"`
 	Connections     int64                      `json:"connections"`         // open connections and UDP sessions, incoming and outgoing
 	PeerConnections []usage.Row                `json:"peerConnections"`     // connections between forwarders
@@ -123,6 +125,18 @@ type Path struct {
 	Path   string    `json:"path"` // "direct", "direct (punched)", or "by" with the relays: "by gate, gate2"
 	Since  time.Time `json:"since"`
 	Why    string    `json:"why,omitempty"` // reason why the path is not direct
+}
+
+// Entry is a listener of this host for callers without an identity: strangers, or callers outside
+// the cluster that the topology names.
+type Entry struct {
+	ID          spiffe.ID         `json:"id"`
+	Port        string            `json:"port,omitempty"`
+	Protocol    document.Protocol `json:"protocol,omitempty"`
+	Listen      string            `json:"listen"`
+	ServerNames []string          `json:"serverNames,omitempty"`
+	From        []netip.Prefix    `json:"from,omitempty"`
+	Outside     string            `json:"outside,omitempty"`
 }
 
 // SOCKS is a SOCKS5 listener of the forwarder, through which programs reach services by name.

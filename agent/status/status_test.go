@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -49,6 +50,11 @@ func full() status.Report {
 		Reachable: []status.Reachable{
 			{ID: kit.ID("service/dns"), Protocol: document.UDP, Name: "dns.demo.flor.rete", Listen: "127.64.0.1:53", Callers: []spiffe.ID{agenttest.Alice}, Endpoints: []document.Addresses{{"192.0.2.1:4610"}, {"10.0.0.5:4610", "[2001:db8::5]:4610"}}, Via: []document.Via{{By: []string{"gate", "gate2"}}}},
 		},
+	}
+	r.Entries = []status.Entry{
+		{ID: agenttest.Outline, Port: "smtp", Listen: ":25"},
+		{ID: kit.ID("service/dns"), Protocol: document.UDP, Listen: "192.0.2.1:53", From: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, Outside: "scanner"},
+		{ID: agenttest.Outline, Listen: ":5671", ServerNames: []string{"mq.example.org", "queue.example.org"}},
 	}
 	r.Uplinks = []status.Uplink{
 		{Relay: kit.ID("vertex/gate"), Transport: document.OverQUIC, Since: now.Add(-time.Hour)},
@@ -95,6 +101,11 @@ service/outline  127.0.0.1:4654  false    user/alice user/bob
 
 REACHABLE           LISTENER           CALLERS     ENDPOINTS
 dns.demo.flor.rete  127.64.0.1:53/udp  user/alice  192.0.2.1:4610 10.0.0.5:4610|[2001:db8::5]:4610 by:gate,gate2
+
+PUBLIC PORT       LEADS TO              FROM                 AS
+:25               service/outline:smtp  anyone               
+192.0.2.1:53/udp  service/dns           scanner: 10.0.0.0/8  
+:5671             service/outline       anyone               mq.example.org queue.example.org
 
 UPLINK TO    OVER           SINCE       ERROR
 vertex/gate  quic           1h0m0s ago  

@@ -1,14 +1,24 @@
-# Mgmt01 is the ingress for the wiki, at a name outside DNS.
+# Mgmt01 is the ingress for the wiki, at a name outside DNS and at a port, and for a name server.
 base: {
   hosts = base.hosts // {
     mgmt01 = base.hosts.mgmt01 // {
       capabilities = [ "ingress" ];
+      roles = base.hosts.mgmt01.roles ++ [ "edge" ];
     };
   };
   services = base.services // {
     wiki = base.services.wiki // {
       visibility = "public";
       tlsName = "wiki.internal";
+      publicPorts.plain = 8080;
+    };
+    names = {
+      host = "ursula";
+      port = 5353;
+      listenPort = 53;
+      protocol = "udp";
+      visibility = "public";
+      publicPorts.names = 53;
     };
     # The identity under which nginx's workers act.
     proxy = {
@@ -21,6 +31,10 @@ base: {
   };
   roles = base.roles // {
     gate.services = [ "wiki" ];
+    edge.services = [
+      "names"
+      "wiki"
+    ];
   };
   providers = base.providers // {
     tls.hosts = [ "drhorrible" ];

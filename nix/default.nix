@@ -23,7 +23,11 @@ let
     clean: shapes:
     let
       topology = import ./resolve/topology.nix (
-        (import ./resolve/reserved.nix).added (import ./resolve/teams.nix ((import ./resolve/foreign.nix).named clean))
+        (import ./resolve/reserved.nix).added (
+          import ./resolve/teams.nix (
+            (import ./resolve/outside.nix).added ((import ./resolve/foreign.nix).named clean)
+          )
+        )
       );
       access = import ./access topology;
       # A name of its own, because Nix evaluates the source of `inherit (…)` once for each name.

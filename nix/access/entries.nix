@@ -1,6 +1,6 @@
-# Public ports of services, and the hosts with an ingress that listen at them. The forwarder of such
-# a host connects strangers under the identity of its node.
-# { topology, access } -> { of, entrances, on }
+# Listeners for callers without an identity: public ports of services at hosts with an ingress, and
+# ports for outside callers. The forwarder connects these callers under the identity of its node.
+# { topology, access } -> { of, entrances, on, outsideOn }
 { topology, access }:
 let
   inherit (builtins)
@@ -10,6 +10,7 @@ let
     concatMap
     elem
     filter
+    groupBy
     head
     listToAttrs
     mapAttrs
@@ -17,6 +18,7 @@ let
     ;
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
+  inherit (import ../resolve/outside.nix) role;
   inherit (import ../lib) distinct isInvalid optionalAttrs sorted;
   t = topology;
 
@@ -62,6 +64,37 @@ let
     ) (concatMap portsOf public)
   ) nodes;
 
+  # host → the instances that outside callers reach through it, each with the caller.
+  outside = mapAttrs (
+    _: callers:
+    concatMap (
+      caller:
+      map (instance: {
+        inherit caller instance;
+        service = t.services.${instance.service};
+        port = head (
+          filter (
+            p:
+            p.name == instance.entry.port or ""
+            && (p.carried.protocol or "") == (instance.entry.protocol or "")
+          ) t.services.${instance.service}.ports
+        );
+      }) (filter (i: t.services ? ${i.service}) (attrValues access.byRole.${role caller.name}))
+    ) callers
+  ) (groupBy (o: o.via) (attrValues t.outside));
+
+  entryOutside =
+    e: listen:
+    {
+      inherit listen;
+      inherit (e.instance.entry) id;
+      from = distinct (sorted (map address.cidr e.caller.addresses));
+      outside = e.caller.name;
+    }
+    // e.port.carried
+    // optionalAttrs (e.port.identity != "none") { announce = true; }
+    // optionalAttrs (e.service.accessLog != "off") { inherit (e.service) accessLog; };
+
   entry =
     host: e: listen:
     let
@@ -78,11 +111,15 @@ let
     // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; }
     // limits.attribute p.limits;
 
-  # Entries with a server name come before the one that takes all other connections.
+  # Entries for some networks or server names come before the one that takes all other connections.
   before =
     a: b:
     let
-      key = e: "${e.listen} ${e.protocol or ""} ${if e ? serverNames then "0" else "1"} ${e.id} ${e.port or ""}";
+      key =
+        e:
+        "${e.listen} ${e.protocol or ""} ${if e ? from then "0" else "1"} ${
+          if e ? serverNames then "0" else "1"
+        } ${e.id} ${e.port or ""} ${e.outside or ""}";
     in
     key a < key b;
 in
@@ -92,6 +129,11 @@ in
   # on :: hostName -> [AttrSet]
   on = name: on.${name} or [ ];
 
+  # What outside callers reach through a host, each with the `caller`, the `instance`, and the
+  # `service` and `port`.
+  # outsideOn :: hostName -> [AttrSet]
+  outsideOn = name: outside.${name} or [ ];
+
   # `entries` of a host's manifest.
   # of :: Host -> [AttrSet]
   of =
@@ -100,19 +142,25 @@ in
       concatMap (
         e: map (entry host e) (address.program host e.p.port (a: a)).listen
       ) (on.${host.name} or [ ])
+      ++ concatMap (
+        e: map (entryOutside e) (address.program host e.instance.port (a: a)).listen
+      ) (outside.${host.name} or [ ])
     );
 
   # The nodes that may state the address of a stranger to a port which learns its callers, sorted.
   # entrances :: Service -> Port -> [id]
   entrances =
     s: port:
-    if s.publicPorts == { } || port.identity == "none" then
+    let
+      isFor = e: e.service.name == s.name && e.port.name == port.name;
+    in
+    if s.publicPorts == { } && t.outside == { } || port.identity == "none" then
       [ ]
     else
       sorted (
         map (name: t.hosts.${name}.id) (
-          filter (name: any (e: e.service.name == s.name && e.port.name == port.name) on.${name}) (
-            attrNames nodes
+          filter (name: any isFor (on.${name} or [ ] ++ outside.${name} or [ ])) (
+            filter (name: t.hosts ? ${name}) (attrNames nodes ++ attrNames outside)
           )
         )
       );

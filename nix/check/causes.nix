@@ -154,4 +154,5 @@
   FL164 = "No host with the capability `ingress` serves a public port, or one of its `hosts` does not. The forwarder of an ingress connects strangers under the identity of its node. Cure: Give the node of the ingress a role that reaches the service.";
   FL165 = "Two services have the same public port on an ingress, and nothing tells their callers apart. Cure: Give one of them another port or other `hosts`, or `serverNames` if the protocol begins with TLS.";
   FL166 = "`trust.threshold` is the number of different keys in `trust.signingKeys`, so that nobody could publish once one key is lost. The hosts would have to be deployed from the flake. Cure: List one key more than the threshold, or acknowledge the warning.";
+  FL167 = "Two outside callers have a common address, reach different services, and connect to the same port of the same host. Their connections cannot be told apart. Cure: Give one of the services another `listenPort`, or the callers different addresses or hosts.";
 }

@@ -51,6 +51,7 @@ in
   inherit (clusters) clusters;
   hosts = import ./hosts.nix arguments;
   services = import ./services.nix arguments;
+  outside = import ./outside.nix arguments;
   warnings = import ./warnings.nix arguments // entries (map (k: k.warnings.entries or { }) kinds);
 }
 // entries (map (k: k.entries or { }) kinds)

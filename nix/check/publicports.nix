@@ -159,6 +159,12 @@ in
     n:
     let
       all = entries.on n;
+      outside = map (e: {
+        what = "service ${e.service.name} for outside caller ${e.caller.name}";
+        place = "outside.${e.caller.name}.via";
+        protocol = e.port.carried.protocol or "tcp";
+        inherit (e.instance) port;
+      }) (entries.outsideOn n);
       program = e: {
         what = "public port ${e.p.name} of service ${e.service.name}";
         place = at e.service.name e.p;
@@ -166,10 +172,10 @@ in
         inherit (e.p) port;
       };
       # Public ports that share a port are checked above.
-      once = mapAttrs (_: head) (groupBy (p: "${toString p.port}/${p.protocol}") (map program all));
+      once = mapAttrs (_: head) (groupBy (p: "${toString p.port}/${p.protocol}") (map program all ++ outside));
       proxied = (onHosts (t // { inherit access; })).${n} != { };
     in
-    if all == [ ] then
+    if once == { } then
       [ ]
     else
       attrValues once

@@ -128,6 +128,7 @@ severity "error" {
   FL163 = "public port without a port of the service";
   FL164 = "public port that no ingress serves";
   FL165 = "public port that two services share";
+  FL167 = "outside callers that are taken for each other";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -12,6 +12,7 @@ let
     attrNames
     attrValues
     concatMap
+    filter
     mapAttrs
     ;
   inherit (import ../lib) toSet;
@@ -50,6 +51,7 @@ let
       users
       ;
     hosts = toSet ([ name ] ++ providers);
+    outside = toSet (map (o: o.name) (filter (o: o.via == name) (attrValues t.outside)));
   }
   // mapAttrs (_: on: toSet (on.${name} or [ ])) ofKinds;
 in

@@ -220,6 +220,7 @@ in
   inherit (clean)
     elsewhere
     name
+    outside
     pathSalt
     teams
     trustDomain

@@ -1,0 +1,42 @@
+# Callers outside the cluster: machines without an agent, which are known by their addresses alone.
+# The node of the host in `via` reaches what they reach, by a role of its own.
+let
+  inherit (builtins) attrValues filter listToAttrs mapAttrs;
+  inherit ((import ../lib/constants.nix).spiffe) reservedPrefix;
+  role = name: "${reservedPrefix}outside-${name}";
+in
+{
+  # The role by which a node connects callers of this name.
+  # role :: String -> String
+  inherit role;
+
+  # The topology with these roles.
+  # added :: clean topology -> clean topology
+  added =
+    clean:
+    let
+      callers = attrValues clean.outside;
+      roles = listToAttrs (
+        map (o: {
+          name = role o.name;
+          value = {
+            name = role o.name;
+            services = o.reaches;
+            serviceGroups = [ ];
+            roles = [ ];
+            except = [ ];
+            requires = [ ];
+          };
+        }) callers
+      );
+      holding = name: map (o: role o.name) (filter (o: o.via == name) callers);
+    in
+    if callers == [ ] then
+      clean
+    else
+      clean
+      // {
+        roles = clean.roles // roles;
+        hosts = mapAttrs (name: h: h // { roles = h.roles ++ holding name; }) clean.hosts;
+      };
+}

@@ -1,0 +1,23 @@
+# They have addresses of their own, or call different hosts.
+{ base, merge, ... }:
+merge base {
+  services.blog = {
+    host = "beta";
+    port = 8081;
+    listenPort = 8080;
+  };
+  roles.reader.services = [
+    "blog"
+    "wiki"
+  ];
+  outside.scanner = {
+    addresses = [ "10.0.5.20" ];
+    via = "alpha";
+    reaches = [ "blog" ];
+  };
+  outside.sensor = {
+    addresses = [ "10.0.5.21" ];
+    via = "alpha";
+    reaches = [ "wiki" ];
+  };
+}

@@ -129,10 +129,30 @@ let
     );
   common = a: b: filter (n: elem n b) a;
 
+  # Public ports that the reverse proxy of a host has, for public names.
+  proxied =
+    n:
+    let
+      all = filter (e: elem e.p.port [ 80 443 ] && !e.port.carried ? protocol) (entries.on n);
+    in
+    when (all != [ ] && (onHosts (t // { inherit access; })).${n} != { }) (
+      map (
+        e:
+        fault {
+          id = "FL165";
+          place = at e.service.name e.p;
+          problem = "on host ${n}, the reverse proxy for public names already has";
+          value = toString e.p.port;
+          remedy = "write another port or other hosts";
+        }
+      ) all
+    );
+
   # Public ports of a host that take the same connections.
   host =
     n:
-    concatMap (
+    proxied n
+    ++ concatMap (
       { a, b }:
       let
         same = common a.p.serverNames b.p.serverNames;
@@ -173,23 +193,6 @@ in
       };
       # Public ports that share a port are checked above.
       once = mapAttrs (_: head) (groupBy (p: "${toString p.port}/${p.protocol}") (map program all ++ outside));
-      proxied = (onHosts (t // { inherit access; })).${n} != { };
     in
-    if once == { } then
-      [ ]
-    else
-      attrValues once
-      ++ when proxied (
-        map
-          (port: {
-            what = "the reverse proxy for public names";
-            place = "hosts.${n}.capabilities";
-            protocol = "tcp";
-            inherit port;
-          })
-          [
-            80
-            443
-          ]
-      );
+    attrValues once;
 }

@@ -153,6 +153,17 @@ in
       outside = outside s;
     }
     // ports s
+    // optionalAttrs (s.publicPorts != { }) {
+      publicPorts = mapAttrs (
+        _:
+        only [
+          "from"
+          "hosts"
+          "port"
+          "serverNames"
+        ]
+      ) s.publicPorts;
+    }
     // intersectAttrs ofKinds s
   ) t.services;
 
@@ -185,6 +196,11 @@ in
     // elsewhere f
   ) t.federated;
   clusters = mapAttrs (_: elsewhere) t.clusters;
+
+  outside = mapAttrs (name: o: {
+    inherit (o) addresses via;
+    role = (import ./outside.nix).role name;
+  }) t.outside;
 
   roles = mapAttrs (name: r: {
     inherit (r) requires roles;

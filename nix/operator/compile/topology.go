@@ -26,6 +26,7 @@ type Topology struct {
 	Teams         map[string]Team
 	Federated     map[string]Federated // foreign trust domains
 	Clusters      map[string]Elsewhere // other clusters of this trust domain
+	Outside       map[string]Outside   // machines without an agent
 	Roles         map[string]Role
 	ServiceGroups map[string][]string // services and parts of them
 	Parts         map[string]Part     // such as "shell@eu", as named in roles and groups
@@ -89,16 +90,19 @@ type Service struct {
 	Published  bool
 	Scope      string
 	Visibility string
-	Protocol   string                          // "tcp", "http" or "udp"
-	TLSName    string                          // public name, if it is public
-	TLSAliases []string                        // additional public names, with "*." for one label
-	Aliases    []string                        // additional names below the trust domain, with "*." for one label
-	Outside    string                          // host:port outside of the cluster to which the service leads; usually empty
-	Roles      []string                        // roles of the service itself
-	Until      map[string]unixtime.Time        // ends of some of the roles
-	Replicas   any                             // number of hosts on which it runs, or "all"; nil if the hosts are named
-	Placement  struct{ Capabilities []string } // capabilities that these hosts need
-	Facts      map[string]any                  // values that configurations of other hosts may read
+	Protocol   string   // "tcp", "http" or "udp"
+	TLSName    string   // public name, if it is public
+	TLSAliases []string // additional public names, with "*." for one label
+	// PublicPorts lists the ports at which strangers reach the service, by the name of the port of
+	// the service. If the service has one port, the names have no meaning.
+	PublicPorts map[string]PublicPort
+	Aliases     []string                        // additional names below the trust domain, with "*." for one label
+	Outside     string                          // host:port outside of the cluster to which the service leads; usually empty
+	Roles       []string                        // roles of the service itself
+	Until       map[string]unixtime.Time        // ends of some of the roles
+	Replicas    any                             // number of hosts on which it runs, or "all"; nil if the hosts are named
+	Placement   struct{ Capabilities []string } // capabilities that these hosts need
+	Facts       map[string]any                  // values that configurations of other hosts may read
 }
 
 // Scoped reports whether the service has a separate identity on each host.
@@ -125,6 +129,21 @@ type Port struct {
 	Protocols  []string // "tcp", "udp" or both
 	Upstream   string
 	Outside    string // as in Service
+}
+
+// PublicPort is a port of hosts with an ingress at which strangers reach a service.
+type PublicPort struct {
+	Port              int
+	Hosts             []string // empty for all hosts with an ingress
+	From, ServerNames []string // networks of callers, and names in the TLS handshake; empty for all
+}
+
+// Outside is a machine without an agent. It is known by its addresses alone and reaches services
+// through a host of the cluster.
+type Outside struct {
+	Addresses []string
+	Via       string // host
+	Role      string // role by which the node of the host reaches the services
 }
 
 // Entrance is the name of the port to which an ingress connects if a service has several ports.

@@ -18,6 +18,8 @@ type Edge struct {
 	TLSName string `json:"tlsName,omitempty"`
 	// TLSAliases lists additional public names of the service.
 	TLSAliases []string `json:"tlsAliases,omitempty"`
+	// Entries lists the ports of hosts at which callers without an identity reach the service.
+	Entries []Entry `json:"entries,omitempty"`
 	// Aliases lists additional names of the service in the cluster, fully qualified.
 	Aliases []string `json:"aliases,omitempty"`
 	// Outside is the host:port to which the service leads if it does not run in the cluster.
@@ -36,7 +38,7 @@ type Edge struct {
 func (a *Access) edge(target string) Edge {
 	name, _ := a.target(target)
 	s := a.t.Services[name]
-	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it"}
+	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it", Entries: a.entries(target)}
 	for _, alias := range s.Aliases {
 		e.Aliases = append(e.Aliases, alias+"."+a.t.TrustDomain+spiffe.Suffix)
 	}
@@ -66,7 +68,7 @@ func (a *Access) edge(target string) Edge {
 			e.TrustDomain, e.Cluster = s.Hosts[0], ""
 		}
 	}
-	if s.Visibility != "public" {
+	if s.Visibility != "public" || len(s.PublicPorts) > 0 && s.TLSName == "" {
 		return e
 	}
 	for host, h := range a.t.Hosts {
@@ -103,6 +105,9 @@ func (e Edge) String() string {
 			fmt.Fprintf(&b, " as %s", strings.Join(append([]string{e.TLSName}, e.TLSAliases...), ", "))
 		}
 		b.WriteString("\n")
+	}
+	for _, x := range e.Entries {
+		fmt.Fprintln(&b, x)
 	}
 	if e.TrustDomain != "" {
 		fmt.Fprintf(&b, "it belongs to trust domain %s, which itself decides who may connect\n", e.TrustDomain)

@@ -1,4 +1,5 @@
-# Nothing tells the callers of two services apart: by port alone, and by the same TLS server name.
+# Nothing tells the callers of two services apart: by port alone, by the same TLS server name, and
+# at the port of the reverse proxy.
 { base, merge, ... }:
 merge base {
   hosts.alpha.capabilities = [ "ingress" ];
@@ -16,6 +17,8 @@ merge base {
   };
   services.wiki = {
     visibility = "public";
+    tlsName = "wiki.example.org";
+    publicPorts.plain = 443;
     publicPorts.smtp = 25;
     publicPorts.tls.port = 465;
     publicPorts.tls.serverNames = [

@@ -111,14 +111,14 @@ let
     // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; }
     // limits.attribute p.limits;
 
-  # Entries for some networks or server names come before the one that takes all other connections.
+  # Entries for some server names or networks come before the one that takes all other connections.
   before =
     a: b:
     let
       key =
         e:
-        "${e.listen} ${e.protocol or ""} ${if e ? from then "0" else "1"} ${
-          if e ? serverNames then "0" else "1"
+        "${e.listen} ${e.protocol or ""} ${if e ? serverNames then "0" else "1"} ${
+          if e ? from then "0" else "1"
         } ${e.id} ${e.port or ""} ${e.outside or ""}";
     in
     key a < key b;

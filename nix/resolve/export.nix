@@ -197,11 +197,6 @@ in
   ) t.federated;
   clusters = mapAttrs (_: elsewhere) t.clusters;
 
-  outside = mapAttrs (name: o: {
-    inherit (o) addresses via;
-    role = (import ./outside.nix).role name;
-  }) t.outside;
-
   roles = mapAttrs (name: r: {
     inherit (r) requires roles;
     serviceGroups = known t.serviceGroups r.serviceGroups;
@@ -236,5 +231,10 @@ in
     // optionalAttrs (p.port != null) { inherit (p) ids port; }
   ) t.parts;
   inherit (t) providers;
+  # Machines without an agent, with the role by which the node of their host connects them.
+  outside = mapAttrs (name: o: {
+    inherit (o) addresses via;
+    role = (import ./outside.nix).role name;
+  }) t.outside;
 }
 // mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ../language).ofKinds

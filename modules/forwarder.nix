@@ -63,7 +63,7 @@ in
                 inherit name;
                 value = r.listen;
               }) ([ r.tlsName ] ++ r.tlsAliases or [ ])
-            ) (filter (r: r ? tlsName) forwarder.reach)
+            ) (filter (r: r ? tlsName && !(r.ingress or { } ? from || r.ingress or { } ? paths)) forwarder.reach)
           )
         else
           { };
@@ -74,7 +74,8 @@ in
       description = ''
         The public names that a reverse proxy on this host serves, each with the local listener to which the
         proxy forwards. They are the `tlsName` and `tlsAliases` of the services that the host reaches, if the
-        host has the capability `ingress`.
+        host has the capability `ingress`. Names of services with rules for networks or paths are left out,
+        because your proxy would not apply the rules.
       '';
     };
 

@@ -136,6 +136,9 @@ func (f Forwarder) check() error {
 		if err := r.checkPaths(f.Relays); err != nil {
 			return fmt.Errorf("reach %s: %w", r.ID, err)
 		}
+		if err := r.checkPublic(f.Reach); err != nil {
+			return fmt.Errorf("reach %s: %w", r.ID, err)
+		}
 	}
 	return f.checkRelays()
 }

@@ -225,6 +225,11 @@ type Reachable struct {
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
 	// GRPC tells an ingress to forward requests to the service over HTTP/2, which gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
+	// Ingress restricts what an ingress passes to the service at its public names.
+	Ingress PublicRules `json:"ingress,omitzero"`
+	// Redirects maps further public names to the public names of the service to which an ingress
+	// redirects their visitors.
+	Redirects map[string]string `json:"redirects,omitempty"`
 	// Via lists the paths to the service through relays.
 	Via []Via `json:"via,omitempty"` // sorted by relays and label
 	// OpaqueName replaces the name of the service in handshakes through a relay, as in Published.

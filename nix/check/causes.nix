@@ -155,4 +155,7 @@
   FL165 = "Two services have the same public port on an ingress, and nothing tells their callers apart. Cure: Give one of them another port or other `hosts`, or `serverNames` if the protocol begins with TLS.";
   FL166 = "`trust.threshold` is the number of different keys in `trust.signingKeys`, so that nobody could publish once one key is lost. The hosts would have to be deployed from the flake. Cure: List one key more than the threshold, or acknowledge the warning.";
   FL167 = "Two outside callers have a common address, reach different services, and connect to the same port of the same host. Their connections cannot be told apart. Cure: Give one of the services another `listenPort`, or the callers different addresses or hosts.";
+  FL168 = "`ingress.hosts` of a service names a host without the capability `ingress`. Cure: Give the host the capability, or name another.";
+  FL169 = "A path of `ingress.paths` leads to a port that the service does not have, that is not over TCP, or that no role of an ingress host reaches. Cure: Use the name of a port in `ports`, and give the proxy a role that reaches it.";
+  FL170 = "`redirects` leads to a name that is not the public name of a service, or that is redirected itself. Cure: Write `tlsName` or one of `tlsAliases` of a public service.";
 }

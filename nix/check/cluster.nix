@@ -182,6 +182,7 @@ providers
 ++ hostGroups
 ++ import ./rollout.nix arguments
 ++ import ./expect.nix arguments
+++ (import ./ingress.nix arguments).redirects
 ++ names "roles" "role" clean.roles {
   node = "{ services = [ ]; }";
   operator = "{ serviceGroups = [ \"control-plane\" \"control-plane-write\" ]; }";

@@ -129,6 +129,9 @@ severity "error" {
   FL164 = "public port that no ingress serves";
   FL165 = "public port that two services share";
   FL167 = "outside callers that are taken for each other";
+  FL168 = "ingress that does not serve a public name";
+  FL169 = "path to a port that an ingress does not reach";
+  FL170 = "redirect to a name that no service has";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -37,6 +37,7 @@ let
   inherit (import ./placement.nix arguments) isNamed where;
   ports = import ./serviceports.nix arguments;
   public = import ./publicports.nix arguments;
+  rules = import ./ingress.nix arguments;
   itself = import ./itself.nix arguments;
   # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
@@ -104,11 +105,13 @@ let
     ) t.services.${n}.hosts;
 
   # Hosts with an ingress whose proxy reaches the service.
-  entrances = filter (h: elem "ingress" h.capabilities) (attrValues t.hosts);
+  entrancesOf =
+    s: filter (h: (import ../resolve/publicnames.nix).serves h s) (attrValues t.hosts);
   ingress =
     n: s:
     let
       inherit (t.services.${n}) shared;
+      entrances = entrancesOf s;
       # The names by which it reaches the service.
       entered = map (i: i.name) (
         filter (
@@ -151,5 +154,6 @@ mapAttrs (
     ++ (if s.tlsName == "" && s.tlsAliases == [ ] && s.aliases == [ ] then [ ] else names n s)
     ++ (if s.visibility == "public" && (s.publicPorts == { } || s.tlsName != "") then ingress n s else [ ])
     ++ (if s.publicPorts == { } then [ ] else public.service n s)
+    ++ rules.service n s
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ])
 ) clean.services

@@ -29,7 +29,7 @@ let
   public = import ../access/entries.nix { inherit topology access; };
   transport = import ../resolve/transport.nix;
   federation = import ../access/federation.nix;
-  inherit (import ../lib) optionalAttrs sorted;
+  inherit (import ../lib) only optionalAttrs sorted;
   inherit (import ../lib/names.nix) entrance;
   # The units of a host, by instance. The import for most hosts, without an instance, is shared.
   plainUnits = import ../units "";
@@ -56,17 +56,29 @@ let
     else
       entries (access.leadingTo service key) (access.allowTo service key);
 
-  # Public names by service ID, for hosts with an ingress.
+  publicNames = import ../resolve/publicnames.nix;
+  redirected = publicNames.redirects t;
+
+  # Public names by service ID, for hosts with an ingress that serve them.
   named = listToAttrs (
     concatMap (
       s:
       map (name: {
         inherit name;
-        value = {
-          inherit (s) tlsName;
-        }
-        // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
-        // optionalAttrs s.grpc { grpc = true; };
+        value =
+          let
+            rules = publicNames.rules s;
+            names = {
+              inherit (s) tlsName;
+            }
+            // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
+            // optionalAttrs s.grpc { grpc = true; }
+            // optionalAttrs (rules != { }) { ingress = rules; }
+            // optionalAttrs (redirected ? ${s.name}) {
+              redirects = only redirected.${s.name} t.redirects;
+            };
+          in
+          host: if publicNames.serves host s then names else { };
       }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
   );
@@ -91,7 +103,7 @@ let
       reachable = access.reachEntries host;
     in
     if elem "ingress" host.capabilities then
-      map (r: if r.port or entrance == entrance then r // named.${r.id} or { } else r) reachable
+      map (r: if r.port or entrance == entrance then r // (named.${r.id} or (_: { })) host else r) reachable
     else
       reachable;
 

@@ -38,11 +38,13 @@ let
     string
     strings
     tags
+    tlsName
     trustDomain
     word
     ;
   kinds = import ../kinds;
   names = import ../lib/names.nix;
+  inherit (import ../lib/constants.nix) spiffe;
 
   host = import ./host.nix;
   limits = import ./limits.nix;
@@ -227,6 +229,17 @@ let
         "<kind>"
         (import ./own.nix).provider
     );
+    redirects =
+      of
+        "Public names whose visitors an ingress redirects to the public name of a service: `{ \"www.example.org\" = \"example.org\"; }`. The path and the query are kept."
+        (
+          named {
+            what = "redirected";
+            max = 253;
+            re = "(${spiffe.labelPattern}\\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?";
+            remedy = "write a public DNS name, lower-case, such as \"www.example.org\"";
+          } tlsName
+        );
     inherit rollout;
     expect = of "Tests of access. The topology has a fault if one of them is untrue. Nothing else depends on them." (
       listOf (

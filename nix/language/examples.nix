@@ -22,14 +22,17 @@ let
       filter = "(objectClass=person)";
       groups = "groups";
       host = "forge";
+      hsts = 31536000;
       length = 32;
       listenPort = 80;
+      maxBody = 100;
       opensPerSecond = 20;
       percent = 25;
       port = 8080;
       rev = "8eeec93";
       serial = 1784011430;
       service = "wiki";
+      timeout = 3600;
       title = "Example Inc.";
       who = "alice";
     };
@@ -74,6 +77,7 @@ let
       callers."service/wiki" = [ "wiki.service" ];
       facts.metrics = 9100;
       networks.home = "10.0.0.5";
+      paths."/admin".from = [ "10.0.0.0/8" ];
       ports = {
         http = 80;
         metrics = 9100;
@@ -82,6 +86,7 @@ let
         imaps = 993;
         smtp = 25;
       };
+      redirects."www.example.org" = "example.org";
       request.address = "wiki@example.org";
       serviceGroups.monitoring = [ "metrics" ];
       until.reader = "2027-01-31";

@@ -114,6 +114,9 @@ record "a service" (
       of
         "More public names. `\"*.apps.example.org\"` is every name with one label before `apps.example.org`; an exact name takes precedence."
         (listOf publicName);
+    ingress = of "Rules for strangers at the public names: networks, paths, headers and limits. Needs `tlsName`." (
+      import ./ingress.nix
+    );
     aliases =
       of
         "More names inside the cluster. `\"docs\"` is `docs.demo.flor.rete`. `\"*.apps\"`, over SOCKS5 only, is every name with one label before `apps.demo.flor.rete`; an exact name takes precedence."

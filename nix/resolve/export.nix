@@ -23,6 +23,8 @@ let
     ;
 
   names = import ../lib/names.nix;
+  publicNames = import ./publicnames.nix;
+  redirected = publicNames.redirects t;
   reach = import ../access/reach.nix t;
   named = filter (n: t.services ? ${n} || t.parts ? ${n});
   # The upstream of a service outside its hosts, or "" if it runs on them.
@@ -164,6 +166,9 @@ in
         ]
       ) s.publicPorts;
     }
+    // optionalAttrs (s.tlsName != "" && publicNames.rules s != { }) { ingress = publicNames.rules s; }
+    // optionalAttrs (s.ingress.hosts != [ ]) { ingressHosts = sorted s.ingress.hosts; }
+    // optionalAttrs (redirected ? ${s.name}) { redirects = only redirected.${s.name} t.redirects; }
     // intersectAttrs ofKinds s
   ) t.services;
 

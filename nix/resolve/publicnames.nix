@@ -2,10 +2,12 @@
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
     elem
     filter
+    groupBy
     hashString
     head
     listToAttrs
@@ -14,8 +16,9 @@ let
     stringLength
     substring
     ;
-  inherit (import ../lib) when;
+  inherit (import ../lib) distinct optionalAttrs sorted when;
   inherit (import ../lib/names.nix) entrance;
+  inherit (import ./address.nix) cidr;
 
   endsIn =
     domain: name:
@@ -52,11 +55,72 @@ let
       what = "certificate for ${name}";
     };
 
+  networks = from: optionalAttrs (from != [ ]) { from = distinct (sorted (map cidr from)); };
+  written = name: value: optionalAttrs (value != null) { ${name} = value; };
+
+  # The rules of a service for its public names, as in documents: { } if it has none.
+  rules =
+    s:
+    let
+      i = s.ingress;
+      path =
+        p:
+        {
+          path = p.name;
+        }
+        // networks p.from
+        // optionalAttrs p.deny { deny = true; }
+        // optionalAttrs (p.port != "") { inherit (p) port; };
+    in
+    networks i.from
+    // optionalAttrs (i.paths != { }) { paths = map path (attrValues i.paths); }
+    // written "hsts" i.hsts
+    // written "maxBody" i.maxBody
+    // written "timeout" i.timeout;
+
+  # Reports whether a host serves the public names of a service, if it reaches the service.
+  serves =
+    host: s:
+    elem "ingress" host.capabilities && (s.ingress.hosts == [ ] || elem host.name s.ingress.hosts);
+
+  isNamed = s: s.tlsName != "" && s.visibility == "public";
+
+  # name → the services that have it
+  owners =
+    services:
+    groupBy (e: e.name) (
+      concatMap (s: map (name: { inherit name s; }) ([ s.tlsName ] ++ s.tlsAliases)) (
+        filter isNamed services
+      )
+    );
+  # The service that has a name, exactly or with a wildcard, or null.
+  ownerIn =
+    owners: name:
+    let
+      has = owners.${name} or owners."*.${above name}" or [ ];
+    in
+    if has == [ ] then null else (head has).s.name;
+
+  # service → the names that are redirected to its names
+  redirects =
+    t:
+    let
+      ownerOf = ownerIn (owners (attrValues t.services));
+    in
+    removeAttrs (groupBy (
+      name:
+      let
+        owner = ownerOf t.redirects.${name};
+      in
+      if owner == null then "" else owner
+    ) (attrNames t.redirects)) [ "" ];
+
   # host → its certificates by ID, if it has an ingress.
   onHosts =
     t:
     let
-      named = filter (s: s.tlsName != "" && s.visibility == "public") (attrValues t.services);
+      named = filter isNamed (attrValues t.services);
+      redirected = redirects t;
       isEntrance = i: i.value.entry.port or entrance == entrance;
     in
     mapAttrs (
@@ -72,12 +136,21 @@ let
           )
           (
             when (elem "ingress" host.capabilities) (
-              filter (s: any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
+              filter (s: serves host s && any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
             )
           )
       )
     ) t.hosts;
 in
 {
-  inherit isInternal isWild onHosts;
+  inherit
+    isInternal
+    isWild
+    onHosts
+    ownerIn
+    owners
+    redirects
+    rules
+    serves
+    ;
 }

@@ -222,6 +222,7 @@ in
     name
     outside
     pathSalt
+    redirects
     teams
     trustDomain
     ;

@@ -147,7 +147,7 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 		OK    bool
 	}
 	nixEval(t, `let
-		inherit (builtins) all attrNames attrValues concatMap elem filter isAttrs isList listToAttrs;
+		inherit (builtins) all attrNames attrValues concatMap elem filter isAttrs isList listToAttrs match;
 		inherit (import ../../language) cluster;
 		right = about: v:
 			if about ? short && about.short.ok v then true
@@ -155,6 +155,7 @@ func TestInputSchemaIsTheLanguage(t *testing.T) {
 			else if about.kind == "enum" then elem v about.choices
 			else if about.kind == "list" then isList v && all (right about.of) v
 			else if about.kind == "attrs" then isAttrs v && all (right about.of) (attrValues v)
+				&& all (n: match (about.names.pattern or ".*") n != null) (attrNames v)
 			else isAttrs v && v == { } && filter (n: about.fields.${n} ? hint) (attrNames about.fields) == [ ];
 		nullable = f: f ? default && (f.default == null || f.default == "");
 		samples = [ null true false (-1) 0 1 5 50 1000 8080 70000 4294967295 "x" "X y" "all" "quic" [ ] [ "x" ] [ 1 ] [ true ] [ [ ] ] [ { } ] { } { a = "x"; } { a = 1; } { a = [ "x" ]; } { a = { }; } ];

@@ -82,17 +82,20 @@ func (h Host) OnlyRelayed() bool {
 // Service is a service of the cluster. A service that is not published can only be used on its own
 // host.
 type Service struct {
-	IDs        []spiffe.ID // one ID; with scope "node" one ID for each host; with "both" all of these
-	Hosts      []string
-	Port       int
-	ListenPort int             // port that callers use; 0 if it has several ports
-	Ports      map[string]Port // by name, if it has several
-	Published  bool
-	Scope      string
-	Visibility string
-	Protocol   string   // "tcp", "http" or "udp"
-	TLSName    string   // public name, if it is public
-	TLSAliases []string // additional public names, with "*." for one label
+	IDs          []spiffe.ID // one ID; with scope "node" one ID for each host; with "both" all of these
+	Hosts        []string
+	Port         int
+	ListenPort   int             // port that callers use; 0 if it has several ports
+	Ports        map[string]Port // by name, if it has several
+	Published    bool
+	Scope        string
+	Visibility   string
+	Protocol     string               // "tcp", "http" or "udp"
+	TLSName      string               // public name, if it is public
+	TLSAliases   []string             // additional public names, with "*." for one label
+	Ingress      document.PublicRules // rules for strangers at the public names
+	IngressHosts []string             // hosts that serve the public names; empty for all that reach the service
+	Redirects    map[string]string    // further public names, with the names to which they are redirected
 	// PublicPorts lists the ports at which strangers reach the service, by the name of the port of
 	// the service. If the service has one port, the names have no meaning.
 	PublicPorts map[string]PublicPort

@@ -1,0 +1,27 @@
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    capabilities = [ "ingress" ];
+    roles = [ "reader" ];
+  };
+  services.wiki = {
+    port = null;
+    ports = {
+      http = 8080;
+      ws = 8081;
+      sound = {
+        port = 8082;
+        protocol = "udp";
+      };
+    };
+    visibility = "public";
+    tlsName = "wiki.example.org";
+  };
+  redirects = {
+    "a.example.org" = "b.example.org";
+    "b.example.org" = "a.example.org";
+    "c.example.org" = "nobody.example.org";
+    "d.example.org" = "d.example.org";
+    "wiki.example.org" = "wiki.example.org";
+  };
+}

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -170,7 +171,7 @@ func (c *Caddy) call(ctx context.Context, method, path string, body []byte) ([]b
 }
 
 func (c *Caddy) render(s Sites) (object, error) {
-	http, err := listening(s, c.HTTP)
+	onHTTP, err := listening(s, c.HTTP)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +179,9 @@ func (c *Caddy) render(s Sites) (object, error) {
 	if err != nil {
 		return nil, err
 	}
-	var plain, routes, pairs []object
+	// Targets without a leading slash would become part of the host name of a redirect.
+	plain := []object{{"match": only(target, "^/", false), "handle": answer(http.StatusBadRequest), "terminal": true}}
+	var routes, pairs []object
 	var names []string
 	if s.Thumbprint != "" {
 		plain = append(plain, object{
@@ -195,19 +198,12 @@ func (c *Caddy) render(s Sites) (object, error) {
 		certificate, key := c.files(site)
 		names = append(names, site.Name)
 		pairs = append(pairs, object{"certificate": certificate, "key": key})
-		plain = append(plain, object{"match": host, "handle": []object{{
-			"handler": "static_response", "status_code": 308, "headers": object{"Location": []string{"https://" + caddyHost(site.Name) + "{http.request.uri}"}},
-		}}, "terminal": true})
-		proxy := object{"handler": "reverse_proxy", "upstreams": []object{{"dial": site.Upstream.String()}}, "flush_interval": -1}
-		if site.GRPC {
-			proxy["transport"] = object{"protocol": "http", "versions": []string{"h2c", "2"}}
-		}
-		// After this handler, the proxy adds its own X-Forwarded-For, X-Forwarded-Host and
-		// X-Forwarded-Proto.
-		words := object{"handler": "headers", "request": object{"delete": caddyDeletes, "set": object{"X-Real-Ip": []string{"{http.request.remote.host}"}}}}
-		routes = append(routes, object{"match": host, "handle": []object{words, proxy}, "terminal": true})
+		plain = append(plain, object{"match": host, "handle": []object{redirectTo(caddyHost(site))}, "terminal": true})
+		routes = append(routes, object{"match": host, "handle": []object{{"handler": "subroute", "routes": site.caddy()}}, "terminal": true})
 	}
-	abort := object{"handle": []object{{"handler": "static_response", "abort": true}}}
+	unknown := object{"handle": []object{{
+		"handler": "static_response", "status_code": 404, "headers": object{"Content-Type": []string{"text/plain"}}, "body": unknownName,
+	}}}
 	refuse := object{"handle": []object{{"handler": "static_response", "status_code": 421}}}
 	none := object{"disable": true}
 	secure := object{"listen": https, "automatic_https": none, "routes": append(routes, refuse)}
@@ -215,7 +211,7 @@ func (c *Caddy) render(s Sites) (object, error) {
 		secure["tls_connection_policies"] = []object{{"match": object{"sni": names}}}
 	}
 	servers := object{
-		"florete-http": object{"listen": http, "automatic_https": none, "routes": append(plain, abort)},
+		"florete-http": object{"listen": onHTTP, "automatic_https": none, "routes": append(plain, unknown)},
 		"florete":      secure,
 	}
 	apps := object{"http": object{"servers": servers}}
@@ -228,14 +224,110 @@ func (c *Caddy) render(s Sites) (object, error) {
 // caddyDeletes lists the request headers that Caddy removes, because a client could set them to
 // deceive the service. Names with an underscore or a dot are included, because a CGI program takes
 // X_Real_IP for X-Real-IP. nginx drops such names by default.
-var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*"}, strangersClaims...)
+var caddyDeletes = append([]string{"*_*", "*.*", "X-Forwarded-*", "Http2-Settings"}, strangersClaims...)
 
-// caddyHost returns the host name of a request to a site, in the syntax of Caddy.
-func caddyHost(name string) string {
-	if document.IsWildcard(name) {
+// caddyHost returns the host name to which a visitor is sent from HTTP, in the syntax of Caddy.
+func caddyHost(s Site) string {
+	switch {
+	case s.Redirect != "":
+		return s.Redirect
+	case document.IsWildcard(s.Name):
 		return "{http.request.host}"
 	}
-	return name
+	return s.Name
+}
+
+func redirectTo(host string) object {
+	return object{"handler": "static_response", "status_code": 308, "headers": object{"Location": []string{"https://" + host + "{http.request.uri}"}}}
+}
+
+func answer(status int) []object {
+	return []object{{"handler": "static_response", "status_code": status}}
+}
+
+// These are values of a request in the syntax of Caddy.
+const (
+	target  = "http.request.uri"
+	upgrade = "http.request.header.Upgrade"
+	length  = "http.request.header.Content-Length"
+)
+
+// only returns the condition that a regular expression of CEL does or does not match a value of a
+// request, without regard to case.
+func only(value, pattern string, matches bool) []object {
+	not := map[bool]string{false: "!"}[matches]
+	return []object{{"expression": fmt.Sprintf(`%s{%s}.matches(r'(?i)%s')`, not, value, pattern)}}
+}
+
+// caddy returns the routes of a site for Caddy. Caddy compares the decoded path with the routes, and
+// passes the path on as it came. Targets that a service could decode to another path are refused
+// before.
+//
+// With an upgrade to HTTP/2 in clear text, a client would speak to the service past the proxy, so
+// such an upgrade is not passed on.
+func (s Site) caddy() (routes []object) {
+	add := func(match []object, handle ...object) {
+		r := object{"handle": handle}
+		if match != nil {
+			r["match"] = match
+		}
+		routes = append(routes, r)
+	}
+	if s.Rules.HSTS > 0 {
+		age := []string{fmt.Sprintf("max-age=%d", s.Rules.HSTS)}
+		add(nil, object{"handler": "headers", "response": object{"deferred": true, "set": object{"Strict-Transport-Security": age}}})
+	}
+	add(only(target, "^/", false), answer(http.StatusBadRequest)...)
+	if s.Redirect != "" {
+		add(nil, redirectTo(s.Redirect))
+		return routes
+	}
+	// After this handler, the proxy adds its own X-Forwarded-For, X-Forwarded-Host and
+	// X-Forwarded-Proto.
+	add(nil, object{"handler": "headers", "request": object{"delete": caddyDeletes, "set": object{"X-Real-Ip": []string{"{http.request.remote.host}"}}}})
+	noUpgrade := object{"handler": "headers", "request": object{"delete": []string{"Upgrade"}}}
+	if s.Rules.Restricts() {
+		add([]object{{"method": []string{http.MethodConnect}}}, answer(http.StatusMethodNotAllowed)...)
+		add(only(target, ambiguous, true), answer(http.StatusBadRequest)...)
+		add(only(upgrade, "^websocket$", false), noUpgrade)
+	} else {
+		add(only(upgrade, "h2c|http|tls", true), noUpgrade)
+	}
+	if s.Rules.MaxBody > 0 {
+		most := s.Rules.MaxBody << 20
+		add([]object{{"expression": fmt.Sprintf(`{%s}.matches('^[0-9]{1,18}$') && int({%[1]s}) > %d`, length, most)}}, answer(http.StatusRequestEntityTooLarge)...)
+		add(nil, object{"handler": "request_body", "max_size": most})
+	}
+	for _, r := range s.Routes() {
+		var handle []object
+		if r.Deny {
+			handle = answer(http.StatusForbidden)
+		} else {
+			if len(r.From) > 0 {
+				denied := object{"match": []object{{"not": []object{{"remote_ip": object{"ranges": r.From}}}}}, "handle": answer(http.StatusForbidden)}
+				handle = append(handle, object{"handler": "subroute", "routes": []object{denied}})
+			}
+			handle = append(handle, s.proxy(r.Upstream))
+		}
+		route := object{"handle": handle, "terminal": true}
+		if r.Pattern != "" {
+			route["match"] = []object{{"path_regexp": object{"pattern": "(?i)" + r.Pattern}}}
+		}
+		routes = append(routes, route)
+	}
+	return routes
+}
+
+// proxy returns the handler that passes requests to a listener.
+func (s Site) proxy(to netip.AddrPort) object {
+	transport := object{"protocol": "http"}
+	if s.GRPC {
+		transport["versions"] = []string{"h2c", "2"}
+	} else if s.Rules.Timeout > 0 {
+		wait := fmt.Sprintf("%ds", s.Rules.Timeout)
+		transport["read_timeout"], transport["write_timeout"] = wait, wait
+	}
+	return object{"handler": "reverse_proxy", "upstreams": []object{{"dial": to.String()}}, "flush_interval": -1, "transport": transport}
 }
 
 func namesOf(s Sites) (names []string) {

@@ -5,7 +5,8 @@
 //
 // A new configuration is made when the manifest or a certificate changes. The proxy tests it, and
 // keeps the old one if the new one is not valid. A name without a certificate answers only ACME
-// challenges. A name that is not published is refused.
+// challenges. A name that is not published is refused. Requests to a published name obey the rules of
+// its service.
 package ingress
 
 import (
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -59,6 +61,12 @@ type Site struct {
 	Name     string
 	Upstream netip.AddrPort
 	GRPC     bool
+
+	// Redirect is the name to which visitors are redirected. It is empty for a name of a service.
+	Redirect string
+
+	Rules document.PublicRules
+	Ports map[string]netip.AddrPort // listeners of the service's ports by name, for the rules
 
 	// Certificate and Key are the paths of the certificate with its chain (PEM) and of its key.
 	// Digest is a digest of both files. All three are empty while there is no certificate.
@@ -148,8 +156,13 @@ func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string
 		if r.TLSName == "" {
 			continue
 		}
-		for _, name := range append([]string{r.TLSName}, r.TLSAliases...) {
-			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC}
+		ports, err := portsOf(r, m.Forwarder.Reach)
+		if err != nil {
+			return s, dirs, err
+		}
+		names := slices.Concat([]string{r.TLSName}, r.TLSAliases, slices.Collect(maps.Keys(r.Redirects)))
+		for _, name := range names {
+			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC, Redirect: r.Redirects[name], Rules: r.Ingress, Ports: ports}
 			for _, c := range certificates {
 				if !slices.ContainsFunc(c.Names, func(n string) bool { return n == site.Name || document.Covers(n, site.Name) }) {
 					continue

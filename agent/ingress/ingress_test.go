@@ -321,7 +321,7 @@ func (c *cluster) refused(t *testing.T) {
 	if status, body, _ := c.get("", "https://secret.example/"); status != 0 {
 		t.Errorf("a name that is not published: %d %s", status, body)
 	}
-	if status, body, _ := c.get("", "http://secret.example/"); status != 0 {
+	if status, body, _ := c.get("", "http://secret.example/"); status != 404 || body != unknownName {
 		t.Errorf("a name that is not published, http: %d %s", status, body)
 	}
 	if status, body, _ := c.get("outline.example", "https://secret.example/"); status != 421 {

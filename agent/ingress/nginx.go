@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"os/exec"
 	"regexp"
@@ -125,18 +126,44 @@ func (s Site) ServerName() string {
 	return s.Name
 }
 
-// Host returns the host name of a request to the site, in the syntax of nginx.
+// Host returns the host name to which a visitor is sent from HTTP, in the syntax of nginx.
 func (s Site) Host() string {
+	if s.Redirect != "" {
+		return s.Redirect
+	}
 	if document.IsWildcard(s.Name) {
 		return "$host"
 	}
 	return s.Name
 }
 
-// nginxFile is the template of the configuration file. The names and addresses in it need no
-// quoting, because the compiler has checked them.
-var nginxFile = template.Must(template.New("nginx").Funcs(template.FuncMap{"strangersClaims": func() []string { return strangersClaims }}).Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
-map $http_upgrade $florete_connection { default upgrade; '' ''; }
+// passed is the data of the template for a location that leads to a service.
+type passed struct {
+	Site
+	Upstream netip.AddrPort
+}
+
+// nginxFuncs are the functions of the template.
+var nginxFuncs = template.FuncMap{
+	"strangersClaims": func() []string { return strangersClaims },
+	"ambiguous":       func() string { return ambiguous },
+	"unknownName":     func() string { return strings.TrimSpace(unknownName) },
+	"pass":            func(s Site, at netip.AddrPort) passed { return passed{s, at} },
+}
+
+// nginxFile is the template of the configuration file. The names, addresses and paths in it need no
+// quoting, because the compiler and the check of the manifest permit only harmless characters.
+//
+// nginx compares the decoded path with the locations, and passes the request target on as it came.
+// Targets that a service could decode to another path are refused before.
+//
+// With an upgrade to HTTP/2 in clear text, a client would speak to the service past the proxy, so
+// such an upgrade is not passed on.
+var nginxFile = template.Must(template.New("nginx").Funcs(nginxFuncs).Parse(`# Public names of the cluster, kept by flor ingress: edits are lost.
+map $http_upgrade $florete_upgrade { default $http_upgrade; "~*h2c|http|tls" ''; }
+map $florete_upgrade $florete_connection { default upgrade; '' ''; }
+map $http_upgrade $florete_websocket { default ''; "~*^websocket$" websocket; }
+map $florete_websocket $florete_websocket_connection { default upgrade; '' ''; }
 
 server {
 {{- range .HTTP}}
@@ -144,7 +171,8 @@ server {
 {{- end}}
 	server_name _;
 	server_tokens off;
-	return 444;
+	default_type text/plain;
+	return 404 "{{unknownName}}\n";
 }
 server {
 {{- range .HTTPS}}
@@ -191,8 +219,40 @@ server {
 	ssl_session_tickets off;
 	underscores_in_headers off;
 	ignore_invalid_headers on;
-	client_max_body_size 0;
-	location / {
+	client_max_body_size {{if .Rules.MaxBody}}{{.Rules.MaxBody}}m{{else}}0{{end}};
+{{- if .Rules.HSTS}}
+	add_header Strict-Transport-Security "max-age={{.Rules.HSTS}}" always;
+{{- end}}
+{{- if .Redirect}}
+	location / { return 308 https://{{.Redirect}}$request_uri; }
+{{- else}}
+{{- if .Rules.Restricts}}
+	if ($request_uri ~* "{{ambiguous}}") { return 400; }
+{{- end}}
+{{- range .Routes}}
+	location {{if .Pattern}}~* "{{.Pattern}}"{{else}}/{{end}} {
+{{- if .Deny}}
+		return 403;
+{{- else}}
+{{- range .From}}
+		allow {{.}};
+{{- end}}
+{{- if .From}}
+		deny all;
+{{- end}}
+{{- template "pass" (pass $s .Upstream)}}
+{{- end}}
+	}
+{{- end}}
+{{- end}}
+}
+{{- end}}
+{{- end}}
+
+{{- define "pass"}}
+{{- if .Rules.HSTS}}
+		{{if .GRPC}}grpc{{else}}proxy{{end}}_hide_header Strict-Transport-Security;
+{{- end}}
 {{- if .GRPC}}
 		grpc_pass grpc://{{.Upstream}};
 		grpc_set_header Host $host;
@@ -203,14 +263,20 @@ server {
 		grpc_set_header X-Forwarded-For $remote_addr;
 		grpc_set_header X-Forwarded-Host $host;
 		grpc_set_header X-Forwarded-Proto https;
-		grpc_read_timeout 1h;
-		grpc_send_timeout 1h;
+		grpc_read_timeout {{.Seconds}}s;
+		grpc_send_timeout {{.Seconds}}s;
 {{- else}}
 		proxy_pass http://{{.Upstream}};
 		proxy_http_version 1.1;
 		proxy_set_header Host $host;
-		proxy_set_header Upgrade $http_upgrade;
+{{- if .Rules.Restricts}}
+		proxy_set_header Upgrade $florete_websocket;
+		proxy_set_header Connection $florete_websocket_connection;
+{{- else}}
+		proxy_set_header Upgrade $florete_upgrade;
 		proxy_set_header Connection $florete_connection;
+{{- end}}
+		proxy_set_header HTTP2-Settings "";
 {{- range strangersClaims}}
 		proxy_set_header {{.}} "";
 {{- end}}
@@ -220,11 +286,8 @@ server {
 		proxy_set_header X-Forwarded-Proto https;
 		proxy_request_buffering off;
 		proxy_buffering off;
-		proxy_read_timeout 1h;
-		proxy_send_timeout 1h;
-{{- end}}
-	}
-}
+		proxy_read_timeout {{.Seconds}}s;
+		proxy_send_timeout {{.Seconds}}s;
 {{- end}}
 {{- end}}
 `))

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -24,10 +25,28 @@ WHO is a user, a node (the identity of a host) or a service, such as user/alice,
 service/wiki. SERVICE is the name of a service, or a host name or URL that programs use for it,
 such as wiki.demo.flor.rete.
 
+If WHO is stranger, SERVICE is a public URL such as https://wiki.example.org/admin, and the command
+prints which ingress answers, and which rule permits or denies the request. The flag --from gives
+the address of the stranger.
+
 The command reads the flake alone, and does not show who is revoked or suspended. For this, run
 florctl revocations.`,
 	}
+	from := cmd.Flags().String("from", "", "address of a stranger, for WHO stranger")
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {
+		if a.IsStranger(words[0]) {
+			var address netip.Addr
+			if *from != "" {
+				var err error
+				if address, err = netip.ParseAddr(*from); err != nil {
+					return nil, fmt.Errorf("--from %q: want an IP address", *from)
+				}
+			}
+			return a.Visit(words[1], address)
+		}
+		if *from != "" {
+			return nil, fmt.Errorf("--from %s: want WHO to be %s, everyone else is known by identity", *from, explain.Stranger)
+		}
 		who, err := a.Principal(words[0])
 		if err != nil {
 			return nil, err

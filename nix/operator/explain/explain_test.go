@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"flag"
 	"maps"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,9 +36,10 @@ func read(t *testing.T, dir string) *Access {
 // TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
 // "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
 // tests/golden/compiler/parts has them; those in ports of services with several ports; those in links of
-// roles in roles, teams in teams, and of what only a part is named of.
+// roles in roles, teams in teams, and of what only a part is named of; those in rules of strangers and
+// the rules of an ingress, as tests/golden/compiler/ingress-rules has them.
 func TestExplain(t *testing.T) {
-	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links"} {
+	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links", "testdata/rules"} {
 		explained(t, dir)
 	}
 }
@@ -76,6 +78,17 @@ func ask(a *Access, words []string) (string, error) {
 	if words[0] == "who-can" {
 		service, err := a.Service(words[1])
 		return a.WhoCan(service).String(), err
+	}
+	if a.IsStranger(words[1]) {
+		var from netip.Addr
+		if len(words) > 3 {
+			from = netip.MustParseAddr(words[4])
+		}
+		visit, err := a.Visit(words[2], from)
+		if err != nil {
+			return "", err
+		}
+		return visit.String(), nil
 	}
 	who, err := a.Principal(words[1])
 	if err != nil {

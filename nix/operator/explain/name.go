@@ -149,7 +149,7 @@ func (a *Access) short(name string) string {
 // that of one host, and public names.
 func (a *Access) own(host, name string) string {
 	for service, s := range a.t.Services {
-		if s.TLSName != "" && s.TLSName == host || slices.Contains(s.TLSAliases, host) {
+		if s.TLSName != "" && s.TLSName == host || slices.Contains(s.TLSAliases, host) || s.Redirects[host] != "" {
 			return "service/" + service
 		}
 	}

@@ -20,6 +20,8 @@ type Edge struct {
 	TLSAliases []string `json:"tlsAliases,omitempty"`
 	// Entries lists the ports of hosts at which callers without an identity reach the service.
 	Entries []Entry `json:"entries,omitempty"`
+	// Rules is the place of rules that restrict strangers at the public names.
+	Rules string `json:"rules,omitempty"`
 	// Aliases lists additional names of the service in the cluster, fully qualified.
 	Aliases []string `json:"aliases,omitempty"`
 	// Outside is the host:port to which the service leads if it does not run in the cluster.
@@ -71,13 +73,23 @@ func (a *Access) edge(target string) Edge {
 	if s.Visibility != "public" || len(s.PublicPorts) > 0 && s.TLSName == "" {
 		return e
 	}
+	e.Ingress = a.ingresses(s, entrance)
+	if len(s.Ingress.From) > 0 || s.Ingress.Restricts() {
+		e.Rules = "services." + name + ".ingress"
+	}
+	return e
+}
+
+// ingresses returns the hosts that serve the public names of a service, sorted.
+func (a *Access) ingresses(s compile.Service, entrance string) (hosts []string) {
 	for host, h := range a.t.Hosts {
-		if slices.Contains(h.Capabilities, "ingress") && a.reachedFrom(host, entrance) {
-			e.Ingress = append(e.Ingress, host)
+		serves := len(s.IngressHosts) == 0 || slices.Contains(s.IngressHosts, host)
+		if serves && slices.Contains(h.Capabilities, "ingress") && a.reachedFrom(host, entrance) {
+			hosts = append(hosts, host)
 		}
 	}
-	slices.Sort(e.Ingress)
-	return e
+	slices.Sort(hosts)
+	return hosts
 }
 
 // reachedFrom reports whether a principal on the host reaches the service.
@@ -100,9 +112,16 @@ func (e Edge) String() string {
 		fmt.Fprintf(&b, "it is also called %s\n", strings.Join(e.Aliases, ", "))
 	}
 	if len(e.Ingress) > 0 {
-		fmt.Fprintf(&b, "it is public: anyone reaches it through %s", strings.Join(e.Ingress, ", "))
+		who := "anyone reaches"
+		if e.Rules != "" {
+			who = "strangers reach"
+		}
+		fmt.Fprintf(&b, "it is public: %s it through %s", who, strings.Join(e.Ingress, ", "))
 		if e.TLSName != "" {
 			fmt.Fprintf(&b, " as %s", strings.Join(append([]string{e.TLSName}, e.TLSAliases...), ", "))
+		}
+		if e.Rules != "" {
+			fmt.Fprintf(&b, ", by the rules in %s", e.Rules)
 		}
 		b.WriteString("\n")
 	}

@@ -157,6 +157,9 @@ func name(e any) string {
 			}
 			return id
 		}
+		if path, ok := e["path"].(string); ok { // of a rule for strangers
+			return path
+		}
 		if label, ok := e["label"].(string); ok { // of a path through relays
 			return label
 		}

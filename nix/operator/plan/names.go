@@ -106,7 +106,12 @@ func entrance(host, name, service string) Right {
 	return Right{"anyone", "come in through", "host " + host + " as " + name + " to " + service}
 }
 
+// publicName returns the rights of strangers to use a public name. If the name is open to some
+// networks only, delta.strangers compares the networks.
 func publicName(a at) []fact {
+	if object(a.up[0]["ingress"])["from"] != nil {
+		return nil
+	}
 	service := a.port(a.up[0])
 	return one(entrance(a.host(), shown(a.v), service), Right{"anyone", "reach", service})
 }

@@ -76,6 +76,10 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "transport", "listens over "+value
 	case section == "reach" && len(rest) > 0 && (rest[0] == "tlsName" || rest[0] == "tlsAliases"):
 		noun, words = "public name", "takes in strangers for "+element+" as "+unquote.Replace(value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "ingress":
+		noun, words = "rule for strangers", strings.Join(append([]string{"rules for strangers to " + element}, rest[1:]...), ", ")+": "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "redirects":
+		noun, words = "redirect", strings.Join(append([]string{"redirects to " + element}, rest[1:]...), ", ")+": "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":
 		noun, words = "alias", "calls "+element+" "+unquote.Replace(value)+" too"
 	case section == "listen":

@@ -190,7 +190,8 @@ func (d *delta) topology(was, is compile.Topology) {
 	for s, t := range map[side]compile.Topology{before: was, after: is} {
 		var facts []fact
 		for name, service := range t.Services {
-			if service.Visibility != "public" {
+			// The networks of strangers are in documents.
+			if service.Visibility != "public" || len(service.Ingress.From) > 0 {
 				continue
 			}
 			facts = append(facts, fact{Right: Right{"anyone", "reach", "service/" + name}})
@@ -235,6 +236,9 @@ func (d *delta) host(name string, was, is documents) error {
 	}
 	d.unbounded(granting)
 	if err := d.names(name, was, is); err != nil {
+		return fmt.Errorf("host %s: %w", name, err)
+	}
+	if err := d.strangers(name, was, is); err != nil {
 		return fmt.Errorf("host %s: %w", name, err)
 	}
 	for s, rest := range loose {

@@ -1,0 +1,158 @@
+package plan
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/florete/florete/internal/document"
+)
+
+// comparedByPath is the reason why single rules of an ingress grant nothing: one rule may widen what
+// another one restricts, so delta.strangers compares what all of them permit.
+const comparedByPath = "what the rules for strangers permit together is compared for each path"
+
+// redirect is the right to come in by a name that is redirected.
+func redirect(a at) []fact {
+	name := a.path[len(a.path)-1]
+	return one(Right{"anyone", "come in through", "host " + a.host() + " as " + name + ", which leads to " + shown(a.v)})
+}
+
+// public is a public name of a host with an ingress.
+type public struct {
+	service, port string // the port is that of the service to which requests go without a rule
+	rules         document.PublicRules
+}
+
+// publicNames returns the public names that a host serves.
+func publicNames(manifest map[string]any) (map[string]public, error) {
+	names := map[string]public{}
+	a := at{walk: &walk{root: manifest}}
+	for _, v := range list(object(manifest["forwarder"])["reach"]) {
+		entry := object(v)
+		p := public{service: a.id(entry["id"]), port: a.port(entry)}
+		if rules := entry["ingress"]; rules != nil {
+			b, err := json.Marshal(rules)
+			if err == nil {
+				err = json.Unmarshal(b, &p.rules)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("rules for strangers to %s: %w", p.service, err)
+			}
+		}
+		for _, name := range append(list(entry["tlsAliases"]), entry["tlsName"]) {
+			if shown(name) != "" {
+				names[shown(name)] = p
+			}
+		}
+	}
+	return names, nil
+}
+
+// to returns the port to which requests with a decision go.
+func (p public) to(d document.Decision) string {
+	if d.Port == "" {
+		return p.port
+	}
+	return p.service + ":" + d.Port
+}
+
+// strangers records the paths of public names that strangers reach on one side only.
+func (d *delta) strangers(host string, was, is documents) error {
+	var names [2]map[string]public
+	for s, docs := range []documents{was, is} {
+		var manifest map[string]any
+		if err := read(docs[document.DocManifest], &manifest); err != nil {
+			return err
+		}
+		var err error
+		if names[s], err = publicNames(manifest); err != nil {
+			return err
+		}
+	}
+	all := maps.Clone(names[before])
+	maps.Copy(all, names[after])
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		paths := map[string]bool{"/": true}
+		for _, side := range names {
+			for _, rule := range side[name].rules.Paths {
+				paths[rule.Path] = true
+			}
+		}
+		for s := range names {
+			p, served := names[s][name]
+			if !served {
+				continue
+			}
+			other, both := names[1-s][name]
+			for path := range paths {
+				here := p.rules.At(path)
+				there := document.Decision{Deny: true}
+				if both {
+					there = other.rules.At(path)
+				}
+				sameTarget := both && p.to(here) == other.to(there)
+				for _, who := range beyond(here, there, sameTarget) {
+					d.note(side(s), p.open(host, name, path, who, here, both))
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// beyond returns the strangers whom one decision permits to come in, and the other one not. If the
+// decisions lead to different ports, these are all whom the first permits.
+func beyond(here, there document.Decision, sameTarget bool) (who []string) {
+	if here.Deny {
+		return nil
+	}
+	covered := func(p netip.Prefix) bool {
+		return slices.ContainsFunc(there.From, func(o netip.Prefix) bool { return o.Overlaps(p) && o.Bits() <= p.Bits() })
+	}
+	open := sameTarget && !there.Deny && len(there.From) == 0
+	switch {
+	case open:
+	case len(here.From) == 0:
+		who = append(who, "anyone")
+	default:
+		for _, p := range here.From {
+			if !sameTarget || there.Deny || !covered(p) {
+				who = append(who, "anyone in "+p.String())
+			}
+		}
+	}
+	return who
+}
+
+// open returns the rights of strangers at a path of a name. A path that is as open as the name, and
+// leads to the same port, follows from the name.
+func (p public) open(host, name, path, who string, d document.Decision, both bool) []fact {
+	target := p.to(d)
+	whole := entrance(host, name, p.port)
+	whole.Who = who
+	var reach []fact
+	if who == "anyone" {
+		reach = one(Right{who, "reach", target})
+	}
+	if path == "/" && d.Port == "" {
+		return append(reach, fact{Right: whole})
+	}
+	right := entrance(host, strings.TrimSuffix(name+path, "/"), target)
+	right.Who = who
+	facts := []fact{{Right: right}}
+	if target == p.port {
+		// A new name opens all of its paths.
+		facts[0].because = []Right{whole}
+		if !both {
+			anyone := whole
+			anyone.Who = "anyone"
+			facts[0].because = append(facts[0].because, anyone)
+		}
+		return facts
+	}
+	return append(facts, reach...)
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // folders lists the folders of a cluster whose files are parts of it (nix/language/folder.nix).
-const folders = "clusters|federated|hostGroups|hosts|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
+const folders = "clusters|federated|hostGroups|hosts|outside|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
 
 var (
 	// belongs matches files that are parts of a cluster anywhere.

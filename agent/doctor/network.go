@@ -226,7 +226,7 @@ func (h *host) routes() (routes []transport.Route) {
 	for _, name := range slices.Sorted(maps.Keys(h.manifest.Forwarder.Relays)) {
 		relay := h.manifest.Forwarder.Relays[name]
 		if vertex, err := spiffe.Dial(relay.ID); err == nil && h.identities.SVID(h.manifest.Identity.ID) != nil {
-			routes = append(routes, transport.Route{Caller: h.manifest.Identity.ID, Target: vertex, Endpoints: []document.Addresses{relay.Addresses}})
+			routes = append(routes, transport.Route{Caller: h.manifest.Identity.ID, Target: vertex, Endpoints: []document.Addresses{relay.Addresses}, Transport: relay.Transport})
 		}
 	}
 	return routes

@@ -98,6 +98,7 @@ type Forwarder struct {
 type Relay struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
+	Transport Transport `json:"transport,omitempty"` // that both this host and the relay allow
 }
 
 // Relaying configures the forwarder of a relay. It names only nodes and other relays, so a relay

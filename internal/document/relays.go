@@ -30,6 +30,9 @@ func (f Forwarder) checkRelays() error {
 		if err := r.Addresses.check(); err != nil {
 			return fmt.Errorf("relay %q: %w", name, err)
 		}
+		if err := r.Transport.check(); err != nil {
+			return fmt.Errorf("relay %q: %w", name, err)
+		}
 	}
 	for i, name := range f.Uplinks {
 		if _, ok := f.Relays[name]; !ok {

@@ -32,6 +32,7 @@ let
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
   names = import ../lib/names.nix;
+  transport = import ../resolve/transport.nix;
 
   most = 2; # first relays for one second relay
   first = n: list: if length list <= n then list else genList (elemAt list) n;
@@ -288,7 +289,13 @@ in
           value = {
             id = vertex name;
             addresses = address.called (h: h.forwarder) host t.hosts.${name};
-          };
+          }
+          // transport.attribute (
+            transport.written [
+              t.hosts.${name}.transport
+              host.transport
+            ]
+          );
         }) (called host)
       );
     }

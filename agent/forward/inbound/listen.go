@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -40,7 +41,7 @@ func listenAts(f document.Forwarder) (all []listenAt) {
 	}
 	for _, name := range f.Uplinks {
 		r := f.Relays[name]
-		all = append(all, listenAt{transport: f.Transport, relay: r.ID, addresses: strings.Join(r.Addresses, " "), meets: f.Meet})
+		all = append(all, listenAt{transport: cmp.Or(r.Transport, f.Transport), relay: r.ID, addresses: strings.Join(r.Addresses, " "), meets: f.Meet})
 	}
 	return all
 }

@@ -125,7 +125,7 @@ func paths(m document.Manifest, x document.Reachable) (all []transport.Via, err 
 			continue
 		}
 		all = append(all, transport.Via{
-			Relays: via.By, Node: m.Identity.ID, Relay: relay, Addresses: first.Addresses, Label: via.Label, ServerName: x.OpaqueName,
+			Relays: via.By, Relay: transport.ToRelay(m.Identity.ID, relay, first), Label: via.Label, ServerName: x.OpaqueName,
 			Meet: m.Forwarder.Meet && len(via.By) == 1 && via.By[0] != m.Host, // a relay needs no way around itself
 		})
 	}

@@ -55,8 +55,8 @@ type passage struct {
 
 type route struct {
 	document.RelayRoute
-	next      spiffe.Dialable // next relay; zero if the route leads directly to a node
-	addresses document.Addresses
+	next spiffe.Dialable // next relay; zero if the route leads directly to a node
+	at   document.Relay  // addresses and transport of the next relay
 }
 
 // uplink is a connection that a host has made to this relay.
@@ -91,7 +91,7 @@ func (s *Server) Apply(f document.Forwarder) error {
 				errs = append(errs, fmt.Errorf("route %s: %w", x.Label, err))
 				continue
 			}
-			made.addresses = byID[x.To].Addresses
+			made.at = byID[x.To]
 		} else {
 			to[x.To] = true
 		}
@@ -208,7 +208,7 @@ func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*arriving)
 	defer cancel()
-	st, err := s.pool.OpenRelayed(ctx, vertex, r.next, r.addresses, r.Next)
+	st, err := s.pool.OpenRelayed(ctx, transport.ToRelay(vertex, r.next, r.at), r.Next)
 	if err == nil {
 		if err = st.Answer(ctx); err != nil {
 			st.Release()

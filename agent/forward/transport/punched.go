@@ -58,7 +58,7 @@ type punchKey struct {
 	label string
 }
 
-func (v *Via) key() punchKey { return punchKey{v.Relay.ID(), v.Label} }
+func (v *Via) key() punchKey { return punchKey{v.Relay.Target.ID(), v.Label} }
 
 // name returns the key of the path among the endpoints of a target.
 func (x *punched) name() string { return "direct to " + x.at.String() }
@@ -164,7 +164,7 @@ func (p *Pool) punch(r Route, via *Via, x *punched) error {
 func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, meetTimeout)
 	defer cancel()
-	st, err := p.open(ctx, toRelay(via.Node, via.Relay, via.Addresses), wire.AppendMeet(nil, via.Label))
+	st, err := p.open(ctx, via.Relay, wire.AppendMeet(nil, via.Label))
 	if err != nil {
 		return at, 0, err
 	}
@@ -186,7 +186,7 @@ func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
 	socket = int(l.paths.socket.Load())
 	own := netip.AddrPortFrom(st.conn.source, p.quic[socket].Conn.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 	if m.Own.IsValid() && socket == 0 {
-		p.outside.see(via.Relay.ID(), own, m.Own, l.Conn)
+		p.outside.see(via.Relay.Target.ID(), own, m.Own, l.Conn)
 	}
 	if !mayMeet(m.Peer, st.conn.at) {
 		return at, 0, fmt.Errorf("the address %s is none to connect to", m.Peer)

@@ -22,13 +22,11 @@ const Relayed document.Transport = "relay"
 // host connects to the first relay as a caller connects to a service. Inside that connection, the
 // target's forwarder is reached as over TCP.
 type Via struct {
-	Relays     []string           // names of the relays' hosts, in order
-	Node       spiffe.ID          // node of this host
-	Relay      spiffe.Dialable    // first relay
-	Addresses  document.Addresses // addresses of the first relay
-	Label      string             // label of the route at the first relay
-	ServerName string             // SNI that only the target's forwarder can interpret
-	Meet       bool               // this host may ask the relay for the target's address
+	Relays     []string // names of the relays' hosts, in order
+	Relay      Route    // from the node of this host to the first relay
+	Label      string   // label of the route at the first relay
+	ServerName string   // SNI that only the target's forwarder can interpret
+	Meet       bool     // this host may ask the relay for the target's address
 }
 
 // String returns a name of the path, which is unique among the paths to a target.
@@ -58,7 +56,7 @@ func (p *Pool) dialVia(ctx context.Context, to destination) (*conn, error) {
 // through opens a stream through a relay to the target's forwarder. It does not wait for the
 // relay's answer, which is read with the first bytes from the forwarder.
 func (p *Pool) through(ctx context.Context, via *Via) (*tcpstream.Socket, *conn, error) {
-	st, err := p.OpenRelayed(ctx, via.Node, via.Relay, via.Addresses, via.Label)
+	st, err := p.OpenRelayed(ctx, via.Relay, via.Label)
 	if err != nil {
 		return nil, nil, fmt.Errorf("relay: %w", err)
 	}
@@ -86,12 +84,14 @@ func (s *unanswered) Peek(b []byte) (int, error) {
 	return s.Stream.Peek(b)
 }
 
-// OpenRelayed opens a stream to a relay, which connects the stream to the route with the given
+// OpenRelayed opens a stream to a relay, which connects the stream to its route with the given
 // label. As with Open, the caller must call Answer to learn whether the stream was accepted.
-func (p *Pool) OpenRelayed(ctx context.Context, caller spiffe.ID, relay spiffe.Dialable, at document.Addresses, label string) (*Stream, error) {
-	return p.open(ctx, toRelay(caller, relay, at), wire.AppendLabel(nil, label))
+func (p *Pool) OpenRelayed(ctx context.Context, relay Route, label string) (*Stream, error) {
+	return p.open(ctx, relay, wire.AppendLabel(nil, label))
 }
 
-func toRelay(caller spiffe.ID, relay spiffe.Dialable, at document.Addresses) Route {
-	return Route{Caller: caller, Target: relay, Endpoints: []document.Addresses{at}}
+// ToRelay returns the route from a node or another relay to a relay. The argument target is the ID
+// of the relay.
+func ToRelay(caller spiffe.ID, target spiffe.Dialable, relay document.Relay) Route {
+	return Route{Caller: caller, Target: target, Endpoints: []document.Addresses{relay.Addresses}, Transport: relay.Transport}
 }

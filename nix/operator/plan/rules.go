@@ -165,6 +165,7 @@ var rules = withSettings(map[string]rule{
 
 	"manifest.forwarder.relays.*.id":           {grants: relayFor},
 	"manifest.forwarder.relays.*.addresses":    {why: "whoever answers there must present the relay's identity"},
+	"manifest.forwarder.relays.*.transport":    {why: "the same checks over either"},
 	"manifest.forwarder.uplinks[]":             {grants: uplink},
 	"manifest.forwarder.meet":                  {grants: meets},
 	"manifest.forwarder.relay":                 {grants: relaying, deeper: true},

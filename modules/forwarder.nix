@@ -28,9 +28,13 @@ let
   inherit (florete.manifest) forwarder;
   cfg = florete.cfg.forwarder;
 
+  # The ports at which other hosts connect. A hidden host listens on loopback alone.
   opened =
     over:
-    if forwarder.transport or over == over then lib.unique (map florete.port forwarder.listen) else [ ];
+    if forwarder.transport or over == over then
+      lib.unique (map florete.port (filter (at: !lib.hasPrefix "127.0.0.1:" at) forwarder.listen))
+    else
+      [ ];
   entered =
     protocol:
     lib.unique (

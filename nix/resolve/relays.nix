@@ -33,7 +33,8 @@ rec {
   # calls :: Host -> Host -> Bool
   calls = from: to: address.called (h: h.forwarder) from to != [ ];
 
-  # The program without the addresses at which other hosts call it.
+  # The program without the addresses at which other hosts call it. It listens on loopback, for the
+  # callers on its own host.
   # hide :: Program -> Program
   hide =
     program:

@@ -128,9 +128,9 @@ let
       range = if host.loopback == names.loopback then usual else names.range host.loopback;
       forwarder =
         let
-          at = address.program host host.forwarderPort (address.at host.forwarderPort);
+          at = host: address.program host host.forwarderPort (address.at host.forwarderPort);
         in
-        if host.hidden then relays.hide at else at;
+        if host.hidden then relays.hide (at (host // { bind = [ "127.0.0.1" ]; })) else at host;
       # relays to which the host keeps a connection
       uplinks = if host.relays == [ ] then [ ] else relays.uplinks hosts hosts.${name};
       # kind → its process on the host

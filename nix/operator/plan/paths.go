@@ -49,6 +49,8 @@ func (c Change) relayed(section, element string, rest []string, value string) (n
 		return "relay", "calls " + some(prefixed("relay ", slices.Sorted(maps.Keys(object(whole)))), 6)
 	case section == "relays" && len(rest) == 0:
 		return "relay", "calls relay " + element
+	case section == "relays" && rest[0] == "transport":
+		return "transport", "calls relay " + element + " over " + value
 	case section == "relays":
 		return "address of a relay", "calls relay " + element + " at " + value
 	case section == "uplinks":

@@ -28,7 +28,10 @@ func TestTransportToRelays(t *testing.T) {
 	f := doc.Manifest().Forwarder
 	overTCP(&f, "gate2")
 	gate.Accept(f, f.Relay.ID)
-	c.inForce(t, gate)
+	kit.Eventually(t, "the relay to have its manifest in force", func() bool {
+		m := report(t, gate).Manifest
+		return m != nil && m.Serial == gate.Serial
+	})
 	overTCP(&c.Reach, "gate1")
 	overTCP(&c.Publish, "gate2")
 	c.AcceptLaptop()

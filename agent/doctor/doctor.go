@@ -103,7 +103,7 @@ type host struct {
 	envelope   document.Envelope // envelope of the manifest
 	serial     int64
 	signing    string // document.Document.Signing of the manifest
-	unread     error // error that prevented reading the manifest
+	unread     error  // error that prevented reading the manifest
 	identities *hostdir.SVIDSet
 	unloaded   []error // problems of the SVIDs
 	answers    []*answer

@@ -167,7 +167,7 @@ func TestEnroll(t *testing.T) {
 		refused("an identity file with another's certificate", "certificate is of spiffe://demo.flor/user/dora, want spiffe://demo.flor/user/alice", c.edit(t, good, &key, svid(operator, kit.ID("user/dora"), now, now.Add(time.Hour)))),
 		refused("an identity file with another device key", "for the device with key SHA256:", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.DeviceKey = deviceKey(t) })),
 		refused("an identity file without an admission", "admits no device", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.Admission = nil })),
-		refused("an identity file with certificates for a key of nobody", "of a key that this host does not have", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.SVID(alice).Key = "" })),
+		refused("an identity file with certificates for a key of nobody", "for a key that this host does not have", c.edit(t, good, &key, func(file *hostapi.IdentityFile) { file.SVID(alice).Key = "" })),
 		refused("an identity file that is revoked", "user/alice is revoked, by revocation list", c.edit(t, good, &key, func(file *hostapi.IdentityFile) {
 			var last any
 			if offered := c.offered(t); offered.List != "" {
@@ -216,7 +216,7 @@ func TestEnroll(t *testing.T) {
 	run(t, []attack{
 		refused("the same identity file again", "contains nothing newer than this host has", good),
 		{
-			name: "the identity file of another device", refusal: "this is the one with SHA256:",
+			name: "the identity file of another device", refusal: "but this host has key SHA256:",
 			try: func(t *testing.T, _ *cluster) error { return c.enroll(t, copied, good) },
 		},
 		{

@@ -83,9 +83,9 @@ record "a host" {
       "Most that the host runs, in units of `placement.size`. Services that name the host count, too. By default there is no limit."
       null
       (between 0 100000 "a capacity");
-  cordon = of "Place no services with replicas on this host, except those in `keeps` and those that every host has its own of." flag;
+  cordon = of "Place no services with replicas on this host, except those in `keeps` and those with `replicas = \"all\"`." flag;
   keeps = of "Services with replicas that stay on a host with `cordon` or `drain`." strings;
-  drain = of "Move services with replicas to other hosts, except those in `keeps` and those that every host has its own of." flag;
+  drain = of "Move services with replicas to other hosts, except those in `keeps` and those with `replicas = \"all\"`." flag;
   facts = of "Public values that configurations of other hosts read from `topology.hosts.<name>.facts`, such as public keys, DNS records and ports. Never a secret." (
     named { what = "fact"; } fact
   );

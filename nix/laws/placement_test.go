@@ -63,7 +63,7 @@ func (g generator) close(c *cluster, hosts, services []string) {
 // fitting returns the servers that fit a placement and take the service, sorted.
 func (c *cluster) fitting(service string, p *placement) (names []string) {
 	s := c.Services[service]
-	own := s.Replicas == "all" && s.Scope != "" && s.Scope != "cluster"
+	own := s.Replicas == "all"
 	for name, h := range c.Hosts {
 		has := c.all(h)
 		lacks := func(list, of []string) bool {

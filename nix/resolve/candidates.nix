@@ -1,7 +1,7 @@
 # The hosts on which a service may be placed: servers with the required tags, capabilities and
 # group. A host with `drain` or `cordon` only takes the services in `keeps`. The topology lists
-# them, because the compiler does not know earlier placements. A service that runs on every host
-# with an instance of its own stays.
+# them, because the compiler does not know earlier placements. A service that runs on all hosts
+# stays, because it has no other host to move to.
 # { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
 {
   hosts,
@@ -47,7 +47,7 @@ let
 
   # The hosts that fit and take the service.
   closed = filter (h: h.drain || h.cordon) servers;
-  stays = service: service.replicas == "all" && service.scope != "cluster";
+  stays = service: service.replicas == "all";
   takes = service: h: !(h.drain || h.cordon) || elem service.name h.keeps;
 in
 rec {

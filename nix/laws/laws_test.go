@@ -274,10 +274,12 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 // calls returns the addresses at which the forwarder of one host calls another forwarder.
 func (c *cluster) calls(from, to string) (at document.Addresses) {
 	h := c.Hosts[to]
-	if from == to {
+	switch {
+	case from == to && h.Hidden:
+		return document.Addresses{"127.0.0.1:4610"}
+	case from == to:
 		return document.Addresses{net.JoinHostPort(cmp.Or(h.Bind, "127.0.0.1"), "4610")}
-	}
-	if h.Hidden {
+	case h.Hidden:
 		return nil
 	}
 	for _, network := range slices.Sorted(maps.Keys(h.Networks)) {

@@ -18,7 +18,7 @@ import (
 var harmless = map[string]*regexp.Regexp{
 	"peers prove who they are, wherever they are": regexp.MustCompile(`/(reach/\S+/endpoints/|providers/\w+/\w+/addresses|forwarder/relays/[\w-]+/addresses)`),
 	"loopback listeners look up who calls":        regexp.MustCompile(`^manifest/forwarder/(reach|socks)/\S+/listen$`),
-	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/)?transport$`),
+	"the same checks over either transport":       regexp.MustCompile(`^manifest/forwarder/(reach/\S+/|relays/[\w-]+/)?transport$`),
 	"a role's name: what it leads to is a right":  regexp.MustCompile(`^manifest/roles/`),
 	"whom the CA writes to":                       regexp.MustCompile(`^policy/kinds/tls/contact$`),
 	"what people read on a button":                regexp.MustCompile(`^policy/kinds/oidc/(ldap|upstream)/\w+/title$`),
@@ -30,6 +30,7 @@ var harmless = map[string]*regexp.Regexp{
 	"when, not what":                              regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are":     regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
 	"names that stand for a path or a service":    regexp.MustCompile(`^manifest/forwarder/(relay/routes/\S*/(label|next)|reach/\S+/via/\S*/label|(reach|publish)/\S+/opaqueName)$`),
+	"how a proxy carries what it lets in anyway":  regexp.MustCompile(`^manifest/forwarder/reach/\S+/ingress/(hsts|maxBody|timeout)$`),
 	"order alone": regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
@@ -43,8 +44,9 @@ var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 // forEver matches lengths of which 0 is the maximum.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
-// limit matches limits of a service, a caller or a relay, of which the absence is the maximum.
-var limit = regexp.MustCompile(`^manifest/forwarder/((publish|limits)/\S+?|relay)/limits/\w+$`)
+// limit matches limits of a service, a caller, a relay or an entry, of which the absence is the
+// maximum.
+var limit = regexp.MustCompile(`^manifest/forwarder/((publish|limits|entries)/\S+?|relay)/limits/\w+$`)
 
 // unlimited adds the maximum of every limit that a manifest could have and lacks.
 func unlimited(host string, body any, lengths map[string]float64) {
@@ -58,6 +60,9 @@ func unlimited(host string, body any, lengths map[string]float64) {
 	}
 	if forwarder["relay"] != nil {
 		note("relay")
+	}
+	for _, e := range list(forwarder["entries"]) {
+		note("entries", e.(map[string]any)["id"])
 	}
 	for _, p := range publish {
 		p := p.(map[string]any)

@@ -134,12 +134,8 @@ func (p public) open(host, name, path, who string, d document.Decision, both boo
 	target := p.to(d)
 	whole := entrance(host, name, p.port)
 	whole.Who = who
-	var reach []fact
-	if who == "anyone" {
-		reach = one(Right{who, "reach", target})
-	}
 	if path == "/" && d.Port == "" {
-		return append(reach, fact{Right: whole})
+		return one(whole) // publicName adds what anyone reaches
 	}
 	right := entrance(host, strings.TrimSuffix(name+path, "/"), target)
 	right.Who = who
@@ -154,5 +150,8 @@ func (p public) open(host, name, path, who string, d document.Decision, both boo
 		}
 		return facts
 	}
-	return append(facts, reach...)
+	if who == "anyone" {
+		facts = append(facts, one(Right{who, "reach", target})...)
+	}
+	return facts
 }

@@ -7,14 +7,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// init locks the main goroutine to its thread, because the kernel reports the account of that
-// thread as the account of the process. As changes the account of the thread it runs on, and this
-// must never be the main thread.
+// init locks the main goroutine to its thread, which is the process's main thread. The kernel
+// reports the account of the main thread as the account of the process, and the function As must
+// therefore never change the account of this thread.
 func init() { runtime.LockOSThread() }
 
-// As runs f as the Unix account uid, for example to connect to a listener that only this account
-// may use. The sockets that f opens belong to the account. As requires root. Goroutines that f
-// starts do not run as the account.
+// As runs f as the Unix account whose uid is given, for example to connect to a listener that only
+// this account may use. The sockets that f opens belong to the account. As requires root.
+// Goroutines that f starts do not run as the account.
 func As(t testing.TB, uid uint32, f func()) {
 	t.Helper()
 	done := make(chan error)

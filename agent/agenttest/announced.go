@@ -12,14 +12,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Announced is the address of a Unix socket on which a service is told by the forwarder who its
-// callers are. A test uses it to call the service in the forwarder's place.
+// Announced is the address of a Unix socket of a service. On this socket, the forwarder tells the
+// service the identities of its callers. A test uses Announced to call the service in the
+// forwarder's place.
 type Announced struct {
 	Socket  string
 	Service spiffe.ID
 }
 
-// Dial connects to the service and sends the header with which the forwarder announces the caller.
+// Dial connects to the service and sends the header with which the forwarder announces a caller.
+// The header contains the SPIFFE ID of the caller.
 func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
 	if err != nil {
@@ -32,8 +34,8 @@ func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	return c, err
 }
 
-// Do sends an HTTP request to the service in the name of the caller. It returns the status and the
-// body of the response.
+// Do sends an HTTP request to the service and announces the given caller. It returns the status and
+// the body of the response.
 func (a Announced) Do(t *testing.T, caller spiffe.ID, r *http.Request) (int, []byte) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{

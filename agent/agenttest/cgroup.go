@@ -8,8 +8,8 @@ import (
 )
 
 // Cgroup creates a control group (version 2), in which a test can start processes as systemd does.
-// The path has the form of a line in /proc/PID/cgroup. The group is removed when the test ends.
-// Cgroup requires root.
+// The path of the group has the form of a line in /proc/PID/cgroup. The group is removed when the
+// test ends. Cgroup requires root.
 func Cgroup(t testing.TB, path string) *os.File {
 	t.Helper()
 	Root(t, "can make control groups")

@@ -107,7 +107,7 @@ func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 }
 
 // child runs this test binary as another account, for DialAs and similar functions. It stops
-// waiting for an answer when enough returns true.
+// waiting for an answer when the function enough returns true.
 func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 	cmd, err := Self(uid, cgroup, childEnv+"="+what)
 	if err != nil {

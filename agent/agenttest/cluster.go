@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// These SPIFFE IDs are the services and users of a test cluster.
+// These are the SPIFFE IDs of the services and users of a test cluster.
 var (
 	Outline = kit.ID("service/outline")
 	Alice   = kit.ID("user/alice")

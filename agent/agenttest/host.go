@@ -40,8 +40,9 @@ func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 // Socket returns the path on which the forwarder of the host serves its status.
 func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
 
-// Accept puts a manifest in force. The manifest contains f as the forwarder's part. It also
-// contains needs of kind cert for the node and for each identity in certs.
+// Accept puts a manifest in force on the host. The manifest's part for the forwarder is given by
+// the argument f. The manifest also contains needs of kind cert: one for the node, and one for each
+// identity in certs.
 func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := document.Manifest{

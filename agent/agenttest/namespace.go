@@ -60,8 +60,8 @@ func (n *Namespace) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=/run/netns/" + n.name, name}, args...)...)
 }
 
-// Do calls f on a thread that is in the namespace. The sockets that f opens remain in the namespace
-// after Do returns.
+// Do calls a function on a thread that is in the namespace. Sockets that the function opens remain
+// in the namespace after Do returns.
 func (n *Namespace) Do(f func()) {
 	n.t.Helper()
 	ended := make(chan error, 1)

@@ -8,8 +8,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Upstream starts an upstream that listens on loopback and calls serve for each connection. It
-// returns the address of the upstream.
+// Upstream starts an upstream, which is the program that a published service leads to. The upstream
+// listens on loopback and calls the function serve for each connection. Upstream returns the
+// address of the listener.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,8 +22,9 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo starts an upstream that sends back all bytes that it receives. It ends its data when the
-// client does.
+// Echo starts an upstream that sends back all bytes that it receives. The upstream ends its
+// direction of the connection when the client has ended its own. Echo returns the address of the
+// upstream.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {

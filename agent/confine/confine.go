@@ -1,6 +1,6 @@
 // Package confine restricts the forwarder to the files that it needs, so that a remote attacker who
-// takes over the process cannot read other files. It uses Landlock, and a process cannot lift the
-// restriction again. The systemd unit restricts the forwarder as well.
+// takes over the process cannot read other files. The restriction uses Landlock, and the process
+// cannot lift it again. It adds to the restrictions of the systemd unit.
 package confine
 
 import (
@@ -89,8 +89,8 @@ func loader(program string) string {
 	return ""
 }
 
-// inForce checks that the restriction works, by an access that must be refused. It returns an error
-// if the access succeeds.
+// inForce checks that the restriction works. It tries an access that the restriction must refuse,
+// and returns an error if the access succeeds.
 func inForce() error {
 	f, err := os.Open("/")
 	if errors.Is(err, fs.ErrPermission) {

@@ -13,8 +13,8 @@ import (
 const retry = time.Second
 
 // Await makes sure that the state directory exists before Agent is called, because Landlock can
-// only permit directories that exist. Await creates the directory or waits until activation has
-// created it. It logs once that it waits. It returns an error only if ctx ends.
+// only permit directories that exist. Await creates the directory, or waits until activation has
+// created it. While it waits, it logs this once. Await returns an error only if ctx ends.
 func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)

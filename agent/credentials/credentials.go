@@ -11,8 +11,9 @@
 // is a JSON object with all files of that kind. Function Find has the exact rules.
 //
 // The start of a unit waits until the secret is delivered, or until shortly before systemd's
-// timeout. A refusal is an answer that is too long for a credential, because systemd would accept
-// an empty answer as an empty credential. The unit then fails with status 243/CREDENTIALS.
+// timeout. To refuse a credential, the package sends an answer that is too long for a credential.
+// The unit then fails with status 243/CREDENTIALS. Systemd would accept an empty answer as an empty
+// credential.
 package credentials
 
 import (
@@ -44,7 +45,8 @@ type Config struct {
 	Idle time.Duration // time without a request after which Serve returns; 0 for never
 }
 
-// server is a running credential service.
+// server is a running credential service. All of its connections share its manifest and its watch
+// of the files.
 type server struct {
 	Config
 	mu       sync.Mutex
@@ -52,7 +54,8 @@ type server struct {
 	changed  chan struct{}     // closed when files may have changed
 }
 
-// stored is the prefix of the names under which systemd stores waiting connections.
+// stored is the prefix of the names under which this process stores waiting connections with
+// systemd.
 const stored = "request-"
 
 // Sockets finds the sockets of the credential service among the files that systemd passed to this
@@ -80,9 +83,9 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers requests for credentials. It accepts connections from ln, and also answers the
-// stored connections in waiting. Serve returns when ctx has ended and every connection has been
-// answered.
+// Serve answers systemd's requests for credentials. It accepts connections from the listener ln,
+// and also answers the connections that an earlier process stored. Serve returns when ctx has ended
+// and every connection has been answered.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
 	if c.StartTimeout == nil {
 		c.StartTimeout = systemdTimeoutStart

@@ -59,8 +59,7 @@ func (s *server) serve(ctx context.Context, conn *net.UnixConn) {
 	}
 }
 
-// errGone means that systemd has closed the connection, because the unit is no longer being
-// started.
+// errGone reports that systemd has closed the connection because it no longer starts the unit.
 var errGone = errors.New("systemd has closed the connection")
 
 // answer waits until all files of the credential are delivered, and then returns the credential.
@@ -97,9 +96,9 @@ func (s *server) answer(ctx context.Context, conn *net.UnixConn, r request) ([]b
 	}
 }
 
-// end returns the time until which a request may wait, which is shortly before the start of the
-// unit times out. It returns the zero Time if the unit has no timeout. A process that takes over
-// the connection computes the same time.
+// end returns the time until which a request may wait. This is shortly before the start of the unit
+// times out, or the zero Time if the unit has no timeout. A process that takes over the connection
+// computes the same time.
 func (s *server) end(ctx context.Context, r request) time.Time {
 	limit, err := s.StartTimeout(ctx, r.unit)
 	if err != nil {

@@ -26,8 +26,9 @@ func (s *server) changes() <-chan struct{} {
 	return s.changed
 }
 
-// watch closes the channel that changes returns whenever a file may have changed. It runs until ctx
-// ends. All connections share one watch, because the number of inotify instances is limited.
+// watch tells waiting connections that a file may have changed: it closes the channel that the
+// method changes returned. It runs until ctx ends. All connections share one watch, because the
+// number of inotify instances is limited.
 func (s *server) watch(ctx context.Context) {
 	watch.Follow(ctx, s.Log, poll, func() []string {
 		s.mu.Lock()

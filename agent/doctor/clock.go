@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// tolerance is the acceptable difference between the clocks of two hosts. It is below a minute,
-// because an enrolment proof is valid for a minute.
+// tolerance is the acceptable difference between the clocks of two hosts. It is less than a minute,
+// because an enrolment proof is valid for only one minute.
 const tolerance = 30 * time.Second
 
 // setClock returns the command that starts clock synchronization. On NixOS the command names

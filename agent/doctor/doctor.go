@@ -1,6 +1,6 @@
-// Package doctor examines a host for flor doctor. It finds the reasons why the host is not in the
-// state that its manifest describes, and the command that fixes each problem. It changes nothing on
-// the host.
+// Package doctor examines a host for flor doctor. It finds the reasons why the host differs from
+// the state that its manifest describes, and names a command or an action that fixes each of them.
+// It changes nothing on the host.
 package doctor
 
 import (
@@ -165,8 +165,8 @@ func (h *host) state(id string) hostdir.NeedState {
 	return s
 }
 
-// isAddress splits an address of the form host:port. It returns the host, and reports whether the
-// host is an IP address.
+// isAddress splits an address of the form host:port. It returns the host part as name. The result
+// literal is true if the host part is an IP address and not a name.
 func isAddress(hostport string) (name string, literal bool) {
 	name, _, err := net.SplitHostPort(hostport)
 	return name, err != nil || net.ParseIP(name) != nil

@@ -130,9 +130,9 @@ func (h *host) revocations() []Finding {
 	return found
 }
 
-// withheld reports documents in force that are older than the revocation list allows. The cause may
-// be on this host, which cannot accept newer documents or went back from them. The finding then
-// points to that cause instead of the provider.
+// withheld reports documents in force that are older than the revocation list allows. Usually a
+// provider withholds newer documents. If the cause is on this host, which cannot accept newer
+// documents or went back from them, the finding names that cause instead of the provider.
 func (h *host) withheld(list *trust.Revocations) []Finding {
 	w := h.Layout.Withheld(h.manifest, list, h.now)
 	if w == nil {
@@ -150,8 +150,8 @@ func (h *host) withheld(list *trust.Revocations) []Finding {
 		"and looks on that host for a state that was restored, or for somebody who broke in; then florctl publish again", strings.Join(need.Providers, ", ")))}
 }
 
-// crls reports certificate revocation lists that have expired or soon will. Other software on the
-// host may refuse all certificates once its list has expired.
+// crls reports certificate revocation lists that have expired or will expire soon. Other software
+// on the host may refuse every certificate once its list has expired.
 func (h *host) crls() (found []Finding) {
 	lists, err := h.Layout.CRLs()
 	if err != nil {
@@ -275,8 +275,8 @@ func newer(first, second string) bool {
 	return err == nil && a.ModTime().After(b.ModTime())
 }
 
-// hostKey checks that the SSH host key of the host is the declared one. The host proves its
-// identity with this key when it enrols.
+// hostKey checks that the SSH host key of the host is the key that the topology declares. The host
+// proves its identity with this key when it enrols.
 func (h *host) hostKey() (Finding, bool) {
 	if h.manifest.Identity.Joins {
 		return h.admitted()

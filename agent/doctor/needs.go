@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// needs reports each need that is not fulfilled or was not renewed in time. It leaves out a problem
-// that follows from another finding.
+// needs reports each need that is not fulfilled or was not renewed in time. It leaves out a need
+// whose failure another finding already explains.
 func (h *host) needs(context.Context) (string, []Finding) {
 	var found []Finding
 	fulfilled := 0
@@ -69,8 +69,8 @@ func remedy(message string) string {
 }
 
 // cure returns the finding with the remedy for a need that is not fulfilled. The remedy depends on
-// the code of the error (docs/reference/errors.md). If the error follows from another finding, ok
-// is false.
+// the code of the error (docs/reference/errors.md). The result ok is false if another finding
+// already explains the error.
 func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	providers := strings.Join(n.Providers, " or ")
 	deploy := do("", fmt.Sprintf("deploy %s and this host from one revision of the flake", providers))

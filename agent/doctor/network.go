@@ -63,8 +63,8 @@ func (h *host) names(ctx context.Context) (string, []Finding) {
 }
 
 // local checks the names of local listeners in hosts(5). It reports an entry with a wrong address
-// and a name without an entry. Using hosts(5) is optional, so local reports nothing if no name has
-// an entry. If the unit that maintains the file is installed, local reports this too.
+// and a name without an entry. The use of hosts(5) is optional, so local reports no missing entry
+// if no name has one, unless the unit that maintains the file is installed.
 func (h *host) local(ctx context.Context, listeners map[string]string) []Finding {
 	entries, found := h.entries(listeners)
 	var missing []string
@@ -87,8 +87,8 @@ func (h *host) local(ctx context.Context, listeners map[string]string) []Finding
 	return found
 }
 
-// loopback reports a local listener whose address was removed from this host. Nobody can connect to
-// such a listener, but the forwarder notices it only when it starts again.
+// loopback reports a local listener whose address was removed from this host. No program can
+// connect to such a listener, but the forwarder notices the removal only when it starts again.
 func loopback(listeners map[string]string) []Finding {
 	for _, name := range slices.Sorted(maps.Keys(listeners)) {
 		at, err := netip.ParseAddr(listeners[name])
@@ -183,9 +183,9 @@ func isTimeout(err error) bool {
 	return errors.As(err, &t) && t.Timeout() || errors.Is(err, syscall.EHOSTUNREACH)
 }
 
-// forwarders checks that the remote forwarders can be reached, over UDP or, if only TCP is
-// configured, over TCP. It makes a handshake with each forwarder at the address that answers first.
-// It sends nothing to a service.
+// forwarders checks that this host can reach the remote forwarders. It makes a handshake with each
+// forwarder at the address that answers first. The handshake uses UDP, or TCP if only TCP is
+// configured. No data is sent to a service.
 func (h *host) forwarders(ctx context.Context) (string, []Finding) {
 	routes := h.routes()
 	problems := make([]*Finding, len(routes))

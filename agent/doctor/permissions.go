@@ -63,8 +63,8 @@ func (h *host) permissions(context.Context) (string, []Finding) {
 	return fmt.Sprintf("%d files, %d directories", files, len(dirs)), found
 }
 
-// owner returns the account that must own the files of a need. If the need declares no owner, it is
-// the forwarder's account, provided that the state belongs to the units of this instance.
+// owner returns the account that must own the files of a need. If the need declares no owner and
+// the units of this instance use the state directory, it is the forwarder's account.
 func (h *host) owner(n document.Need) string {
 	if n.Deliver.Owner == "" && h.installed() {
 		return h.Instance.String()

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// agent checks that the forwarder runs and reports no problems. It does so only if the node has an
-// SVID, because the forwarder waits for it.
+// agent checks that the forwarder runs and reports no problems. The check is left out while the
+// node has no SVID, because the forwarder waits for the SVID.
 func (h *host) agent(ctx context.Context) (string, []Finding) {
 	if h.identities.SVID(h.manifest.Identity.ID) == nil {
 		return "nothing: it starts with the node's identity", nil
@@ -94,8 +94,8 @@ func (h *host) exhausted(conns []usage.Row) (found []Finding) {
 	return found
 }
 
-// uplinks reports relays that this host has no connection to. Callers cannot reach the host through
-// such a relay.
+// uplinks reports each relay to which this host has no connection. Callers cannot reach the host
+// through such a relay.
 func (h *host) uplinks(all []status.Uplink) (found []Finding) {
 	for _, u := range all {
 		if u.Transport != "" || u.Error == "" {
@@ -151,7 +151,7 @@ func (h *host) buffers(conn *net.UDPConn, want int) (found []Finding) {
 }
 
 // offload checks that the kernel can send and receive many packets with one system call (UDP
-// segmentation offload), which is several times as fast.
+// segmentation offload). Without it, the transfer of data is several times slower.
 func offload(conn *net.UDPConn) (found []Finding) {
 	for _, o := range []struct {
 		name   string

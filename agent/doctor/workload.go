@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/agent/workload"
 )
 
-// workload checks that the SPIFFE Workload API of the host answers. It does so only if the manifest
-// lets processes use it.
+// workload checks that the SPIFFE Workload API of the host answers. The check is left out if the
+// manifest does not let processes use the API.
 func (h *host) workload(ctx context.Context) (string, []Finding) {
 	served := 0
 	for _, c := range h.manifest.Forwarder.Callers {

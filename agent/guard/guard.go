@@ -1,8 +1,8 @@
-// Package guard protects a host with an nftables table whose rules the forwarder cannot enforce
-// itself. Without these rules, another account of the host could bypass the allow list by
-// connecting to a published service's upstream on loopback. The rules also record the sender of
-// each datagram to a local UDP listener, which package caller reads. Package guard updates its
-// table when the documents in force change. It never changes other tables.
+// Package guard maintains an nftables table that protects the upstreams of published services. The
+// forwarder cannot enforce these rules itself. Without them, another account of the host could
+// bypass the allow list by connecting to an upstream on loopback. The rules also record the sender
+// of each datagram to a local UDP listener, and package caller reads this record. Package guard
+// updates its table when the documents in force change. It never changes other tables.
 package guard
 
 import (
@@ -92,7 +92,8 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards reports whether the table of an instance exists. Only root can see the table.
+// Guards reports whether the table of an instance exists. It returns false for callers other than
+// root, who cannot see the table.
 func Guards(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }

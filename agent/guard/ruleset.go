@@ -78,8 +78,8 @@ func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	return rules, errs
 }
 
-// mark returns the rules that mark datagrams to an address with the sender's account, for these
-// accounts. An account whose uid does not fit into a mark is left out.
+// mark returns the rules that mark datagrams to an address with the account of their sender. There
+// is one rule for each account in uids. An account whose uid does not fit into a mark is left out.
 func mark(to string, uids []uint32) (rules []string) {
 	marks := make([]string, 0, len(uids))
 	for _, uid := range uids {

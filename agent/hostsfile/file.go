@@ -20,9 +20,10 @@ func Remove(c Config) error {
 	return err
 }
 
-// rewrite replaces the block of the instance in hosts(5), or appends a new one. It reports whether
-// the file changed. Readers see either the old file or the new one. The exception is a file that is
-// itself a mount, as in containers: such a file cannot be replaced and is overwritten.
+// rewrite replaces the block of the instance in hosts(5), or appends a new block. The result
+// changed is true if the file changed. A program that reads the file at the same time sees either
+// the old content or the new content. The exception is a file that is itself a mount, as in
+// containers: such a file cannot be replaced and is overwritten.
 func (c Config) rewrite(block string) (changed bool, err error) {
 	old, err := os.ReadFile(c.Hosts)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -60,14 +61,14 @@ func (c Config) rewrite(block string) (changed bool, err error) {
 	return true, nil
 }
 
-// fixed reports whether an error means that a file cannot be replaced. In that case overwriting the
-// file may still work.
+// fixed reports whether an error means that a file cannot be replaced by another. The file may
+// still be overwritten in that case.
 func fixed(err error) bool {
 	return errors.Is(err, unix.EBUSY) || errors.Is(err, unix.EXDEV) || errors.Is(err, unix.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
-// overwrite writes new content into an existing file. The current content is passed as old, and is
-// restored if the new content cannot be written completely.
+// overwrite writes new content into an existing file. The argument old is the current content,
+// which overwrite restores if it cannot write the new content completely.
 func overwrite(path string, b, old []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {

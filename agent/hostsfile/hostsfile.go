@@ -70,8 +70,8 @@ func Run(ctx context.Context, c Config) error {
 	return nil
 }
 
-// apply updates the block to match the manifest in force. The manifest that was applied last is
-// passed as document, so that an unchanged one is not read again.
+// apply updates the block to match the manifest in force. The argument document points to the
+// manifest that was applied last, so that an unchanged manifest is not decoded again.
 func (c Config) apply(document *document.Document) error {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {

@@ -65,8 +65,8 @@ func (c *Caddy) account() (uid int, err error) {
 	return int(owner.Uid), nil
 }
 
-// Apply loads the configuration into Caddy unless Caddy has it already. For example, Caddy has lost
-// it after a restart. If Caddy rejects the configuration, Caddy keeps its old one.
+// Apply loads the configuration into Caddy unless Caddy already has it. Caddy loses the
+// configuration when it restarts. If Caddy rejects the new configuration, it keeps the old one.
 func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	uid, err := c.account()
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	return err == nil, errors.Join(err, os.RemoveAll(c.handed()))
 }
 
-// handed returns the directory through which certificates and keys are passed to Caddy. Only
-// Caddy's account can read it.
+// handed returns the path of the directory through which this process passes certificates and keys
+// to Caddy. Only Caddy's account can read the directory.
 func (c *Caddy) handed() string { return filepath.Join(c.Keys, "caddy") }
 
 // files returns the paths of a site's certificate and key in the directory that Caddy reads.
@@ -109,8 +109,8 @@ func (c *Caddy) files(s Site) (certificate, key string) {
 	return name + ".pem", name + ".key"
 }
 
-// hand writes certificates and keys for Caddy, whose account has this uid. The account becomes the
-// owner of the directory once the directory is complete.
+// hand writes the certificates and keys of the sites for Caddy. The argument uid is the account of
+// Caddy, which becomes the owner of the directory once the directory is complete.
 func (c *Caddy) hand(s Sites, uid int) error {
 	if err := os.MkdirAll(c.Keys, 0o711); err != nil {
 		return err
@@ -259,12 +259,12 @@ func only(value, pattern string, matches bool) []object {
 	return []object{{"expression": fmt.Sprintf(`%s{%s}.matches(r'(?i)%s')`, not, value, pattern)}}
 }
 
-// caddy returns the routes of a site for Caddy. Caddy compares the decoded path with the routes, and
-// passes the path on as it came. Targets that a service could decode to another path are refused
-// before.
+// caddy returns the routes of a site for Caddy. Caddy compares the decoded path with the routes,
+// but passes on the path as it was received. The routes therefore first refuse paths that a service
+// could decode differently.
 //
-// With an upgrade to HTTP/2 in clear text, a client would speak to the service past the proxy, so
-// such an upgrade is not passed on.
+// The routes do not pass on an upgrade to HTTP/2 in clear text. After such an upgrade, a client
+// could send requests to the service that the proxy does not check.
 func (s Site) caddy() (routes []object) {
 	add := func(match []object, handle ...object) {
 		r := object{"handle": handle}

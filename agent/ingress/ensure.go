@@ -48,7 +48,7 @@ type Ensure struct {
 	mu sync.Mutex
 }
 
-// ensured is a public name in the file of an Ensure, as a need has requested it.
+// ensured is an entry in the file of an Ensure: a public name that a need has requested.
 type ensured struct {
 	Name     string         `json:"name"`
 	Upstream netip.AddrPort `json:"upstream"`

@@ -6,9 +6,9 @@ import (
 	"github.com/florete/florete/agent/forward/announce"
 )
 
-// strangersClaims lists the request headers that the ingress removes. With these headers a proxy,
-// CDN or load balancer describes its client to a service. No such program is in front of the
-// ingress, so such a header comes from the client itself and could be false. The ingress sets
+// strangersClaims lists the request headers that the ingress removes. A proxy, CDN or load balancer
+// uses these headers to describe its client to a service. No such program is in front of the
+// ingress, so the client itself has set the header, and its value could be false. The ingress sets
 // X-Real-IP, X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto itself.
 var strangersClaims = slices.Concat(announce.ClientAddresses, []string{
 	"Forwarded",

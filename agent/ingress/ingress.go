@@ -39,7 +39,7 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Proxy is the reverse proxy that Run configures, either Nginx or Caddy.
+// Proxy is a reverse proxy that Run can configure. Its implementations are Nginx and Caddy.
 type Proxy interface {
 	// Apply makes the proxy serve exactly the given sites. It applies all of them or, on an error,
 	// none. It reports whether the configuration changed. Run calls Apply repeatedly.
@@ -100,7 +100,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 // apply configures the proxy for the manifest and the certificates on disk. It returns the
-// directories whose changes require another call.
+// directories that Run must watch, because apply must be called again after a change in them.
 func (c Config) apply(ctx context.Context, document *document.Document) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
@@ -190,8 +190,9 @@ func isThumbprint(s string) bool {
 	return len(s) == 43 && strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") == ""
 }
 
-// usable reports whether a certificate belongs to its key, because a proxy would not start with a
-// pair that does not match. It returns a digest of both.
+// usable reports whether a certificate belongs to its key. A proxy would not start with a pair that
+// does not match. The result digest is a digest of both files, by which a renewed certificate is
+// noticed.
 func usable(crt, key string) (digest string, ok bool) {
 	c, err := os.ReadFile(crt)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // listen records the addresses of the host and the ports that local listeners use. A proxy cannot
-// listen on all addresses with such a port.
+// listen on all addresses with a port that a local listener uses on one of them.
 func (s *Sites) listen(f document.Forwarder) error {
 	for _, r := range f.Reach {
 		s.Local = append(s.Local, r.Listen.Port())
@@ -30,7 +30,7 @@ func (s *Sites) listen(f document.Forwarder) error {
 	return nil
 }
 
-// at returns the addresses that a proxy listens on. The setting is passed as given: either an
+// at returns the addresses that a proxy listens on. The argument given is the setting: either an
 // address with a port, or a port alone. A port alone stands for all addresses, unless a local
 // listener uses the port on one of them.
 func (s Sites) at(given string) ([]string, error) {

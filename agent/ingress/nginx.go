@@ -117,8 +117,8 @@ func listens(s Sites, given string) ([]string, error) {
 }
 
 // ServerName returns the nginx directive server_name of a site. A wildcard becomes a regular
-// expression for a single label. nginx's own wildcards match several labels, but no certificate
-// does.
+// expression that matches a single label, as a wildcard in a certificate does. The wildcards of
+// nginx itself would match several labels.
 func (s Site) ServerName() string {
 	if above, wild := strings.CutPrefix(s.Name, "*."); wild {
 		return "~^[^.]+\\." + regexp.QuoteMeta(above) + "$"

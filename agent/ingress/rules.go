@@ -8,11 +8,12 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// ambiguous is a regular expression for request targets whose path services and proxies may read
-// differently: encoded slashes, backslashes, dots and percent signs, dot segments, empty segments,
-// path parameters, characters that a URL cannot contain, and encoded ones that UTF-8 cannot. For
-// names with rules for paths, a proxy refuses such requests, because the service could find another
-// path in it than the rules did. It must be matched without regard to case.
+// ambiguous is a regular expression for request targets whose path a service may read differently
+// from the proxy. It matches encoded slashes, backslashes, dots and percent signs, dot segments,
+// empty segments, path parameters, characters that a URL cannot contain, and encoded bytes that
+// cannot occur in UTF-8. If a name has rules for paths, the proxy refuses such requests, because
+// the service could serve a path that the rules did not check. The expression must be matched
+// without regard to case.
 const ambiguous = `^[^?]*(//|/\.\.?(/|\?|%|$)|[\x5c;#]|%(0[0-9a-f]|1[0-9a-f]|2[5ef]|3b|5c|7f|c[01])|/%20|[^\x21-\x7e])`
 
 // unknownName is the text for visitors of a name that the ingress does not serve.
@@ -21,7 +22,8 @@ const unknownName = "This server has no site of that name.\n"
 // defaultTimeout is the time for which a proxy waits for a service.
 const defaultTimeout = time.Hour
 
-// Route tells a proxy how to handle the requests for some paths. The first that matches applies.
+// Route tells a proxy how to handle the requests for some paths. If several routes match a request,
+// the first one applies.
 type Route struct {
 	Pattern  string // for decoded paths, without regard to case; empty for all paths
 	Deny     bool
@@ -52,7 +54,7 @@ func (s Site) Seconds() int {
 	return int(defaultTimeout / time.Second)
 }
 
-// portsOf returns the listeners of the ports to which rules of a service lead.
+// portsOf returns the listeners of the ports that the rules of a service name.
 func portsOf(r document.Reachable, reach []document.Reachable) (map[string]netip.AddrPort, error) {
 	ports := map[string]netip.AddrPort{}
 	for _, o := range reach {

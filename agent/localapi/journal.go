@@ -38,9 +38,9 @@ func newJournals() journals {
 	return journals{make(chan struct{}, maxJournals), &follows{}}
 }
 
-// follows limits how many callers follow a journal at the same time. The API does not know who its
-// callers are, so it shares the places by time. If all places are taken, the oldest follow ends,
-// and its caller reconnects.
+// follows limits how many callers follow a journal at the same time. The API does not know the
+// identities of its callers, so it shares the places by time. If all places are taken, a new caller
+// takes the place of the oldest one, whose connection is closed. That caller can connect again.
 type follows struct {
 	mu      sync.Mutex
 	running []*following // the oldest is first
@@ -51,9 +51,9 @@ type following struct {
 	end   context.CancelFunc
 }
 
-// begin reserves a place for a caller that follows a journal. The place is free again when done is
-// called or the returned context ends. If no place is free, begin ends the oldest follow, provided
-// that it has had its minimum time. Otherwise ok is false.
+// begin reserves a place for a caller that follows a journal. The place is free again when the
+// caller calls done or the returned context ends. If no place is free, begin ends the follow that
+// has run longest, provided that it has had its minimum time. Otherwise ok is false.
 func (f *follows) begin(ctx context.Context) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -146,8 +146,8 @@ func parseQuery(q url.Values) (lines int, follow bool, err error) {
 	return lines, follow, nil
 }
 
-// follow returns the options of journalctl that make it print new lines as they are written. By
-// default journalctl shows only the current boot, and it cannot determine the boot in a container.
+// follow returns the options of journalctl with which it prints new lines as they are written. By
+// default journalctl shows only the current boot, and in a container it cannot determine the boot.
 // The option --merge would show the journals of other machines.
 func follow() []string {
 	id, err := os.ReadFile("/etc/machine-id")
@@ -190,8 +190,8 @@ func run(ctx context.Context, w io.Writer, program string, args []string) error 
 }
 
 // answer writes a response whose parts are sent at once, so that a caller sees new lines of a
-// journal immediately. Writing fails if the client does not read in time, or if the response
-// exceeds its limit of bytes.
+// journal immediately. A write fails if the client does not read in time, or if the response
+// exceeds the limit of its length.
 type answer struct {
 	http.ResponseWriter
 	left int

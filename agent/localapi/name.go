@@ -9,9 +9,9 @@ import (
 )
 
 // named protects a handler from web pages in a browser on the caller's machine. A web page could
-// point its own name to the local listener (DNS rebinding), and would then be of the same origin.
-// named therefore refuses a request unless the request names a service that this host publishes
-// from a Unix socket. It refuses cross-origin requests too.
+// point its own name to the local listener (DNS rebinding), and the browser would then let it read
+// the responses. named therefore accepts a request only if the request names a service that this
+// host publishes from a Unix socket. It also refuses cross-origin requests.
 func (h *handler) named(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		doc, ok := h.read(w)

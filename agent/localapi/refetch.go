@@ -23,9 +23,9 @@ const (
 	AnotherSecret = "another secret"
 )
 
-// Refetch makes activation request a need again within ten seconds. It leaves a file in the
-// directory dir, which activation follows. Refetch may run as root while dir belongs to another
-// account, so it does not follow symbolic links out of dir.
+// Refetch makes activation request a need again within ten seconds. It writes a file into the
+// directory dir, whose changes activation follows. Refetch may run as root although the directory
+// belongs to another account, so it does not follow symbolic links out of the directory.
 func Refetch(m document.Manifest, dir, need string) error {
 	if _, err := find(m, need); err != nil {
 		return err

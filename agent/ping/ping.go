@@ -24,8 +24,8 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Timeout is the time limit of all steps together. It is longer than the time that a connection may
-// take.
+// Timeout is the time limit of all steps of a ping together. It is longer than the time limit of a
+// single connection through the forwarder.
 const Timeout = 35 * time.Second
 
 // These constants are the names of the steps, in the order in which they run.
@@ -60,7 +60,7 @@ type Step struct {
 	Needs       string `json:"needs,omitempty"`  // name of the failed step without which this one could not run
 }
 
-// Broken returns the first step that failed. It reports whether a step failed at all.
+// Broken returns the first step that failed. It returns false if no step failed.
 func (r Result) Broken() (Step, bool) {
 	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
 	if i < 0 {
@@ -73,9 +73,9 @@ func (r Result) Broken() (Step, bool) {
 // directory.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers ping requests until ctx ends, and then removes the socket. The listener ln must
-// come from unixsock.Limits.Listen. Most of the connections are reserved for accounts that the
-// policy names. The function named reports whether an account is one of them. The function do
+// Serve answers ping requests until ctx ends, and then removes the socket. The listener must come
+// from unixsock.Limits.Listen. Most of its connections are reserved for accounts that the policy
+// names, and the function named reports whether an account is one of these. The function do
 // performs a ping for an account.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()

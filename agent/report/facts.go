@@ -19,17 +19,17 @@ import (
 // machine. Each capability is an empty file.
 const Declared = "/etc/florete/capabilities"
 
-// devices maps a capability to the path in sysfs(5) that exists on machines with a device of this
-// kind.
+// devices maps each detected capability to a path in sysfs(5). The path exists on machines that
+// have the device for this capability.
 var devices = map[string]string{
 	"gpu": "/sys/class/drm/renderD128",
 	"kvm": "/sys/class/misc/kvm",
 	"tpm": "/sys/class/tpmrm/tpmrm0",
 }
 
-// FindFacts returns the facts about this machine that a host's report contains. The state of the
-// host is in dir. The declared capabilities are in the directory declared. A fact that is not known
-// is zero.
+// FindFacts returns the facts about this machine that a host's report contains. The argument dir is
+// the directory with the state of the host. The argument declared is the directory with the
+// capabilities that an administrator declared. A fact that cannot be found is zero.
 func FindFacts(dir, declared string) hostreport.Facts {
 	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),

@@ -28,10 +28,11 @@ func (t *trusts) add(roots []string) {
 	}
 }
 
-// report adds the roots in the manifest, and the roots in the bundles that were delivered with
-// SVIDs. It also finds the anchors, which are the roots that the SVIDs lead to. A bundle that was
-// not delivered does not count. A bundle that cannot be read counts as a part that trusts no root,
-// so that no root is reported as trusted everywhere.
+// report returns the roots that this host trusts and uses, as a host's report contains them. It
+// adds the roots in the manifest and the roots in the bundles that were delivered with SVIDs. It
+// also finds the anchors, which are the roots that the SVIDs lead to. A bundle that was not
+// delivered does not count. A bundle that cannot be read counts as a part that trusts no root, so
+// that no root is reported as trusted everywhere.
 func (t *trusts) report(l hostdir.Layout, m document.Manifest) *hostreport.Roots {
 	r := &hostreport.Roots{Trusted: []string{}, Partly: []string{}, Anchors: append([]string{}, t.anchors...)}
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)

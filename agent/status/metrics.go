@@ -80,8 +80,8 @@ var (
 	uplinks   = newMetric(gauge, "uplink_down_timestamp_seconds", "Unix time since which this host has no connection to one of its relays, or 0 while it has one.", "relay")
 )
 
-// collector gives Prometheus the metrics of the forwarder. It computes them from a new report at
-// each scrape.
+// collector gives Prometheus the metrics of the forwarder. It computes the metrics from a new
+// report each time that Prometheus reads them.
 type collector struct{ report func() Report }
 
 func (c collector) Describe(ch chan<- *prometheus.Desc) {
@@ -259,8 +259,8 @@ type MetricsPage struct {
 	registry *prometheus.Registry
 }
 
-// NewMetricsPage returns a page with the metrics of the forwarder and of this process. The page
-// calls report at each request.
+// NewMetricsPage returns a page with the metrics of the forwarder and of this process. At each
+// request, the page gets the forwarder's report from the function report.
 func NewMetricsPage(report func() Report) *MetricsPage {
 	p := &MetricsPage{report, prometheus.NewRegistry()}
 	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

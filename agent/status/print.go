@@ -87,8 +87,8 @@ func process(pid int) string {
 	return fmt.Sprintf("process %d", pid)
 }
 
-// age returns the age of the manifest, as text relative to now. A serial is the commit time of the
-// manifest, unless the topology sets another serial.
+// age returns the age of the manifest, as text relative to now. It computes the age from the serial
+// of the manifest, which is the time of its commit unless the topology sets another serial.
 func age(serial int64, now time.Time) string {
 	const year2001 = 1e9
 	if serial < year2001 {

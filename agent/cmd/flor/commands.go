@@ -9,7 +9,7 @@ import (
 )
 
 // newRoot returns the root command of flor with all subcommands, in the groups that the help shows.
-// The name is that of the program as it was invoked.
+// The argument name is the name under which the program was invoked.
 func newRoot(name string, m *instance) *cobra.Command {
 	root := &cobra.Command{
 		Use:   name,

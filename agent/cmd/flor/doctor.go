@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// exitFindings is the exit status of flor doctor if it found a problem.
+// exitFindings is the exit status of flor doctor if at least one check has a finding.
 const exitFindings exit = 2
 
 func newDoctorCmd(m *instance) *cobra.Command {

@@ -171,8 +171,8 @@ func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error)
 	return agefile.Open(sealed, named)
 }
 
-// deliverEnrolled makes activation deliver the identity file that was installed, and waits until it
-// has.
+// deliverEnrolled makes activation deliver the identity file that was installed, and waits until
+// the delivery is complete.
 func deliverEnrolled(ctx context.Context, m *instance, h enrol.Host, o *enrol.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {

@@ -65,8 +65,9 @@ Publish the sockets as services, so that the forwarder decides who reaches them.
 	return parent
 }
 
-// listen returns the listener for a socket of the host API. It is the socket of this name that
-// systemd passed. If systemd passed no sockets at all, listen binds the path itself.
+// listen returns the listener for a socket of the host API. If systemd passed sockets to this
+// process, it returns the passed socket with the given name. Otherwise it binds a new socket to the
+// path.
 func listen(inherited map[string][]net.Listener, name, path string) (net.Listener, error) {
 	if len(inherited) == 0 {
 		return agentstatus.Listen(path, 0o660)

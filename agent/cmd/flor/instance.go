@@ -10,7 +10,8 @@ import (
 )
 
 // instance is the Florete instance that a command acts on. A host can run several instances. Each
-// instance has its own directories and sockets, and so its own defaults of flags.
+// instance has its own directories and sockets, so the defaults of some flags depend on the
+// instance.
 type instance struct {
 	hostdir.Instance
 	followers []func()
@@ -36,8 +37,8 @@ func (m *instance) set(name string) (err error) {
 	return nil
 }
 
-// follow registers a flag whose default depends on the instance, so that set updates it. The
-// default is computed by of.
+// follow registers a flag whose default depends on the instance, so that the method set updates the
+// flag. The argument of is the function that computes the default.
 func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Instance) string) {
 	f := cmd.Flags().Lookup(name)
 	set := func() {

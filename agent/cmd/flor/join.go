@@ -144,8 +144,8 @@ func awaitJoin(ctx context.Context, h *fetch.Host, out io.Writer) error {
 	}
 }
 
-// enrolNow makes activation request the node's certificate at once, instead of after its backoff.
-// It does nothing if activation has the certificate already.
+// enrolNow makes activation request the node's certificate at once. Without it, activation would
+// wait for the end of its backoff. enrolNow does nothing if activation has the certificate already.
 func enrolNow(l hostdir.Layout, m document.Manifest, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

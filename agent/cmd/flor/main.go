@@ -20,8 +20,8 @@ import (
 
 func main() { os.Exit(run()) }
 
-// exit is an error that sets the exit status of the program. It prints no message, because the
-// command has already reported the problem.
+// exit is an error that sets the exit status of the program. It has no message, because the command
+// has already printed one.
 type exit int
 
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }

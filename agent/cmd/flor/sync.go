@@ -95,8 +95,9 @@ and nothing changed unless a commit ID was printed; 2 if the host went back
 	return cmd
 }
 
-// looking is the time for which activation does not change the documents, so that flor sync applies
-// the ones that it has shown.
+// looking is the time for which activation does not change the documents while flor sync runs. In
+// this time a user reads the changes, so that flor sync applies exactly the documents whose changes
+// it has shown.
 const looking = time.Minute
 
 func (s *syncer) run(ctx context.Context) error {

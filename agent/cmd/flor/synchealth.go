@@ -45,8 +45,8 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 	}
 }
 
-// well checks the health of the host after a change. It returns an error if the host has problems
-// that it did not have before the change.
+// well checks the health of the host after a change. It returns an error if the host has a problem
+// that is not in the list before, which contains the problems from before the change.
 func (s *syncer) well(ctx context.Context, c commit.Change, before []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -65,8 +65,8 @@ func (s *syncer) well(ctx context.Context, c commit.Change, before []string) err
 	return nil
 }
 
-// troubles returns the problems of the host's systemd units and of its forwarder. It does not check
-// the needs: Healthy checks them, because it uses the new documents.
+// troubles returns the problems of the host's systemd units and of its forwarder. It leaves out
+// problems of needs, which Healthy reports because only Healthy uses the new documents.
 func (s *syncer) troubles(ctx context.Context) (all []string) {
 	r := report.Collector{Config: report.Config{Instance: s.Instance, Layout: s.State, Socket: s.socket}}
 	for _, p := range hostreport.Problems(r.Collect(ctx)) {

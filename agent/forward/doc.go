@@ -1,7 +1,7 @@
 // Package forward is the forwarder of one host: the process that carries connections between the
 // programs of the host and services on other hosts. It follows two kinds of files that activation
-// keeps on disk: the accepted manifest and the delivered SVIDs. It keeps three parts in agreement
-// with them:
+// keeps on disk: the accepted manifest and the delivered SVIDs. When these files change, it updates
+// its three parts:
 //
 //   - package inbound serves the services that the host publishes;
 //   - package outbound connects local programs to the services that they may reach;

@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config is the configuration of a forwarder. Most zero fields mean a default.
+// Config is the configuration of a forwarder. A zero field means its default, if the comment of the
+// field names one.
 type Config struct {
 	Layout     hostdir.Layout // state of the host, which activation maintains
 	Socket     string         // path of the status socket; other sockets are beside it

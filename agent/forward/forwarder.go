@@ -53,8 +53,8 @@ type forwarder struct {
 	publishing atomic.Pointer[inbound.Server]  // same as in, for goroutines other than the loop
 }
 
-// snapshot is the state that one pass of the loop has read from disk. It includes the problems
-// found. They are reported when the snapshot takes effect.
+// snapshot is the state that one pass of the loop has read from disk. It also contains the problems
+// that were found while reading. They are reported when the snapshot takes effect.
 type snapshot struct {
 	document   document.Document
 	manifest   document.Manifest
@@ -114,8 +114,9 @@ func (f *forwarder) run(ctx context.Context) error {
 	return err
 }
 
-// loop applies the state on disk until ctx ends or another process takes over. After a takeover it
-// drains the remaining connections. Before it returns, it ends everything that it has started.
+// loop applies the state on disk until ctx ends or another process takes over. After a takeover, it
+// waits for the remaining connections to end. Before loop returns, it ends all goroutines and
+// listeners that it has started.
 func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) error {
 	w := watch.New(f.Log)
 	defer w.Close()
@@ -201,8 +202,8 @@ func (f *forwarder) reconcile() error {
 	return nil
 }
 
-// read reads the state on disk into a new snapshot. If a part cannot be read, the new snapshot
-// keeps that part of old and records the problem.
+// read reads the state on disk into a new snapshot. If a part of the state cannot be read, the new
+// snapshot contains this part of the previous snapshot, given by old, and records the problem.
 func (f *forwarder) read(old *snapshot) *snapshot {
 	s := &snapshot{document: old.document, manifest: old.manifest, identities: old.identities}
 	doc, err := f.Layout.Refresh(old.document)

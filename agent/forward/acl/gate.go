@@ -2,9 +2,10 @@ package acl
 
 import "sync"
 
-// Gate decides which keys are admitted, for example which connections. It admits a key if its rule
-// allows the key. When a new rule denies a key that is already admitted, the gate closes the key.
-// After SetRule returns, no key that the rule denies is open. The zero Gate admits nothing.
+// Gate decides which keys are admitted. A key stands for an open resource, such as a connection.
+// The gate admits a key if its current rule allows the key. When a new rule denies an admitted key,
+// the gate closes the resource: after SetRule returns, nothing that the rule denies is open. The
+// zero Gate admits no keys.
 type Gate[K any] struct {
 	mu    sync.Mutex
 	rule  func(K) bool
@@ -16,9 +17,10 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit admits k if the rule allows it, and reports whether it did. If a later rule denies k, the
-// gate calls close once. The function close must not block and must not call the gate. The caller
-// calls release, at most once, when it no longer uses k.
+// Admit admits the key k if the rule allows it. The result ok is true if the key was admitted. If a
+// later rule denies the key, the gate calls the function close once. This function must not block
+// and must not call the gate. The caller of Admit calls release, at most once, when it no longer
+// uses the key.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits enforces the limits that the topology sets at this host. It limits the number of
-// connections, new connections per second, and bytes per second.
+// Limits enforces the limits that the topology sets at this host: on connections, on new
+// connections per second, and on bytes per second.
 //
 // Each connection counts towards the limits of its service and those of its caller, so the lower
-// limit applies. On a relay, the limits apply to each node that connects to other hosts through it.
-// The zero Limits is ready for use and limits nothing.
+// limit applies. On a relay, the limits apply to each node that connects to other hosts through the
+// relay. The zero Limits is ready for use and limits nothing.
 //
-// Limits keeps an entry for every service and caller since the start. There are at most as many as
-// the allow lists name.
+// Limits keeps an entry for each service and caller that it has met since the start. The allow
+// lists bound the number of these entries.
 type Limits struct {
 	mu                sync.Mutex
 	services, callers group
@@ -76,8 +76,8 @@ func (g *group) of(id spiffe.ID) *budget {
 	return b
 }
 
-// Share returns the Share that limits the connections of caller to service. The Share follows later
-// changes of the limits.
+// Share returns the Share that limits the connections from one caller to one service. The Share
+// follows later changes of the limits.
 func (t *Limits) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -41,9 +41,11 @@ func Compile(published []document.Published) List {
 	return l
 }
 
-// Allows reports whether caller may connect to target at the time now. If port is not empty, the
-// answer is for the port with that name; otherwise it is for any port. An allow entry may be
-// limited to one certificate. It is compared with leaf, the certificate that the caller presented.
+// Allows reports whether the list allows a caller to connect to a service, which is given as
+// target. If port is empty, it is enough that the caller may use any port of the service. Otherwise
+// the caller must be allowed to use the port with this name. An allow entry may have an end, which
+// is compared with now. An entry may also be limited to one certificate, which is compared with
+// leaf, the certificate that the caller presented.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
@@ -54,8 +56,8 @@ func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509
 	return false
 }
 
-// NextEnd returns the next time after now at which a permission expires. It returns the zero time
-// if no permission does.
+// NextEnd returns the first time after now at which a permission in the list expires. It returns
+// the zero time if no permission expires.
 func (l List) NextEnd(now time.Time) (next time.Time) {
 	for _, allowed := range l.allowed {
 		for _, a := range allowed {

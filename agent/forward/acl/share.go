@@ -24,8 +24,9 @@ type Share struct {
 	turn chan struct{}
 }
 
-// Open counts a TCP connection or a UDP session until release is called. It must be called exactly
-// once. If the connection exceeds a limit, Open returns an error that names the limit.
+// Open counts a TCP connection or a UDP session towards the limits. The connection counts until the
+// caller calls release, which must happen exactly once. If the connection exceeds a limit, Open
+// returns an error that names the limit.
 func (s *Share) Open() (release func(), err error) {
 	if err := s.caller.acquire(); err != nil {
 		return nil, err
@@ -65,8 +66,8 @@ func most(rates ...*rate.Limiter) int {
 	return most
 }
 
-// Wait slows down a stream that has carried n bytes. It returns when the bytes are within the
-// current rates, or when stop is closed.
+// Wait slows down a stream that has carried a number of bytes, which is given by n. It returns when
+// these bytes are within the current rates, or when the channel stop is closed.
 func (s *Share) Wait(stop <-chan struct{}, n int) {
 	for n > 0 {
 		caller, service := s.rates()

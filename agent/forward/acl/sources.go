@@ -7,8 +7,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Sources enforces limits for callers without an identity. Each address has the limits by itself;
-// so has each /64 network of IPv6, because one host can use any address in it.
+// Sources enforces limits for callers without an identity, which it distinguishes by their IP
+// addresses. Each IPv4 address has the full limits. With IPv6, each /64 network has them, because
+// one host can use every address of its network.
 type Sources struct {
 	most int // number of addresses to remember
 
@@ -17,7 +18,8 @@ type Sources struct {
 	known  map[netip.Prefix]*Share
 }
 
-// NewSources returns a Sources that remembers about most addresses without a connection.
+// NewSources returns a Sources with the given limits. The argument most is the approximate number
+// of addresses without a connection that it remembers.
 func NewSources(most int, limits document.Limits) *Sources {
 	return &Sources{most: most, limits: limits, known: map[netip.Prefix]*Share{}}
 }
@@ -32,9 +34,9 @@ func (s *Sources) Apply(limits document.Limits) {
 	}
 }
 
-// Open counts a connection from an address until release is called. It must be called exactly once.
-// The returned Share limits the traffic of the address. If the connection exceeds a limit, Open
-// returns an error that names the limit.
+// Open counts a connection from an address, which is given by from, until the caller calls release.
+// The caller must call release exactly once. The returned Share limits the traffic of the address.
+// If the connection exceeds a limit, Open returns an error that names the limit.
 func (s *Sources) Open(from netip.Prefix) (share *Share, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package announce tells a service which caller is connected to it, if the topology requires that
-// for the service. There are two ways: a PROXY protocol header before the bytes of the connection,
-// or headers in each HTTP request.
+// Package announce tells a service the identity of each caller that is connected to it, if the
+// topology requires this for the service. The identity is in a PROXY protocol header before the
+// bytes of the connection, or in headers of each HTTP request.
 //
 // The PROXY protocol header is of version 2 and of type TCP over IPv4 or IPv6, for every type of
 // upstream. Its source address is the address of the caller's forwarder. Its destination address is
@@ -71,9 +71,10 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 	return h.Format()
 }
 
-// ours contains the names of the headers that are removed from each request. The forwarder then
-// sets X-Forwarded-Client-Cert and X-Forwarded-For itself. It only removes Forwarded (RFC 7239) and
-// ClientAddresses.
+// ours contains the names of the headers that the forwarder removes from each request, because a
+// caller could have set them to deceive the service. The forwarder then sets
+// X-Forwarded-Client-Cert and X-Forwarded-For itself. It does not set the others, which are
+// Forwarded (RFC 7239) and ClientAddresses.
 var ours = func() map[string]bool {
 	all := map[string]bool{"x-forwarded-client-cert": true, "x-forwarded-for": true, "forwarded": true}
 	for _, name := range ClientAddresses {
@@ -130,7 +131,8 @@ func hyphenate(r rune) rune {
 	return '-'
 }
 
-// announce replaces the headers that describe the caller by those of c.
+// announce removes all headers that could describe a caller, and sets those that describe this
+// caller.
 func (c Caller) announce(h http.Header) {
 	strip(h)
 	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))

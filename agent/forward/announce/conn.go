@@ -25,8 +25,9 @@ type Conn struct {
 	aborted          atomic.Bool
 }
 
-// NewConn returns a Conn for the stream of a caller. It calls received with the number of bytes of
-// each read from the caller, and sent with the number of bytes of each write to the caller.
+// NewConn returns a Conn for the stream of a caller. The Conn calls the function received after
+// each read from the caller, and the function sent after each write to the caller. Their argument
+// is the number of bytes.
 func NewConn(st wire.Stream, c Caller, received, sent func(int)) *Conn {
 	return &Conn{Stream: st, caller: c, received: received, sent: sent, closed: make(chan struct{})}
 }
@@ -115,8 +116,8 @@ func (s *single) Accept() (net.Conn, error) {
 func (s *single) Addr() net.Addr { return s.conn.LocalAddr() }
 func (*single) Close() error     { return nil }
 
-// open reports whether an idle connection to the service can carry another request. It cannot if
-// the service has closed the connection, or has sent something before a request.
+// open reports whether an idle connection to the service can carry another request. It returns
+// false if the service has closed the connection, or has sent data without a request.
 func open(c splice.Conn) bool {
 	raw, err := c.SyscallConn()
 	if err != nil {

@@ -146,9 +146,9 @@ func traced(r *http.Request) *http.Request {
 
 func usedOf(r *http.Request) *used { return r.Context().Value(usedKey{}).(*used) }
 
-// closed reports whether the service closed an idle connection just when a request was sent on it.
-// This is so if the connection had carried an earlier request and not one byte of an answer
-// arrived.
+// closed reports whether the service closed an idle connection at the moment when a request was
+// sent on it. It assumes so if the connection carried an earlier request and no byte of an answer
+// to this one arrived.
 func (u *used) closed() bool { return u.reused.Load() && !u.answered.Load() }
 
 // answer is an http.ResponseWriter that sends the headers of the service and adds none of its own.
@@ -231,8 +231,8 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// bodyError marks an error that occurred while the body of a request was read from the caller. It
-// distinguishes the caller's errors from those of the service.
+// bodyError is an error that occurred while the body of a request was read from the caller. With
+// this type, the errors of the caller can be distinguished from the errors of the service.
 type bodyError struct{ error }
 
 func (e *bodyError) Unwrap() error { return e.error }

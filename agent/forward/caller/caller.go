@@ -1,6 +1,6 @@
-// Package caller finds the process of this host that made a local connection, and decides which
-// identity the process acts under. It finds the process in the kernel. The identity follows from
-// the process's Unix account and systemd unit, by the callers in the manifest.
+// Package caller finds the process of this host that made a local connection, and decides under
+// which identity the process acts. The kernel tells it the process. The manifest maps the process
+// to an identity by the process's Unix account and systemd unit.
 package caller
 
 import (
@@ -35,8 +35,9 @@ func (r row) has(p Process) bool {
 	return slices.Contains(r.uids, p.UID) || slices.ContainsFunc(r.units, p.inUnit)
 }
 
-// NewTable returns the Table of the given callers. It looks up the uid of each account. For each
-// account that does not exist it returns an error. The table contains all other callers.
+// NewTable returns the Table of the given callers. It looks up the uid of each account that a
+// caller names. For each account that does not exist, it returns an error and leaves out that
+// caller.
 func NewTable(callers []document.Caller) (Table, []error) {
 	var t Table
 	var problems []error
@@ -85,8 +86,9 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	return spiffe.ID{}, false
 }
 
-// UIDs returns the accounts whose processes may act under one of ids. An account counts only with
-// the first caller that names it. If all is set, UIDs returns every account that the table names.
+// UIDs returns the uids of the accounts whose processes may act under one of the identities in ids.
+// If several callers name the same account, only the first of them counts. If the argument all is
+// true, UIDs returns every account that the table names.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
@@ -100,7 +102,7 @@ func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	return slices.Compact(uids)
 }
 
-// MayAct reports whether the process may act under the identity id.
+// MayAct reports whether the process may act under the given identity.
 func (t Table) MayAct(p Process, id spiffe.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
 }

@@ -19,12 +19,12 @@ const (
 	MarkOthers = markTag | (1<<24 - 1)
 )
 
-// Mark returns the mark for datagrams from the account uid. It returns false if the uid is too
-// large for a mark.
+// Mark returns the mark for datagrams from the account with the given uid. It returns false if the
+// uid is too large for a mark.
 func Mark(uid uint32) (uint32, bool) { return markTag | uid, uid < MarkOthers&^markMask }
 
-// ReceiveMarks makes a socket deliver the marks of datagrams as control messages. MarkedUID reads
-// them. Kernels that do not support this deliver datagrams without marks.
+// ReceiveMarks makes a socket deliver the mark of each datagram in a control message, which
+// MarkedUID can read. A kernel that does not support this delivers datagrams without marks.
 func ReceiveMarks(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
 }
@@ -32,8 +32,9 @@ func ReceiveMarks(fd uintptr) error {
 // MarksSpace is the size in bytes of a buffer for the control messages that contain a mark.
 var MarksSpace = unix.CmsgSpace(4)
 
-// MarkedUID returns the uid of the sender of a datagram. It reads the mark from oob, the control
-// messages of the datagram. It returns false if the datagram is not marked.
+// MarkedUID returns the uid of the sender of a datagram. It reads the uid from the mark in the
+// datagram's control messages, which are given by oob. It returns false if the datagram is not
+// marked.
 func MarkedUID(oob []byte) (uint32, bool) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

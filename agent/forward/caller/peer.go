@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is a process that has connected to a Unix socket of this program. It refers to the process
-// by a pidfd, so that a later process with the same PID is not taken for it.
+// Peer is a process that has connected to a Unix socket of this program. A Peer refers to its
+// process by a pidfd, so that a later process with the same PID is not mistaken for it.
 type Peer struct {
 	PID int
 	UID uint32   // uid when it connected
@@ -78,7 +78,7 @@ func (p *Peer) Process() (Process, error) {
 // Close releases the reference to the process. After Close, Process returns ErrGone.
 func (p *Peer) Close() { p.fd.Close() }
 
-// ended reports whether the process has ended. It returns true if this is not known.
+// ended reports whether the process has ended. It also returns true if this cannot be determined.
 func (p *Peer) ended() bool {
 	raw, err := p.fd.SyscallConn()
 	if err != nil {

@@ -11,11 +11,12 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// ErrGone means that the process at the other end has closed its socket, so that its owner cannot
-// be looked up. For such a socket the kernel reports uid 0. It must never be taken for root.
+// ErrGone reports that the process at the other end has closed its socket, so that its account
+// cannot be found. The kernel reports uid 0 for such a socket. This uid must never be mistaken for
+// root's.
 var ErrGone = errors.New("the caller has closed its end")
 
-// FindProcess returns the process at the other end of c, a TCP connection within this host. It asks
+// FindProcess returns the process at the other end of a TCP connection within this host. It asks
 // the kernel through sock_diag(7). It returns ErrGone if the process has closed its end.
 func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
@@ -49,9 +50,10 @@ func closed(c *net.TCPConn) bool {
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
-// SenderUID returns the uid of the process that sent a datagram from peer to local. It asks the
-// kernel for the UDP socket that now has the address peer and would receive datagrams from local.
-// SenderUID returns ErrGone if there is no such socket.
+// SenderUID returns the uid of the process that sent a datagram. The argument peer is the address
+// of the sender, and the argument local is the address of this program's socket. SenderUID asks the
+// kernel for the UDP socket that has the sender's address now and would receive an answer. It
+// returns ErrGone if there is no such socket.
 func SenderUID(peer, local netip.AddrPort) (uint32, error) {
 	// For UDP, the kernel finds the socket that would receive a datagram from local.
 	m, err := sockdiag.Lookup(unix.IPPROTO_UDP, local, peer)

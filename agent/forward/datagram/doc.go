@@ -1,4 +1,4 @@
 // Package datagram carries the datagrams of UDP sessions between a local UDP socket and a QUIC
-// connection to another forwarder (package wire defines the format). It never blocks. If a queue is
-// full, it drops the datagram, as UDP allows, and counts it.
+// connection to another forwarder. Package wire defines the format. Sending never blocks: if a
+// queue is full, the package drops the datagram, as UDP allows, and counts the loss.
 package datagram

@@ -18,8 +18,8 @@ const (
 	maxOut      = 1024      // datagrams of all sessions of a connection that wait for frames
 )
 
-// Mux distributes the datagrams of one connection among its sessions. All sessions of the
-// connection share it.
+// Mux distributes the datagrams of one connection between forwarders among the UDP sessions that
+// share the connection.
 type Mux struct {
 	Read atomic.Int64 // bytes of datagrams received so far
 
@@ -36,13 +36,14 @@ type outgoing struct {
 	packet  packet
 }
 
-// Held is the total cost of the packets that several sessions hold in queues. It bounds their
-// memory. For the cost of a packet see packet.cost.
+// Held is the total cost of the packets that several sessions hold in queues. A limit on it bounds
+// the memory of these sessions. The method packet.cost defines the cost of a packet.
 type Held struct{ cost atomic.Int64 }
 
-// NewMux returns a Mux for the sessions of the connection c. A nil c means a connection over TCP,
-// on which datagrams are sent on their session's stream. The Mux starts goroutines with the first
-// session. They are counted in tasks and end with the connection.
+// NewMux returns a Mux for the sessions of a QUIC connection. If the connection is nil, the
+// sessions use a connection over TCP, and each datagram is sent on the stream of its session. The
+// Mux starts its goroutines with the first session. They end with the connection, and tasks counts
+// them.
 func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
 	return &Mux{quic: c, tasks: tasks}
 }

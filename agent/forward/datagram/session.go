@@ -32,7 +32,8 @@ type Local struct {
 }
 
 // Session carries the datagrams of one UDP session between its local end and a stream to another
-// forwarder. It accepts datagrams from the start. It sends them once Attach has set the stream.
+// forwarder. A new session accepts datagrams at once, and sends them after Attach has set the
+// stream.
 type Session struct {
 	Local
 	ctx   context.Context
@@ -48,7 +49,7 @@ type Session struct {
 	answered atomic.Bool // the peer has answered, so that frames may be sent
 }
 
-// New returns a session without a stream. The session ends when ctx does.
+// New returns a session without a stream. The session ends when ctx ends.
 func New(ctx context.Context, l Local) *Session {
 	s := &Session{Local: l, queue: make(chan packet, maxAside)}
 	s.ctx, s.end = context.WithCancelCause(ctx)
@@ -87,10 +88,10 @@ func (s *Session) Attach(m *Mux, st wire.Stream) {
 	m.join(s)
 }
 
-// Run carries datagrams until either side ends the session, or the session is idle. The function
-// answer waits for the peer's answer. Until answer returns, datagrams are sent on the stream. Run
-// returns nil if the session ends normally. Otherwise it returns the error of answer, or the reason
-// that the peer gave.
+// Run carries datagrams until one side ends the session or the session is idle. The function answer
+// waits for the peer's answer to the stream. Until this function returns, datagrams are sent on the
+// stream. Run returns nil if the session ends normally. Otherwise it returns the error of the
+// function answer, or the reason that the peer gave.
 func (s *Session) Run(answer func() error) error {
 	defer s.mux.leave(s.stream.StreamID())
 	defer s.End(wire.Done)
@@ -119,7 +120,7 @@ func (s *Session) Run(answer func() error) error {
 	return failed
 }
 
-// inOrder reports whether err means that a stream ended normally.
+// inOrder reports whether an error means that a stream ended normally.
 func inOrder(err error) bool {
 	var st *quic.StreamError
 	return err == nil || errors.Is(err, io.EOF) || errors.As(err, &st) && wire.Code(st.ErrorCode) == wire.Done
@@ -247,6 +248,6 @@ var epoch = time.Now()
 
 func (s *Session) touch() { s.used.Store(int64(time.Since(epoch))) }
 
-// Used returns the time of the last datagram. It is measured from an arbitrary start and serves to
-// compare sessions.
+// Used returns the time of the session's last datagram. The time is measured from an arbitrary
+// start, so it can only be compared with the times of other sessions.
 func (s *Session) Used() time.Duration { return time.Duration(s.used.Load()) }

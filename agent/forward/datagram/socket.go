@@ -11,13 +11,15 @@ import (
 // buffer absorbs bursts. The kernel grants at most net.core.rmem_max.
 const BufferSize = 4 << 20
 
-// Socket is a connected UDP socket. Sending never blocks. Receiving holds no buffer while it waits.
+// Socket is a connected UDP socket. A call to Send never blocks. A call to Receive needs no buffer
+// while it waits for a datagram.
 type Socket struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 }
 
-// NewSocket returns a Socket for c. The Socket closes c.
+// NewSocket returns a Socket that uses the given connection. Closing the Socket closes the
+// connection.
 func NewSocket(c *net.UDPConn) (*Socket, error) {
 	c.SetReadBuffer(BufferSize)
 	raw, err := c.SyscallConn()
@@ -27,9 +29,9 @@ func NewSocket(c *net.UDPConn) (*Socket, error) {
 // Close closes the socket. A call to Receive then returns.
 func (s *Socket) Close() { s.conn.Close() }
 
-// Send sends a datagram. It drops the datagram if the kernel does not accept it at once. The error
-// may belong to an earlier datagram: the kernel reports ECONNREFUSED, for example, after it found
-// no process at the other end.
+// Send sends a datagram. It drops the datagram if the kernel does not accept it at once. The
+// returned error may belong to an earlier datagram. For example, the kernel reports ECONNREFUSED
+// for an earlier datagram that reached no process.
 func (s *Socket) Send(payload []byte) error {
 	var err error
 	waited := s.raw.Write(func(fd uintptr) bool {
@@ -42,8 +44,8 @@ func (s *Socket) Send(payload []byte) error {
 	return err
 }
 
-// Receive waits for a datagram and passes it to take. The function take must not keep the payload.
-// As with Send, an error may belong to an earlier datagram.
+// Receive waits for a datagram and calls the function take with the payload. This function must not
+// keep the payload. As with Send, the returned error may belong to an earlier datagram.
 func (s *Socket) Receive(take func(payload []byte)) error {
 	var b []byte
 	var n int

@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Tasks runs tasks, such as connections, that may continue for a while after the process has
-// decided to stop. Close first waits for the tasks during a grace period and then ends their
-// context.
+// Tasks runs tasks, such as connections, that may continue for a while after the process has begun
+// to stop. Close gives the tasks a grace period to end, and then cancels their context.
 type Tasks struct {
 	hard  context.Context
 	kill  context.CancelFunc
@@ -26,8 +25,8 @@ func NewTasks() *Tasks {
 	return &Tasks{hard: hard, kill: kill}
 }
 
-// Go starts a task in a goroutine. The task must return soon after its context ends. After Close
-// was called, Go returns false and does not start the task.
+// Go starts a task in a goroutine and returns true. The task must return soon after its context
+// ends. After Close was called, Go starts no task and returns false.
 func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	ctx, ended, ok := g.Begin()
 	if ok {
@@ -39,8 +38,9 @@ func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	return ok
 }
 
-// Begin counts a task that has no goroutine of its own. The task must end soon after ctx ends. The
-// caller must then call ended exactly once. After Close was called, ok is false.
+// Begin counts a task that has no goroutine of its own. The task must end soon after the returned
+// context ends, and the caller must call the function ended exactly once when the task has ended.
+// After Close was called, no task may begin, and ok is false.
 func (g *Tasks) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -1,7 +1,7 @@
 package handover
 
-// Ends collects functions to be called when an operation ends. It replaces defer for an operation
-// that may continue after the goroutine which began it.
+// Ends collects functions to be called when an operation ends. It is used instead of defer if an
+// operation may continue after the goroutine that began it has returned.
 type Ends struct {
 	all  []func()
 	kept bool
@@ -23,7 +23,7 @@ func (e *Ends) Go(f func()) {
 	}()
 }
 
-// Close calls Run. After Keep or Go, it does nothing.
+// Close calls Run, unless Keep or Go was called before. It is meant to be deferred.
 func (e *Ends) Close() {
 	if !e.kept {
 		e.Run()

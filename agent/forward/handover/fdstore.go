@@ -19,9 +19,10 @@ import (
 )
 
 // Store keeps listening sockets open while the forwarder restarts. systemd stores the sockets
-// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). In between,
-// connections and datagrams wait in the kernel's queue, and no other process can take the address.
-// If systemd does not run the process, sockets are not kept. The zero Store is empty.
+// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Until then,
+// connections and datagrams wait in the kernel's queues, and no other process can take the
+// addresses. If systemd does not run the process, the sockets close with the process. The zero
+// Store is empty.
 type Store struct {
 	mu        sync.Mutex
 	inherited map[addr]io.Closer    // not used yet
@@ -71,9 +72,9 @@ func InheritStore(files []*os.File) *Store {
 // socket.
 const Own = "own-"
 
-// Others removes from the Store the files whose names begin with prefix, and returns them. The keys
-// of the map are the names without the prefix. Use it for files that are neither sockets nor
-// secrets of the Store. The caller must close the files.
+// Others returns the files in the Store whose names begin with a prefix, and removes them from the
+// Store. It serves to pass files to the next process that are neither sockets nor secrets of the
+// Store. The keys of the map are the names without the prefix. The caller must close the files.
 func (s *Store) Others(prefix string) map[string]*os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,7 +139,8 @@ func Dup(c syscall.Conn, name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), name), nil
 }
 
-// listening returns the listening socket in a file. It returns nil if the file is something else.
+// listening returns the listening socket in a file. It returns nil if the file is not a listening
+// socket.
 func listening(f *os.File) (addr, io.Closer) {
 	if ln, err := net.FileListener(f); err == nil {
 		if bound, ok := ln.Addr().(*net.TCPAddr); ok {
@@ -161,8 +163,8 @@ func listening(f *os.File) (addr, io.Closer) {
 }
 
 // Listen returns a TCP listener for an address. It uses the socket of the previous process if there
-// is one. It returns an error only if listening fails. If systemd does not store the socket, the
-// socket is lost at the next restart.
+// is one. If systemd does not store the socket, Listen returns no error, but the socket is lost at
+// the next restart.
 func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, anyAddr("tcp", at), func() (*net.TCPListener, error) {
 		ln, err := s.config(at).Listen(context.Background(), "tcp", hostPort(at))
@@ -225,8 +227,9 @@ func reusePort(c syscall.RawConn) (err error) {
 	return err
 }
 
-// Share sets the ports at which local listeners may be opened on all addresses of the host and on
-// single addresses at the same time. A single address takes precedence.
+// Share sets the shared ports. At a shared port, one local listener may have all addresses of the
+// host while other listeners have single addresses. A connection to a single address goes to the
+// listener with this address.
 func (s *Store) Share(ports map[uint16]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,8 +324,9 @@ func (s *Store) retain(wanted func(addr) bool) {
 	}
 }
 
-// Hold makes systemd keep an open file for the next process. The name must be unique. Drop ends
-// this. If systemd does not run the process, Hold does nothing.
+// Hold makes systemd keep an open file for the next process, under a name that must be unique.
+// systemd keeps the file until Drop is called with this name. If systemd does not run the process,
+// Hold does nothing.
 func Hold(name string, file syscall.Conn) error {
 	raw, err := file.SyscallConn()
 	if err != nil {

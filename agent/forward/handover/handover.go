@@ -54,12 +54,13 @@ type message struct {
 	Yours bool     `json:"yours,omitempty"`
 }
 
-// Next is a process that is ready to take over from this one.
+// Next is a new process that is ready to take over from this process in a handover.
 type Next struct{ conn *net.UnixConn }
 
-// Offer passes files and state to the process at the other end of conn. It waits until that process
-// is ready or ctx ends. The function offer returns what to pass; Offer closes the files. If Offer
-// returns an error, this process continues to serve.
+// Offer passes files and state to a new process, so that the new process can take over from this
+// one in a handover. The argument conn is the connection to the new process. The function offer
+// returns the state and the files, which Offer closes. Offer returns when the new process is ready.
+// If it returns an error, or if ctx ends, this process continues to serve.
 func Offer(ctx context.Context, conn *net.UnixConn, offer func() (State, []*os.File, error)) (*Next, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := give(conn, offer); err != nil {
@@ -102,7 +103,7 @@ func give(conn *net.UnixConn, offer func() (State, []*os.File, error)) error {
 	return err
 }
 
-// Yield lets the next process take over.
+// Yield tells the next process to take over. This process must not accept connections any more.
 func (n *Next) Yield() {
 	_ = n.conn.SetDeadline(time.Time{})
 	_ = send(n.conn, message{Yours: true}) // if the message is lost, the process notices the end of the connection
@@ -117,14 +118,15 @@ func (n *Next) Wait(ctx context.Context) {
 // Close closes the connection to the next process.
 func (n *Next) Close() { n.conn.Close() }
 
-// Before is the running process from which this process takes over.
+// Before is the running process from which this process takes over in a handover.
 type Before struct {
 	State State
 	Files []*os.File
 	conn  *net.UnixConn
 }
 
-// Take connects to the Unix socket of the running process and receives its files and state.
+// Take begins a handover to this process. It connects to the running process, which listens on the
+// Unix socket at the path, and receives the files and the state of that process.
 func Take(path string) (*Before, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -160,8 +162,9 @@ func (b *Before) TakeOver() {
 	_ = b.conn.SetDeadline(time.Time{})
 }
 
-// Conn returns the connection to the other process. It must stay open as long as this process
-// passes packets on to the other one. In the next handover, its file is passed to the next process.
+// Conn returns the connection to the process from which this process takes over. The connection
+// must stay open as long as this process passes packets on to that process. In the next handover,
+// the file of the connection is passed to the next process.
 func (b *Before) Conn() *net.UnixConn { return b.conn }
 
 func send(conn *net.UnixConn, m message) error {

@@ -12,8 +12,9 @@ const (
 	maxSecret    = 4096
 )
 
-// Secret returns the secret that an earlier process kept under a name. If there is none, it uses
-// fresh as the secret. It keeps the secret for the next process, in memory only.
+// Secret returns the secret that an earlier process kept under a name. If there is no such secret,
+// it returns the new secret, which is given by fresh. Secret keeps the returned secret for the next
+// process, in memory only.
 func (s *Store) Secret(name string, fresh []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,10 +19,10 @@ import (
 // it. It contains the number of an open file, which is a connection to that process.
 const starterEnv = "FLORETE_HANDOVER"
 
-// Reload replaces the running forwarder by a new process. It starts the new process with args and
-// returns when that process serves. The unit runs it as ExecReload=, so the new process has all
-// restrictions of the unit. When the new process is ready, systemd makes it the main process of the
-// unit. The old process stays in the same cgroup until it ends.
+// Reload replaces the running forwarder by a new process, which it starts with the given arguments.
+// It returns when the new process serves. The unit runs Reload as ExecReload=, so the new process
+// has all restrictions of the unit. When the new process is ready, systemd makes it the main
+// process of the unit. The old process stays in the same cgroup until it ends.
 //
 // If Reload returns an error, nothing has changed, with one exception: if the new process ends
 // after it became the main process, systemd starts another one.

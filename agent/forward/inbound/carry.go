@@ -28,9 +28,10 @@ const (
 	upstreamTimeout = 10 * time.Second
 )
 
-// carry serves one stream of a caller. It calls done once it has connected to the service, or has
-// failed to. If the connection is made, a new goroutine with a small stack carries the stream to
-// its end. A UDP session has no end of its own to wait for, so it ends with r.accepting.
+// carry serves one stream of a caller. It calls the function done when the connection to the
+// service is made or has failed. If the connection is made, a new goroutine with a small stack
+// carries the stream to its end. A UDP session ends when r.accepting ends, because the server does
+// not wait for UDP sessions.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()
@@ -122,8 +123,9 @@ func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.St
 	})
 }
 
-// service reads the preamble of a stream. It returns the service named in it, and the origin if the
-// preamble states one. On error, it also returns the code with which the stream must be reset.
+// service reads the preamble of a stream. It returns the service that the preamble names, and the
+// origin if the preamble contains one. If service returns an error, it also returns the code with
+// which the stream must be reset.
 func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wire.Origin, wire.Code, error) {
 	none := wire.Origin{}
 	services := s.rules.Load().published[in.Target]
@@ -184,8 +186,8 @@ func (s *Server) admitPort(in *transport.Incoming, st wire.Stream, port string, 
 }
 
 // dial connects to the upstream of a service. If the service requires it, dial announces the caller
-// to the upstream, with the origin if there is one. The caller of dial must call the returned function when the connection has
-// ended.
+// to the upstream, and also the origin if there is one. The returned function must be called when
+// the connection has ended.
 func (s *Server) dial(ctx context.Context, in *transport.Incoming, service published, origin wire.Origin) (net.Conn, func(), error) {
 	ctx, cancel := context.WithTimeout(ctx, upstreamTimeout)
 	defer cancel()
@@ -230,8 +232,8 @@ func addrPort(a net.Addr) netip.AddrPort {
 // host, or a full queue at the upstream's socket (EAGAIN of a Unix socket).
 var exhausted = []syscall.Errno{syscall.EAGAIN, syscall.EADDRNOTAVAIL, syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}
 
-// failure returns the code with which a stream is reset after dial has failed with err. It returns
-// Done if err is nil.
+// failure returns the code with which a stream is reset after dial has failed with an error. It
+// returns Done if the error is nil.
 func failure(err error) wire.Code {
 	var foreign *upstream.ForeignError
 	switch {

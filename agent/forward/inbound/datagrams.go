@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// carryDatagrams carries the datagrams of a UDP session between the stream and conn, the session's
-// own socket to the service. It calls forget before it closes conn.
+// carryDatagrams carries the datagrams of a UDP session between the stream and the session's socket
+// to the service, which is given by conn. It calls the function forget before it closes the socket.
 func (s *Server) carryDatagrams(ctx context.Context, in *transport.Incoming, st wire.Stream, conn *net.UDPConn, forget func(), service published, begun time.Time) {
 	defer conn.Close()
 	defer forget()

@@ -1,6 +1,6 @@
 // Package inbound serves the services that this host publishes. It admits callers from other hosts
-// according to the allow list. It joins each stream of a caller to a connection to the service's
-// upstream: over TCP, a Unix socket, or a UDP socket.
+// by the allow list, and joins each stream of a caller to a connection to the service's upstream.
+// An upstream is reached over TCP, UDP or a Unix socket.
 package inbound
 
 import (

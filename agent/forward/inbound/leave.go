@@ -19,8 +19,9 @@ const (
 	arriving = 5 * time.Second
 )
 
-// Offer returns the files that the next process needs in a handover in addition to the listening
-// sockets. They let it pass packets on to this process. The caller must close them.
+// Offer returns the files that the next process needs during a handover in addition to the
+// listening sockets. With these files, the next process can pass packets on to this process. The
+// caller must close them.
 func (s *Server) Offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,9 +35,9 @@ func (s *Server) Offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// Drain begins to hand the server over to the next process. The next process accepts new
-// connections, and peers are told to leave the existing ones. After Drain, Apply opens no
-// listeners.
+// Drain begins the handover of the server to the next process. The next process accepts all new
+// connections, and this process tells its peers to leave their existing connections. After Drain,
+// Apply opens no listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -92,8 +93,8 @@ func (c *served) end() {
 	c.wait()
 }
 
-// leave tells the peer to open new streams on another connection. A peer may not support this; its
-// connection is closed when it has no streams.
+// leave tells the peer to open new streams on another connection. If the peer does not support this
+// message, its connection is closed as soon as it has no streams.
 func (c *served) leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -56,8 +56,8 @@ type listener interface {
 	Close()
 }
 
-// listen opens and closes listeners until those in at are open and no others. A listener that fails
-// does not delay the others.
+// listen opens and closes listeners until exactly those in the list at are open. A listener that
+// fails does not delay the others.
 func (s *Server) listen(at []listenAt) (errs []error) {
 	s.close(func(l listenAt) bool { return !slices.Contains(at, l) }, 0)
 	s.share()
@@ -79,8 +79,8 @@ func (s *Server) listen(at []listenAt) (errs []error) {
 	return errs
 }
 
-// close closes all listeners that which selects, at the same time. It closes sockets after the
-// uplinks that were dialled from them.
+// close closes all listeners that the function which selects, at the same time. It closes sockets
+// after the uplinks that were dialled from them.
 func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 	var uplinks, sockets []*running
 	for l, r := range s.running {
@@ -99,7 +99,7 @@ func (s *Server) close(which func(listenAt) bool, grace time.Duration) {
 	each(sockets, (*running).close)
 }
 
-// each calls f for all listeners at the same time and waits for the calls to return.
+// each calls the function f for all listeners at the same time, and waits for the calls to return.
 func each(all []*running, f func(*running)) {
 	var calls sync.WaitGroup
 	for _, r := range all {
@@ -135,7 +135,7 @@ func (s *Server) bind(l listenAt) (listener, error) {
 	return t.Listen()
 }
 
-// retain releases the sockets of all addresses that are not in all.
+// retain releases the sockets of all addresses that are not in the list all.
 func (s *Server) retain(all []listenAt) (errs []error) {
 	var quic, tcp []netip.AddrPort
 	for _, l := range all {

@@ -8,9 +8,10 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// introduce is called on a relay when a caller requests the address of the host at the end of a
-// route. It tells the caller and the host each other's address, so that they can connect directly.
-// It is no fault if the host does not permit this, so introduce does not record a refusal then.
+// introduce helps a caller to connect to a host directly instead of through this relay. It runs on
+// a relay when a caller requests the address of the host at the end of a route, and tells the
+// caller and the host each other's address. A host need not permit this, so introduce does not
+// record a refusal.
 func (s *Server) introduce(in *transport.Incoming, st wire.Stream, label string, done func(opened bool)) {
 	code, err := wire.NoRoute, errors.New("a host that calls over TCP meets none")
 	var m wire.Meeting

@@ -104,8 +104,8 @@ type peer struct {
 	paid time.Time // time at which all failures so far are paid for
 }
 
-// begin waits until the peer may open a stream. The caller must call done when the stream is open
-// or has failed.
+// begin waits until the peer may open a stream. The caller must call the function done when the
+// stream is open or has failed.
 func (p *peer) begin(ctx context.Context) (done func(opened bool), err error) {
 	if err := p.pay(ctx); err != nil {
 		return nil, err

@@ -19,8 +19,8 @@ type record struct {
 	end     string // reason why the stream ended
 }
 
-// see counts a stream after its upstream was connected. The caller must call done on the record
-// when the stream has ended.
+// see counts a stream whose upstream is connected, and returns the record of the stream. The caller
+// must call the record's method done when the stream has ended.
 func (s *Server) see(in *transport.Incoming, service published, begun time.Time) *record {
 	r := &record{server: s, in: in, service: service, begun: begun, counted: s.Metrics.Begin(telemetry.In, in.Target, service.Port, in.Peer.ID), end: wire.Done.String()}
 	r.counted.Opened(time.Since(begun))

@@ -47,7 +47,8 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 	}.Serve(ctx, announce.NewConn(st, caller, received, sent))
 }
 
-// known is a connection to a service. Package whois can look up its caller until it is closed.
+// known is a connection to a service that is registered with package whois. As long as the
+// connection is open, the service can look up its caller there.
 type known struct {
 	splice.Conn
 	forget func()

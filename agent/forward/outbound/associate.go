@@ -38,8 +38,8 @@ func (s *Server) associate(local *net.TCPConn, c connection) error {
 	return err
 }
 
-// named returns the service that a client's datagram is for, with the identity to act under. It
-// refuses fragmented datagrams.
+// named returns the destination of a client's datagram: the service that the datagram names, and
+// the identity in the argument as. It refuses fragmented datagrams.
 func named(r *rules, as spiffe.ID, b []byte) (destination, *refusal) {
 	d := destination{connKey: connKey{as: as, socks: true, serviceKey: serviceKey{protocol: document.UDP}}}
 	parsed, err := statute.ParseDatagram(b)

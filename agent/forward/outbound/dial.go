@@ -55,8 +55,8 @@ func (s *Server) direct(ctx context.Context, local *net.TCPConn, c connection, e
 	})
 }
 
-// carry carries a local connection on a stream that the far side has accepted.
-// It limits the connection to the given Share, and calls done when the connection has ended.
+// carry carries a local connection on a stream that the far side has accepted. It limits the
+// connection to the given Share, and calls the function done when the connection has ended.
 func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counted telemetry.Conn, limits *acl.Share, ends *handover.Ends, done func(error)) {
 	ends.Add(st.Release)
 	ends.Keep()
@@ -68,8 +68,8 @@ func carry(ctx context.Context, local *net.TCPConn, st *transport.Stream, counte
 	})
 }
 
-// admit checks whether the rules allow a connection: those at the time when it began, and the
-// current ones. The returned context ends when new rules deny the connection.
+// admit checks whether a connection is allowed, both by the rules from the time when it began and
+// by the current rules. The returned context ends when new rules deny the connection.
 func (s *Server) admit(ctx context.Context, c connection) (context.Context, func(), bool) {
 	if denied := c.rules.check(c.connKey); denied != nil {
 		s.refuse(c, denied)
@@ -88,10 +88,10 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	return ctx, func() { release(); cancel() }, true
 }
 
-// request opens a stream and waits until the far side serves it. In two cases it tries again,
-// because the stream has not been served. If the upstream of one endpoint fails and there are
-// others, request tries another at once. If the forwarder is stopping and refuses with the code
-// Stopping, request tries for a while, until the next process is running.
+// request opens a stream and waits until the far side serves it. It tries again in two cases,
+// because the stream has not been served. If the upstream of one endpoint fails, it tries another
+// endpoint at once. If a forwarder that is stopping refuses with the code Stopping, it repeats the
+// request for a while, until the next process is running.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
 	others := len(c.rules.reach[c.serviceKey].Endpoints) + len(c.rules.via[c.serviceKey]) - 1

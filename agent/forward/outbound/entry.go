@@ -24,7 +24,8 @@ const (
 	maxSources = 1 << 14
 )
 
-// stranger is a caller without an identity at an entry. It is zero for a local process.
+// stranger is a caller without an identity that connects at an entry. The zero stranger stands for
+// a local process.
 type stranger struct {
 	at   listenerKey // listener of the entry
 	from netip.Addr
@@ -42,7 +43,8 @@ func (e entry) admits(from netip.Addr) bool {
 	return len(e.From) == 0 || slices.ContainsFunc(e.From, func(p netip.Prefix) bool { return p.Contains(from) })
 }
 
-// enter returns the entry that applies to a caller, which is the first that matches.
+// enter returns the entry that applies to a stranger. If several entries match, the first one
+// applies.
 func (r *rules) enter(k stranger) (entry, *refusal) {
 	admitted := false
 	for _, e := range r.entries[k.at] {
@@ -151,9 +153,9 @@ func (l *udpListener) carryStranger(r *rules, from netip.AddrPort, payload, oob 
 	})
 }
 
-// admitStranger sets the service of a connection to that of the entry which applies to it, and
-// counts the connection until its method leave is called. It returns a refusal if there is no such
-// entry, or the caller exceeds a limit.
+// admitStranger finds the entry that applies to a stranger's connection and sets the service of the
+// connection. The connection counts towards the entry's limits until its method leave is called. If
+// no entry applies, or the stranger exceeds a limit, admitStranger returns a refusal.
 func (s *Server) admitStranger(c *connection, at listenerKey, name string) *refusal {
 	c.stranger = stranger{at, c.origin.From.Addr(), name}
 	c.as = c.rules.node

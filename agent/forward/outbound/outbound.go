@@ -1,7 +1,7 @@
-// Package outbound connects processes of this host to services of the cluster. For each reachable
-// service it has a local listener, TCP or UDP. For each identity with a SOCKS address it has a
-// SOCKS5 listener (RFC 1928). The account and systemd unit of the connecting process determine the
-// identity under which the connection is made.
+// Package outbound connects processes of this host to services of the cluster. It opens a local
+// listener, TCP or UDP, for each reachable service. It also opens a SOCKS5 listener (RFC 1928) for
+// each identity with a SOCKS address. The account and the systemd unit of the connecting process
+// determine the identity under which the connection is made.
 package outbound
 
 import (
@@ -127,7 +127,7 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 }
 
 // Drain leaves new connections and UDP sessions to the next process, which has the same sockets.
-// Existing ones continue. After Drain, Apply opens no listeners.
+// Existing connections and sessions continue. After Drain, Apply opens no listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

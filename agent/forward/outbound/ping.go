@@ -22,8 +22,8 @@ import (
 // reset.
 const parting = time.Second
 
-// Ping tests whether processes of the account uid can connect to a service. It makes a connection
-// up to the service's upstream, records each step, and closes the connection. Like any other
+// Ping tests whether processes of an account can connect to a service, and returns the result of
+// each step. It makes a connection up to the service's upstream and then closes it. Like any other
 // connection, it uses an existing connection between the forwarders if there is one.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
@@ -32,7 +32,7 @@ func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Resu
 	return p.result
 }
 
-// Names reports whether the manifest names the account uid as a caller.
+// Names reports whether the manifest names the account with the given uid as a caller.
 func (s *Server) Names(uid uint32) bool {
 	_, ok := s.rules.Load().callers.Identity(caller.Process{UID: uid})
 	return ok
@@ -61,8 +61,8 @@ func (p *pinging) fail(step, problem, remedy string) {
 	p.begun = time.Now()
 }
 
-// rest records the remaining steps as not done. They cannot be done, because each needs the step
-// before it.
+// rest records the remaining steps as not performed, because each of them depends on the step that
+// failed.
 func (p *pinging) rest() {
 	if p.result.ID == "" {
 		return
@@ -99,7 +99,8 @@ func (p *pinging) proven(c connection) {
 	p.result.Steps = append(p.result.Steps, ping.Step{Name: ping.Identity, Detail: "in the handshake: it is " + c.target.ID().Short() + ", and this is " + c.as.Short()})
 }
 
-// find returns the service whose name, as a person writes it, is given.
+// find returns the service with the given name, which may have any form that a person writes, such
+// as a short name.
 func (r *rules) find(name string) (spiffe.Dialable, error) {
 	d, err := r.named(name, ping.Find)
 	if _, reached := r.ports[d]; reached && err == nil {
@@ -211,7 +212,8 @@ func (p *pinging) open(ctx context.Context, c connection, reach document.Reachab
 	}
 }
 
-// shown returns a sentence that says what an answer of the far side proves.
+// shown returns a sentence that says what an answer of the far side proves about the service. This
+// depends on the protocol.
 func shown(over document.Protocol) string {
 	if over == document.UDP {
 		return "the forwarder there has a socket for it; whether something answers, a datagram alone would show"

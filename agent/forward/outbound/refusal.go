@@ -42,8 +42,8 @@ const (
 	becauseUnknownName   = "unknown-server-name" // at an entry
 )
 
-// remedy tells a person what to do about a refusal. The field step names the step of flor ping at
-// which the refusal is found; if it is empty, it is the current step.
+// remedy tells a person how to resolve a refusal. The field step names the step of flor ping that
+// finds the refusal. If it is empty, the current step has found it.
 type remedy struct{ step, what string }
 
 var cures = map[string]remedy{

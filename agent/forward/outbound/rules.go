@@ -179,8 +179,8 @@ type connKey struct {
 	doubt doubt
 }
 
-// connection is a local connection or UDP session, with the rules that applied when it began. These
-// rules decide where it leads. Newer rules can only end it (Server.gate).
+// connection is a local connection or UDP session, with the rules that were in force when it began.
+// These rules determine its target. Newer rules can only end the connection (Server.gate).
 type connection struct {
 	connKey
 	rules *rules
@@ -204,7 +204,8 @@ const (
 	unproven doubt = "unproven-sender"
 )
 
-// sole reports whether only one account may make such a connection. The sender then needs no mark.
+// sole reports whether only one account may make a connection with this key. The sender of a
+// datagram then needs no mark, because its account is certain.
 func (r *rules) sole(k connKey) bool {
 	if k.socks {
 		return r.aloneAs[k.as]
@@ -212,8 +213,8 @@ func (r *rules) sole(k connKey) bool {
 	return r.aloneTo[k.serviceKey]
 }
 
-// caller checks whether the process may act under the identity of the connection. Root has no
-// exception.
+// caller checks whether the process may act under the identity of the connection. The check applies
+// to root like to any other account.
 func (r *rules) caller(k connKey) *refusal {
 	id, known := r.callers.Identity(k.by)
 	switch {

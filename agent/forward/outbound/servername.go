@@ -35,8 +35,9 @@ func (e *early) serverName() (name string, ok bool) {
 	return "", false
 }
 
-// parseHello returns the first message of a TLS handshake, from the first bytes of a connection. If
-// it returns nil, more reports whether further bytes could complete the message.
+// parseHello parses the first message of a TLS handshake from the first bytes of a connection. It
+// returns nil if the message is incomplete or not valid. The result more is then true if further
+// bytes could complete the message.
 func parseHello(b []byte) (hello *tls.ClientHelloInfo, more bool) {
 	r := &opening{Reader: bytes.NewReader(b)}
 	_ = tls.Server(r, &tls.Config{GetConfigForClient: func(h *tls.ClientHelloInfo) (*tls.Config, error) {

@@ -50,8 +50,8 @@ func (x *session) used() time.Duration {
 	return x.Used()
 }
 
-// begin starts a new session, or refuses it. Answers are sent with the control messages in oob. The
-// caller must hold the lock.
+// begin starts a new session, or refuses it. The argument oob contains the control messages with
+// which answers are sent. The caller must hold the lock.
 func (l *udpListener) begin(k sessionKey, c connection, head, oob []byte) *session {
 	x := &session{key: k, connection: c}
 	l.makeRoom(c.by.UID)
@@ -144,8 +144,8 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	return err
 }
 
-// makeRoom ends the session of an account that has been idle for longest if the account has too
-// many. One account can thereby not use up all sessions. The caller must hold the lock.
+// makeRoom ends an account's session that has been idle for longest, if the account has too many
+// sessions. This prevents one account from using up all sessions. The caller must hold the lock.
 func (l *udpListener) makeRoom(uid uint32) {
 	if len(l.sessions) < maxSessions {
 		return

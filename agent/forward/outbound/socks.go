@@ -88,7 +88,8 @@ func negotiate(local io.ReadWriter) (request statute.Request, err error) {
 	return request, err
 }
 
-// otherProtocol is returned for a client that does not speak SOCKS5, judging by its first byte.
+// otherProtocol is the error for a client that does not speak SOCKS5. It contains the first byte
+// that the client sent, by which the protocol is recognized.
 type otherProtocol struct{ first byte }
 
 // socks4 is the version number that SOCKS4 and SOCKS4a clients send first.

@@ -53,8 +53,9 @@ func AdaptProcessors(ctx context.Context) {
 	}
 }
 
-// enough returns the number of processors to use next, at most most. The arguments are the number
-// used now and the average number of goroutines that wait for a processor.
+// enough returns the number of processors to use next. The first argument is the number that is
+// used now, and the result is at most the argument most. The argument waiting is the average number
+// of goroutines that wait for a processor.
 func enough(used, most int, waiting float64) int {
 	switch {
 	case waiting > float64(crowded*used):

@@ -17,8 +17,9 @@ import (
 // metrics are configured.
 type sockets map[string]net.Listener
 
-// binds returns how to create each socket. The status socket comes first: if another agent already
-// serves it, none of that agent's sockets is replaced.
+// binds returns a description of each socket, from which listen creates it. The status socket comes
+// first: if another agent already serves the status socket, listen replaces none of that agent's
+// sockets.
 func (f *forwarder) binds() []bind {
 	return []bind{
 		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
@@ -32,9 +33,9 @@ func (f *forwarder) binds() []bind {
 	}
 }
 
-// everyone is the mode of sockets that every account may use. The metrics socket is not among them.
-// Only the forwarder's own account may read metrics directly; others read them through a published
-// service.
+// everyone is the mode of sockets that every account may use. The metrics socket does not have this
+// mode: only the forwarder's own account may read metrics directly, and other accounts read them
+// through a published service.
 const everyone = 0o666
 
 type bind struct {
@@ -109,13 +110,14 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 		})
 }
 
-// names reports whether the manifest names the account uid as a caller.
+// names reports whether the manifest names the account with the given uid as a caller.
 func (f *forwarder) names(uid uint32) bool {
 	out := f.pings.Load()
 	return out != nil && out.Names(uid)
 }
 
-// ping checks whether processes of the account uid can connect to a service.
+// ping checks whether processes of an account can connect to a service. The account is given by its
+// uid.
 func (f *forwarder) ping(ctx context.Context, uid uint32, service string) ping.Result {
 	out := f.pings.Load()
 	if out == nil {

@@ -105,7 +105,7 @@ func (f *forwarder) status() status.Report {
 	return r
 }
 
-// byWorkloadAPI reports whether processes of this host may get the SVID of id from the Workload
+// byWorkloadAPI reports whether processes of this host may get an identity's SVID from the Workload
 // API.
 func byWorkloadAPI(m document.Manifest, id spiffe.ID) bool {
 	return slices.ContainsFunc(m.Forwarder.Callers, func(c document.Caller) bool { return c.Workload && c.ID == id })
@@ -118,8 +118,8 @@ func expires(s *trust.SVID) *time.Time {
 	return &s.Cert.Leaf.NotAfter
 }
 
-// report logs what has changed between two snapshots and notifies systemd. The notification also
-// feeds systemd's watchdog.
+// report logs the differences between two snapshots and notifies systemd. The notification also
+// resets systemd's watchdog.
 func (f *forwarder) report(old, s *snapshot) {
 	if e := s.document.Envelope; e.Digest != old.document.Envelope.Digest {
 		f.Log.Info("manifest in force", "serial", e.Serial, "digest", e.Digest)

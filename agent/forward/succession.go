@@ -75,8 +75,8 @@ func (o *olders) living() []older {
 	return slices.Clone(o.all)
 }
 
-// end ends all draining processes except the newest ones. The number of processes to keep is given
-// by but.
+// end ends all draining processes except the newest ones. The argument but is the number of
+// processes that continue.
 func (o *olders) end(but int) {
 	living := o.living()
 	for _, x := range living[:max(len(living)-but, 0)] {
@@ -94,8 +94,9 @@ func (o *olders) report(socket string) (all []status.Draining) {
 	return all
 }
 
-// sockets returns the paths of the sockets on which the draining processes answer requests, for
-// example about the callers of their connections.
+// sockets returns the paths of the sockets on which the draining processes answer one kind of
+// request, which is given by word. For example, they answer requests for the callers of their
+// connections.
 func (o *olders) sockets(socket, word string) (all []string) {
 	for _, x := range o.living() {
 		all = append(all, drainingSocket(socket, word, x.number))

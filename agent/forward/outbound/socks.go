@@ -183,9 +183,9 @@ func (r *rules) resolve(dest *statute.AddrSpec, over document.Protocol) (service
 	return k, 0, nil
 }
 
-// named returns the reachable service that a name stands for. The name is the service's own name,
-// an alias, or the full name of a service in another trust domain. The function resolve parses the
-// first kind.
+// named returns the reachable service with the given name. The name can be the service's own name,
+// an alias, or the full name of a service in another trust domain. The function resolve parses a
+// service's own name.
 func (r *rules) named(name string, resolve func(name, trustDomain string) (spiffe.Dialable, error)) (spiffe.Dialable, error) {
 	d, err := resolve(name, r.trustDomain)
 	if _, reached := r.ports[d]; reached && err == nil {

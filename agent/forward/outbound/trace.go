@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// trace records the opening of a stream as a span of its trace. If there is no stream, err is the
-// reason.
+// trace records the opening of a stream as a span of its trace. If no stream was opened, the
+// argument err is the reason.
 func (s *Server) trace(c connection, st *transport.Stream, begun time.Time, err error) {
 	if s.Traces == nil {
 		return
@@ -45,8 +45,8 @@ type tracedError struct {
 
 func (e *tracedError) Unwrap() error { return e.error }
 
-// traced adds the ID of a stream's trace to err. It returns err unchanged if traces are not
-// enabled.
+// traced adds the ID of a stream's trace to an error, so that a person can find the trace. If
+// traces are not enabled, it returns the error unchanged.
 func (s *Server) traced(st *transport.Stream, err error) error {
 	if s.Traces == nil {
 		return err

@@ -64,8 +64,8 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 	return l, nil
 }
 
-// newUDPListener returns a listener on conn, which it closes. The function find returns the
-// destination of a datagram.
+// newUDPListener returns a listener that uses the given socket, and closes it in the end. The
+// function find returns the destination of a datagram.
 func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
 	conn.SetReadBuffer(datagram.BufferSize)
 	if raw, err := conn.SyscallConn(); err == nil {
@@ -101,9 +101,9 @@ func (l *udpListener) receive() {
 }
 
 // carry sends a datagram of a local process to its service. It uses the identity of the process
-// that owns the source address now. An earlier owner proves nothing, because UDP has no
-// connections. If the kernel has marked the sender, the mark and the owner must be the same
-// account. If not, the listener must be reserved for one account.
+// that owns the source address now, because UDP has no connections by which an earlier owner could
+// be found. If the kernel has marked the datagram, the mark must name the same account as this
+// owner. If there is no mark, the listener must be reserved for one account.
 func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	r := l.server.rules.Load()
 	if len(r.entries[l.entry]) > 0 {
@@ -134,8 +134,8 @@ func (l *udpListener) carry(from netip.AddrPort, payload, marks []byte) {
 	})
 }
 
-// send sends a datagram in its session. If there is none, it begins one for the connection that
-// fresh returns. Answers are sent with the control messages in oob.
+// send sends a datagram in its session. If the session does not exist, send begins it for the
+// connection that the function fresh returns. Answers are sent with the control messages in oob.
 func (l *udpListener) send(k sessionKey, d destination, oob []byte, fresh func() (connection, bool)) {
 	l.mu.Lock()
 	x := l.sessions[k]

@@ -25,8 +25,8 @@ type meets struct {
 	limit map[spiffe.ID]*rate.Limiter
 }
 
-// allow reports whether a node may take part in another request now. A route must contain the node,
-// so that the number of nodes is limited.
+// allow reports whether a node may take part in another request now. It must be called only for
+// nodes that are on a route, because it keeps an entry for each node.
 func (m *meets) allow(node spiffe.ID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,8 +43,8 @@ func (m *meets) allow(node spiffe.ID) bool {
 
 // Meet introduces a caller to the host at the end of a route, so that the two can connect directly.
 // It tells the host the caller's address, and returns the addresses of both for the caller. The
-// argument label names the route, and peer is the caller. If the introduction is refused, Meet
-// returns the code and the reason.
+// arguments are the identity of the caller (peer), the label that names the route, and the caller's
+// address. If the introduction is refused, Meet returns the code and the reason.
 func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
 	release, ok := s.gate.Admit(passage{peer, label}, func() {})
 	if !ok {

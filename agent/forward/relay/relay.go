@@ -1,7 +1,7 @@
 // Package relay carries streams between hosts that cannot reach each other, for example because of
-// NAT. A host connects to the relay and keeps this connection open; it is called an uplink. The
-// relay opens the streams of callers on it. Each stream carries a TLS connection between the
-// forwarders of the two hosts. The relay cannot read it. The relay learns hosts, labels of routes,
+// NAT. A host connects to the relay and keeps this connection open, which is called an uplink. The
+// relay opens the streams of callers on the uplink. Each stream carries a TLS connection between the
+// forwarders of the two hosts, which the relay cannot read. The relay learns hosts, labels of routes,
 // times and numbers of bytes, but neither users nor services.
 package relay
 
@@ -65,7 +65,7 @@ type uplink struct {
 	open func() (ended func(), ok bool)
 }
 
-// New returns a Server without routes. It uses pool to connect to other relays.
+// New returns a Server without routes. The Server connects to other relays through the given pool.
 func New(pool *transport.Pool) *Server {
 	return &Server{pool: pool, streams: conns.NewPerKey[spiffe.ID](perNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
 }
@@ -128,9 +128,10 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 	return s.from[in.Peer.ID]
 }
 
-// Uplink adds a connection on which the relay can reach a host, until remove is called. The
-// function open counts a stream on the connection. It returns false if the connection accepts no
-// more streams.
+// Uplink adds an uplink, which is a connection on which the relay can reach a host. The uplink is
+// in use until the caller calls remove. The relay calls the function open before it opens a stream
+// on the uplink, and calls ended when the stream has ended. If open returns false, the uplink
+// accepts no more streams.
 func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID
@@ -173,9 +174,9 @@ func (p *Passage) Release() {
 	}
 }
 
-// Open opens the stream to the next host of a route, for a stream of a peer. The label names the
-// route. If the peer may no longer use the route, Open calls denied. The caller must call Release
-// in the end.
+// Open opens the stream to the next host of a route, for a stream of a peer. The argument label
+// names the route. If the peer may later no longer use the route, the function denied is called.
+// The caller must call Release in the end.
 func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
 	s.mu.Lock()
 	r := s.routes[label]

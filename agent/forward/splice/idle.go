@@ -33,7 +33,8 @@ type Lot struct {
 	epoll   *os.File
 }
 
-// Socket is a socket that was added to a Lot. Only one goroutine at a time may read it.
+// Socket is a socket in a Lot, which waits for data on the socket while it is idle. Only one
+// goroutine at a time may read the socket.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable
@@ -55,9 +56,9 @@ type Parkable interface {
 	syscall.Conn
 }
 
-// Add adds a socket to the Lot. The socket stays there until its Remove is called. The Lot calls
-// resume in a new goroutine when a parked socket becomes readable. It calls interrupt once whenever
-// nothing was written for a period. The function interrupt may be nil.
+// Add adds a socket to the Lot. The socket stays in the Lot until its method Remove is called. When
+// a parked socket becomes readable, the Lot calls the function resume in a new goroutine. Whenever
+// nothing was written for a period, the Lot calls the function interrupt once, unless it is nil.
 func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -124,7 +125,7 @@ func (s *Socket) Park() error {
 }
 
 // Wake makes the Lot call resume for a parked socket. It must be called when a socket is closed,
-// because nothing else would resume the socket.
+// because a closed socket never becomes readable.
 func (s *Socket) Wake() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package splice joins a local connection and a stream to another forwarder. Each of the two local
-// peers sees the actions of the other: its bytes, the end of its data in one direction, and a
-// reset.
+// Package splice joins a local connection and a stream to another forwarder, so that the programs
+// at both ends communicate as over one connection. It forwards bytes, the end of data in one
+// direction, and resets.
 package splice
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn is a connection whose directions end separately: TCP or a Unix socket. A Unix socket cannot
-// be reset; its peer sees the end of data instead of a reset.
+// Conn is a local connection whose two directions end separately. It is a TCP connection or a Unix
+// socket. A Unix socket cannot be reset: its peer sees the end of data instead.
 type Conn interface {
 	net.Conn
 	syscall.Conn
@@ -107,7 +107,8 @@ type session struct {
 	ended              func(error)
 }
 
-// over records that a direction has ended. After the second one, it releases everything.
+// over records that one direction has ended. After the second direction has ended, it releases the
+// resources of the session.
 func (s *session) over() {
 	if s.directions.Add(-1) > 0 {
 		return
@@ -146,7 +147,7 @@ func (s *session) abort(code wire.Code, why error) {
 	})
 }
 
-// whose returns ErrLocal for an error of the local end. It returns an error of the stream
+// whose returns ErrLocal if an error came from the local end. It returns an error of the stream
 // unchanged.
 func whose(err error) error {
 	var errno syscall.Errno

@@ -55,9 +55,9 @@ type Conn struct {
 }
 
 // New returns a connection over a TLS connection. The TLS handshake must be complete, and the
-// connection below TLS must be a *Socket. The argument idle depends on the end. At the end that
-// opens streams, it is called whenever a stream has ended. At the other end, it is nil. The
-// connection is counted in tasks until it has ended completely.
+// connection below TLS must be a *Socket. At the end that opens streams, the connection calls the
+// function idle whenever a stream has ended. At the other end, idle must be nil. The connection
+// counts in tasks until it has ended completely.
 func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	c := &Conn{
 		tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1),
@@ -99,7 +99,7 @@ func (c *Conn) Rest() { c.socket.watch() }
 // Usable reports whether an idle connection is still open, as far as this side knows.
 func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.idle() }
 
-// begin creates the next stream. The caller holds mu.
+// begin creates the next stream. The caller holds the lock mu.
 func (c *Conn) begin() *Stream {
 	s := &Stream{conn: c, id: c.next, done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancelCause(c.ctx)
@@ -109,8 +109,8 @@ func (c *Conn) begin() *Stream {
 	return s
 }
 
-// AcceptStream waits until the previous stream has ended and the next one begins, and returns the
-// next one.
+// AcceptStream waits until the previous stream has ended and the caller's end has begun another. It
+// returns the new stream.
 func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	c.mu.Lock()
 	before := c.stream
@@ -157,8 +157,8 @@ func (c *Conn) Leave() {
 	}
 }
 
-// settle reads a frame or some data after the stream is no longer read. It reports whether both
-// sides know that the stream has ended. The caller holds the lock reading.
+// settle reads a frame or some data after the stream is no longer read. The result over is true
+// when both sides know that the stream has ended. The caller holds the lock reading.
 func (c *Conn) settle(s *Stream) (over bool, err error) {
 	c.mu.Lock()
 	over = s == nil || s.over()

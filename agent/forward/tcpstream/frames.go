@@ -37,8 +37,9 @@ func (c *Conn) writeData(b []byte) error {
 	return err
 }
 
-// control writes a complete frame that is not Data. It calls the function writing just before it
-// writes. If the other side does not read the frame in time, control resets the connection.
+// control writes a complete frame that is not a Data frame. It calls the function writing just
+// before it writes. If the other side does not read the frame in time, control resets the
+// connection.
 func (c *Conn) control(frame []byte, writing func()) {
 	timer := time.AfterFunc(settleTimeout, func() { _ = c.kill(fmt.Errorf("%s does not read", c.RemoteAddr())) })
 	defer timer.Stop()
@@ -50,8 +51,9 @@ func (c *Conn) control(frame []byte, writing func()) {
 	}
 }
 
-// step reads and handles one frame. Of a Data frame it reads only the header. If step returns an
-// error other than a timeout, the connection must end. The caller holds the lock reading.
+// step reads and handles one frame. It reads a Data frame only up to the end of the header. If step
+// returns an error other than a timeout, the connection must end. The caller holds the lock
+// reading.
 func (c *Conn) step() error {
 	head, err := c.in.Peek(wire.FrameHeader)
 	if err != nil {

@@ -29,9 +29,9 @@ type relayed struct {
 	watched        chan error // result of watch; nil while watch does not run
 }
 
-// NewRelayed returns a Socket that uses and owns a stream through a relay. Its addresses, local and
-// remote, are those of the connection between this host and the relay. The function released is
-// called when the Socket is closed.
+// NewRelayed returns a Socket that uses and owns a stream through a relay. The arguments local and
+// remote are the addresses of the connection between this host and the relay. The Socket calls the
+// function released when it is closed.
 func NewRelayed(st wire.Stream, local, remote net.Addr, released func()) *Socket {
 	return &Socket{lower: &relayed{Stream: st, local: local, remote: remote, released: released}}
 }
@@ -90,8 +90,8 @@ func (r *relayed) receive(most int) (b []byte, n int, err error) {
 	return b, n, err
 }
 
-// watch peeks at the stream in a goroutine, until quiet is called. Without it, quiet could not know
-// whether anything has arrived.
+// watch peeks at the stream in a goroutine, until quiet is called. Without watch, quiet could not
+// tell whether data has arrived.
 func (r *relayed) watch() {
 	r.watching.Lock()
 	defer r.watching.Unlock()

@@ -47,8 +47,9 @@ type lower interface {
 	CloseWrite() error
 	// SetLinger(0) makes Close reset the connection.
 	SetLinger(seconds int) error
-	// receive waits for bytes and returns them in a pooled buffer, but no more than most allows. It
-	// returns their number n, which is 0 at the end of data.
+	// receive waits for bytes and returns them in a pooled buffer. The argument most is the largest
+	// number of bytes that it may return. The result n is their number, which is 0 at the end of
+	// data.
 	receive(most int) (b []byte, n int, err error)
 	// watch is called when the connection will not be read for a while. quiet is called afterwards.
 	watch()
@@ -119,8 +120,8 @@ func (t *tcp) stats() (s usage.Stats, err error) {
 	return s, err
 }
 
-// nothing is returned by Read if Read may not wait and there is no data. TLS can continue after
-// this error, because the error is temporary.
+// nothing is the error that Read returns if it may not wait and no data is available. TLS can
+// continue after this error, because the error is temporary.
 type nothing struct{}
 
 func (nothing) Error() string   { return "nothing to read now" }
@@ -198,5 +199,5 @@ func (s *Socket) written() error {
 	return err
 }
 
-// idle reports whether the connection is open and has received nothing unread.
+// idle reports whether the connection is open and has no unread data.
 func (s *Socket) idle() bool { return len(s.rest) == 0 && s.quiet() }

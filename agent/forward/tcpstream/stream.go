@@ -40,7 +40,7 @@ func (s *Stream) Context() context.Context { return s.ctx }
 // over reports whether both sides know that the stream has ended. The caller holds conn.mu.
 func (s *Stream) over() bool { return s.received && s.sent && s.readErr != nil }
 
-// awaited reports whether the other side has not ended the stream within the time limit.
+// awaited reports whether the time limit has passed without the other side ending the stream.
 func (s *Stream) awaited() bool {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -61,8 +61,9 @@ func (s *Stream) Read(b []byte) (n int, err error) {
 	return s.take(b), nil
 }
 
-// lock takes the lock conn.reading. If the stream is no longer read, lock returns the reason
-// instead. Another goroutine may then hold the lock until the next stream.
+// lock takes the lock conn.reading, which a goroutine must hold to read. If the stream is no longer
+// read, lock returns the reason instead, because another goroutine may hold the lock until the next
+// stream.
 func (s *Stream) lock() error {
 	select {
 	case s.conn.reading <- struct{}{}: // a select with one case costs less than one with two
@@ -77,7 +78,7 @@ func (s *Stream) lock() error {
 	return s.readError()
 }
 
-// Peek waits for the next byte and copies it to b without consuming it.
+// Peek waits for the next byte and copies it into the buffer b. The byte remains to be read.
 func (s *Stream) Peek(b []byte) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
@@ -232,8 +233,8 @@ func (s *Stream) CancelRead(code quic.StreamErrorCode) {
 	s.unread()
 }
 
-// receivedEnd records that the other side sends nothing more. It returns an error if the other side
-// has already ended the stream.
+// receivedEnd records that the other side sends no more data, for the given reason. It returns an
+// error if the other side had already ended the stream.
 func (s *Stream) receivedEnd(why error) error {
 	c := s.conn
 	c.mu.Lock()
@@ -253,9 +254,9 @@ func (s *Stream) receivedEnd(why error) error {
 	return nil
 }
 
-// sendingEnd records that this side sends nothing more. It is called before the frame that tells
-// the other side is written, because the answer to that frame may already be the next stream. The
-// caller holds conn.writing.
+// sendingEnd records that this side sends no more data. It is called before the frame with this
+// information is written, because the other side may answer the frame with its next stream. The
+// caller holds the lock conn.writing.
 func (s *Stream) sendingEnd() {
 	c := s.conn
 	c.mu.Lock()

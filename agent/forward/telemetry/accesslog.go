@@ -47,11 +47,11 @@ type Access struct {
 	End       string             `json:"end"`
 }
 
-// AccessLog writes a line for each connection or UDP session to a published service when the
-// connection has ended. The line names the caller, the service and the source. It also gives byte
-// counts, the duration, and why the connection ended. It contains no forwarded data and no keys.
+// AccessLog is a log of the connections and UDP sessions to published services. It writes one line
+// when a connection has ended, with the caller, the service, the source, the numbers of bytes, the
+// duration, and the reason why the connection ended. It contains no forwarded data and no keys.
 //
-// If standard error is systemd's journal, each value is a field of the entry, such as
+// If standard error is systemd's journal, each value is a field of the journal entry, such as
 // FLORETE_CALLER. Otherwise the line is JSON. A nil AccessLog writes nothing.
 type AccessLog struct {
 	log    *slog.Logger
@@ -65,7 +65,8 @@ type AccessLog struct {
 }
 
 // NewAccessLog returns an access log. It writes to the journal if standard error is connected to
-// the journal, and to w otherwise. If entries are dropped, it writes a warning to log.
+// the journal, and to the argument w otherwise. If entries are dropped, it writes a warning to the
+// argument log.
 func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	l := &AccessLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), random: rand.IntN}
 	l.write = func(e Access) error { return json.NewEncoder(w).Encode(e) }
@@ -75,8 +76,8 @@ func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	return l
 }
 
-// Wants reports whether to write an entry for the next connection to a service. The answer depends
-// on the log mode of the service, and is random for a sampled log.
+// Wants reports whether the next connection to a service gets an entry. The argument is the log
+// mode of the service. If the mode is to sample, the answer is random.
 func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
@@ -84,7 +85,8 @@ func (l *AccessLog) Wants(which document.AccessLog) bool {
 	return which == document.AccessFull || which == document.AccessSampled && l.random(SampledEvery) == 0
 }
 
-// Write writes an entry. It drops the entry if there are too many.
+// Write writes an entry, unless the rate of entries exceeds its limit. It drops and counts an entry
+// above the limit.
 func (l *AccessLog) Write(e Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

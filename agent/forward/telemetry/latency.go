@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Bounds are the upper bounds of the buckets in a Latency. For example, opening a stream over
-// loopback is counted in the first bucket. Waiting for the next process of a forwarder is counted
-// in the last.
+// Bounds contains the upper bounds of the buckets in a Latency. For example, the first bucket
+// counts streams that are opened over loopback. The last bucket counts streams that have to wait
+// for the next process of a forwarder.
 var Bounds = [...]time.Duration{
 	250 * time.Microsecond, 500 * time.Microsecond,
 	time.Millisecond, 2500 * time.Microsecond, 5 * time.Millisecond,

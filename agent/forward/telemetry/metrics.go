@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Direction tells from which side a connection passes through this forwarder.
+// Direction says whether a connection comes from another host or from a process of this host.
 type Direction string
 
 const (
@@ -142,7 +142,7 @@ func (p *Path) add(c *counts) {
 	p.Dropped += c.dropped.Load()
 }
 
-// Refuse counts a refusal, and keeps it among the recent ones.
+// Refuse counts a refusal. It also keeps the refusal in the list of recent ones.
 func (c *Counters) Refuse(r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,15 +18,15 @@ import (
 const traceLabel = "EXPORTER-florete-trace"
 
 // TraceContext identifies the trace of a stream between two forwarders. Both forwarders know it.
-// The trace has two spans. The span of the caller's side lasts from a process's connection to the
-// answer. Its child is the span of the publishing side, which lasts until the upstream is
-// connected.
+// The trace has two spans. The span of the caller's side lasts from the connection of a process to
+// the answer. The other span is its child and belongs to the publishing side. It lasts until the
+// upstream is connected.
 //
 // A TraceContext is not sent over the network. Both sides derive it from the keys of their TLS
 // connection and the number of the stream (RFC 5705): 16 bytes for the trace and 8 for the caller's
 // span. A peer can therefore neither make another host record a trace nor forge the relation
-// between spans. Whether a trace is kept depends only on its ID, so that both sides keep the same
-// traces if they sample at the same rate.
+// between spans. The ID of a trace alone determines if the trace is kept. Two sides that sample at
+// the same rate thus keep the same traces.
 type TraceContext struct {
 	Trace  [16]byte
 	Caller [8]byte // span of the caller's side

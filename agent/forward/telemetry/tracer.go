@@ -36,9 +36,10 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// NewTracer returns a Tracer for the collector at an endpoint, such as http://127.0.0.1:4318
-// (OTEL_EXPORTER_OTLP_ENDPOINT). It returns nil if the endpoint is empty. The Tracer keeps one
-// trace in the number given by every. The function host returns the name of this host.
+// NewTracer returns a Tracer that sends to the collector at an endpoint, such as
+// http://127.0.0.1:4318 (OTEL_EXPORTER_OTLP_ENDPOINT). If the endpoint is empty, it returns nil.
+// The argument every is the sampling rate: with 100, the Tracer keeps one in 100 traces. The
+// function host returns the name of this host.
 func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
@@ -53,7 +54,8 @@ func NewTracer(endpoint string, every int, host func() string, log *slog.Logger)
 	return &Tracer{url: u.JoinPath("v1/traces").String(), every: uint64(every), host: host, log: log, spans: make(chan Span, queue)}, nil
 }
 
-// Samples reports whether the Tracer keeps a trace. The spans of other traces need not be added.
+// Samples reports whether the Tracer keeps a trace. If it does not, the caller need not add the
+// spans of the trace.
 func (t *Tracer) Samples(c TraceContext) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[:])%t.every == 0
 }
@@ -93,8 +95,8 @@ func (t *Tracer) Run(ctx context.Context) {
 	}
 }
 
-// collect waits for a batch of spans. It reports whether ctx has ended and no more spans are
-// queued.
+// collect waits for a batch of spans. The result ended is true if ctx has ended and no more spans
+// are queued.
 func (t *Tracer) collect(ctx context.Context) (spans []Span, ended bool) {
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

@@ -17,9 +17,10 @@ const (
 	supersededFor = time.Minute
 )
 
-// Anchors returns the sorted fingerprints of the roots that are still needed: those that vouch for
-// the targets of connections which accept new streams. It considers only this trust domain. When
-// such a root is no longer trusted, the streams of its connections are cut.
+// Anchors returns the fingerprints of the trust roots that this pool still needs, in sorted order.
+// A root is needed if it vouches for the target of a connection that accepts new streams. If such a
+// root were no longer trusted, these connections would be closed and their streams cut. Anchors
+// considers only roots of this trust domain.
 func (p *Pool) Anchors() []string {
 	trust := p.identities().Trust
 	if trust == nil {

@@ -69,8 +69,9 @@ func (c *conn) usable(svid *trust.SVID) bool {
 	return c.svid == svid && c.Context().Err() == nil && time.Now().Before(c.until)
 }
 
-// silent reports whether the connection has received nothing for longer than a working peer would
-// be silent. For a connection through a relay, silent looks at the connection to the relay.
+// silent reports whether the connection is silent: it has received no packet for longer than a
+// working peer would take to send one. For a connection through a relay, silent checks the
+// connection to the relay.
 func (c *conn) silent(now time.Time) bool {
 	if c.outer != nil {
 		return c.outer.Context().Err() != nil || c.outer.silent(now)
@@ -183,8 +184,9 @@ func (c *conn) open(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	return st, nil
 }
 
-// openUnlessLost is like open, but ends when streams leave the path of the connection. A connection
-// through relays may need another handshake for the stream, which a silent relay would not answer.
+// openUnlessLost is like open, but also ends when the pool makes streams leave the path of the
+// connection. A connection through relays may need another handshake for the stream, which a silent
+// relay would not answer.
 func (c *conn) openUnlessLost(ctx context.Context, preamble []byte) (wire.Stream, error) {
 	if c.outer == nil {
 		return c.open(ctx, preamble) // does not wait
@@ -195,15 +197,15 @@ func (c *conn) openUnlessLost(ctx context.Context, preamble []byte) (wire.Stream
 	return c.open(ctx, preamble)
 }
 
-// tlsTo returns the TLS configuration for a connection to the target of a route. It uses the
-// current trust roots of this host.
+// tlsTo returns the TLS configuration for a connection to the target of a route. The configuration
+// uses the current trust roots of this host.
 func (p *Pool) tlsTo(r Route, alpn string, svid *trust.SVID, address string, peer *Peer) *tls.Config {
 	return tlsTo(r.Target, alpn, svid, p.identities().Trust, address, peer)
 }
 
 // tlsTo returns the TLS configuration for a connection to a target. The connection accepts only a
-// certificate of that target. The handshake stores the verified peer in the variable that peer
-// points to.
+// certificate of that target. The argument peer points to a variable in which the handshake stores
+// the verified peer.
 func tlsTo(target spiffe.Dialable, alpn string, svid *trust.SVID, roots *trust.Roots, address string, peer *Peer) *tls.Config {
 	want := target.ID()
 	config := tlsConfig(alpn, svid, func(cs tls.ConnectionState) error {
@@ -276,8 +278,8 @@ func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
-// ImpostorError is returned if an endpoint did not prove that it is the target. Claims is the
-// identity in the endpoint's certificate, which is not proven.
+// ImpostorError reports that an endpoint did not prove that it is the target. The field Claims is
+// the identity in the endpoint's certificate, which is not proven.
 type ImpostorError struct {
 	Endpoint     string
 	Want, Claims spiffe.ID

@@ -134,8 +134,8 @@ func (p *Pool) connecting(e *endpoint) []string {
 	return e.ordered()
 }
 
-// begin counts a connection attempt, so that Close waits for it. It returns false if the pool is
-// closed.
+// begin counts a connection attempt, so that Close waits for the end of the attempt. It returns
+// false if the pool is closed.
 func (p *Pool) begin() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,9 +221,9 @@ func (p *Pool) leave(c *conn) {
 	c.retire()
 }
 
-// Recheck closes the connections that the current trust roots or their revocation list no longer
-// allow. Such a connection has a target that the roots do not accept, or a revoked caller. Recheck
-// must be called after each change of the roots or the list.
+// Recheck closes the connections that this host may no longer use: those whose target is not
+// accepted by the current trust roots, and those whose caller is revoked. It must be called after
+// each change of the roots or of their revocation list.
 func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

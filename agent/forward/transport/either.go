@@ -145,8 +145,8 @@ func (a *attempt) end(o outcome) <-chan struct{} {
 	return a.done
 }
 
-// unless waits for the end of the attempt and closes its connection, except if that connection won
-// the race.
+// unless waits for the end of the attempt and closes its connection. It keeps the connection open
+// if this is the connection that won the race, which is given by won.
 func (a *attempt) unless(won *conn) {
 	if a == nil {
 		return

@@ -59,7 +59,8 @@ type endpoint struct {
 }
 
 // cost estimates how long a new stream would wait at the endpoint. The estimate is the latency
-// times the number of streams, including the new one, and assumes that all streams are alike.
+// multiplied by the number of streams, including the new one. It assumes that all streams are
+// alike.
 func (e *endpoint) cost(now time.Time, near time.Duration) float64 {
 	known := float64(e.latency) * math.Exp2(-float64(now.Sub(e.measured))/float64(fade))
 	return max(known, float64(near)) * float64(e.streams+1)
@@ -154,9 +155,9 @@ func unconnected(e *endpoint) int {
 	return 0
 }
 
-// endpoints returns the state of a route's target, and its endpoints in the order of the route. It
-// forgets endpoints that the route no longer lists, and retires their connections. The caller holds
-// the lock.
+// endpoints returns the state of a route's target, and the endpoints of the target in the order of
+// the route. It forgets endpoints that the route no longer lists, and retires their connections.
+// The caller holds the lock.
 func (p *Pool) endpoints(r Route) (*target, []*endpoint) {
 	key := targetKey{r.Caller, r.Target}
 	x := p.targets[key]

@@ -89,7 +89,7 @@ func (l *quicLink) sendChecks(out *quic.SendStream) {
 }
 
 // receiveChecks counts the bytes that the publishing side returns for checks. If the stream carries
-// wire.Leave instead, receiveChecks calls leave and returns.
+// wire.Leave instead, receiveChecks calls the function leave and returns.
 func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	for b, first := make([]byte, checkSize), true; ; first = false {
 		n, err := in.Read(b)
@@ -105,8 +105,8 @@ func (l *quicLink) receiveChecks(in *quic.ReceiveStream, leave func()) {
 	}
 }
 
-// answerChecks returns the bytes of a caller's checks to the caller, until the connection ends. It
-// adds the bytes that it reads to the given counter.
+// answerChecks sends the bytes of a caller's checks back to the caller, until the connection ends.
+// It adds the number of bytes that it reads to the counter read.
 func answerChecks(c *quic.Conn, read *atomic.Int64) {
 	in, err := c.AcceptUniStream(c.Context())
 	if err != nil {

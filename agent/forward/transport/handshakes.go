@@ -19,8 +19,9 @@ const (
 // handshakes counts the handshakes that are under way at a listener.
 type handshakes struct{ n atomic.Int64 }
 
-// begin counts a new handshake, or returns false if too many are under way. The caller calls end
-// when the handshake is over; end may be called more than once.
+// begin counts a new handshake. The caller calls the function end when the handshake is over, and
+// may call it more than once. If too many handshakes are under way, begin does not count the
+// handshake and returns false.
 func (h *handshakes) begin() (end func(), ok bool) {
 	if h.n.Add(1) > maxHandshakes {
 		h.n.Add(-1)

@@ -9,7 +9,7 @@ import (
 )
 
 // hasTLS is implemented by streams over TCP and connections over QUIC. It gives access to the keys
-// from which trace contexts are derived.
+// of the TLS connection, from which trace contexts are derived.
 type hasTLS interface{ TLS() tls.ConnectionState }
 
 func (c quicConn) TLS() tls.ConnectionState  { return c.ConnectionState().TLS }

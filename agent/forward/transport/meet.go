@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// meetings is the relay's side of the streams on which it tells the host of an uplink the addresses
-// of callers that want to connect directly.
+// meetings is the relay's side of the introduction of callers to the host of an uplink. The relay
+// tells the host the address of each caller that wants to connect directly.
 type meetings struct {
 	conn *quic.Conn
 
@@ -26,8 +26,9 @@ type meetings struct {
 // tellTimeout is the time within which a peer must read the bytes that write sends.
 const tellTimeout = time.Second
 
-// serve opens the stream to the host when the host asks for it, tells the host its own outside
-// address, and then reads whether callers may learn this address, until the connection ends.
+// serve opens the stream to the host when the host asks for it, and tells the host its own outside
+// address. Until the connection ends, it then reads from the host if callers may learn this
+// address.
 func (m *meetings) serve() {
 	in, err := m.conn.AcceptUniStream(m.conn.Context())
 	if err != nil {
@@ -59,8 +60,8 @@ func (m *meetings) serve() {
 	}
 }
 
-// write writes b to a stream, and reports whether it succeeded. If it did not, or took longer than
-// tellTimeout, write resets the stream.
+// write writes bytes to a stream, and reports whether it succeeded. If the write fails or takes
+// longer than tellTimeout, write resets the stream.
 func write(to *quic.SendStream, b []byte) bool {
 	_ = to.SetWriteDeadline(time.Now().Add(tellTimeout))
 	if _, err := to.Write(b); err != nil {
@@ -91,8 +92,9 @@ func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	return own, true
 }
 
-// Outside returns the address of the peer as this host sees it, behind the peer's NAT. It returns
-// false if the connection uses TCP, because an address of TCP is of no use for UDP.
+// Outside returns the address of the peer as this host sees it, which is an address of the peer's
+// NAT if there is one. It returns false if the connection uses TCP, because a direct connection
+// needs an address of UDP.
 func (in *Incoming) Outside() (netip.AddrPort, bool) {
 	c, ok := in.conn.(quicConn)
 	if !ok {
@@ -142,8 +144,10 @@ type seenAt struct {
 	over         *quic.Conn     // connection over which the relay told it
 }
 
-// see records that a relay sees the socket with the local address own at the address outside. The
-// relay told this over the connection over. The record is removed when this connection ends.
+// see records the address at which a relay sees a socket of this host. The argument own is the
+// local address of the socket, and the argument outside is the address that the relay sees. The
+// argument over is the connection on which the relay reported this. The record is removed when this
+// connection ends.
 func (o *Outside) see(relay spiffe.ID, own, outside netip.AddrPort, over *quic.Conn) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -164,8 +168,9 @@ func (o *Outside) forget(relay spiffe.ID, over *quic.Conn) {
 	}
 }
 
-// NAT returns the kind of NAT according to all relays. If the sockets of this host differ in this,
-// or the versions of IP do, NAT returns OtherNAT if any of them is behind a symmetric NAT.
+// NAT returns the kind of NAT that all relays together observe. The sockets of this host may differ
+// in this, and so may IPv4 and IPv6. If any of them is behind a symmetric NAT, NAT returns
+// OtherNAT.
 func (o *Outside) NAT() NAT {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -193,9 +198,10 @@ func (o *Outside) NAT() NAT {
 	return kind
 }
 
-// mayMeet reports whether this host may send packets to the address at, which the relay at the
-// address relay has told. A relay that lies must not make a host send packets into its own network.
-// An address that is not public is therefore used only if the relay's address is of the same kind.
+// mayMeet reports whether this host may send packets to an address that a relay has reported. A
+// relay that lies must not make a host send packets into the host's own network. An address that is
+// not public is therefore used only if the relay's own address is of the same kind. The arguments
+// are the reported address (at) and the address of the relay.
 func mayMeet(at, relay netip.AddrPort) bool {
 	a, r := at.Addr().Unmap(), relay.Addr().Unmap()
 	switch {

@@ -50,8 +50,9 @@ func newSocket(c *net.UDPConn) (*socket, error) {
 // process. The name of a file is this prefix and a generation.
 func (s *socket) passPrefix() string { return "pass-" + s.LocalAddr().String() + "-" }
 
-// adopt takes over the connections to older generations, whose files come from the previous
-// process. The keys of files are the names of the generations.
+// adopt takes over the connections to processes of older generations. The argument files contains
+// the open files of these connections, which the previous process has passed on. Its keys are the
+// names of the generations.
 func (s *socket) adopt(files map[string]*os.File) {
 	passes := map[generation]*net.UnixConn{}
 	for name, f := range files {

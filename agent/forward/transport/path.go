@@ -44,7 +44,7 @@ func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	return all
 }
 
-// leads reports whether any connection uses TCP because UDP does not pass on this path.
+// leads reports whether a connection of the pool uses TCP because UDP does not pass on this path.
 func (p *Pool) leads(x *path) bool {
 	for c := range p.conns {
 		if c.transport == document.OverTCP && c.route.Transport == document.AnyTransport && slices.Equal(c.endpoint.addresses, x.addresses) {

@@ -66,10 +66,10 @@ func (p *Pool) watch() {
 	}
 }
 
-// doubtful measures all connections and makes streams leave broken paths. It returns the
-// connections that newly appear broken and that TCP may replace. It also makes silent connections
-// migrate. The argument asleep is the time for which this host was suspended or busy; no answer was
-// due in that time.
+// doubtful measures all connections. It makes streams leave broken paths and makes silent
+// connections migrate. It returns the connections that newly appear broken and that TCP may
+// replace. The argument asleep is the time for which this host was suspended or busy, because no
+// answer was due in that time.
 func (p *Pool) doubtful(now time.Time, asleep time.Duration) (found []*conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,9 +116,9 @@ func (p *Pool) judge(c *conn, l *quicLink, now time.Time, asleep time.Duration) 
 }
 
 // leaveBroken makes streams leave the path of a connection if the path is broken and the route has
-// another one. It returns true if they leave the path, now or earlier. It does not concern paths to
-// an address of the route, which TCP may replace; see install. The caller holds the lock of the
-// pool.
+// another path. It returns true if streams leave the path, now or since an earlier call. It does
+// nothing for a path to an address of the route: TCP may replace such a path, see install. The
+// caller holds the lock of the pool.
 func (c *conn) leaveBroken(now time.Time) bool {
 	switch {
 	case c.lost.Err() != nil:

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Report is the state of a forwarder and its host, as the forwarder answers GET /status. Fields may
-// be added but not removed.
+// Report is the state of a forwarder and its host. The forwarder sends it in response to GET
+// /status. Fields may be added but not removed.
 type Report struct {
 	Process         int                        `json:"process,omitempty"` // PID of the process that answers
 	Host            string                     `json:"host"`

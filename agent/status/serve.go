@@ -18,8 +18,8 @@ import (
 // timeout is the time limit of a status request, for the client and for the server.
 const timeout = 5 * time.Second
 
-// Beside returns the path of another socket in the directory of the status socket. The given word
-// becomes part of its name.
+// Beside returns the path of another socket of the forwarder, in the directory of the status
+// socket. The argument word is the part of the name that distinguishes the sockets, such as "ping".
 func Beside(socket, word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
 }
@@ -34,8 +34,8 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	return unixsock.Listen(socket, "unix", mode)
 }
 
-// Serve answers status requests until ctx ends, and then removes the socket. It calls report for
-// each request.
+// Serve answers status requests until ctx ends, and then removes the socket. For each request, it
+// gets the report from the function report.
 func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served. If the socket is published by mistake, a web

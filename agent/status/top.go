@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Top is the load of a forwarder during an interval, for flor top. It is computed from the reports
-// at the start and at the end of the interval. It has the connections, bytes per second, refusals
-// and transport of each service and principal.
+// Top is the load of a forwarder during an interval, as flor top shows it. It contains the
+// connections, the bytes per second, the refusals and the transport for each service and principal.
+// It is computed from the reports at the start and at the end of the interval.
 type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`
@@ -128,8 +128,8 @@ func shortID(id string) string {
 	return parsed.Short()
 }
 
-// WatchTop measures the load of a forwarder and calls show after each interval. It stops when ctx
-// ends or show returns false.
+// WatchTop measures the load of a forwarder and calls the function show after each interval. It
+// returns when ctx ends or when this function returns false.
 func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
 	before, _, err := Fetch(ctx, socket)
 	if err != nil {

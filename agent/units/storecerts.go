@@ -23,8 +23,8 @@ const quiet = 2 * time.Second
 const restarting = time.Minute
 
 // StoreCertificates describes the certificate files for etcd and the units that use them. systemd
-// copies the files as credentials when it starts a unit. A running unit therefore does not see new
-// files.
+// copies the files as credentials when it starts a unit. To use new files, a running unit must
+// therefore be restarted.
 type StoreCertificates struct {
 	Dir   string   // directory that contains the certificates
 	Units []string // units to restart, one at a time in this order
@@ -35,9 +35,9 @@ type StoreCertificates struct {
 }
 
 // ApplyStoreCertificates makes units use the certificates for etcd that an operator has replaced.
-// It waits until the files are complete, and then restarts each unit that was started before. It
-// returns when no unit is left to restart. If a certificate does not belong to its key, it returns
-// an error and restarts nothing, so that the units keep using the old files.
+// It waits until all files are complete. It then restarts each unit that was started before the
+// replacement, and returns when no unit is left. If a certificate does not belong to its key, it
+// returns an error and restarts nothing, so that the units keep using the old files.
 func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 	for done := (time.Time{}); ; {
 		changed, err := c.settled(ctx)

@@ -147,9 +147,9 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 }
 
 // Expected returns the state of the units that a host should have according to its manifest, sorted
-// by name. The function list reads the state, and is List or ListLogs. Expected leaves out a unit
-// that is not installed, because documents from the network do not install units. It includes such
-// a unit if the manifest requires it.
+// by name. It reads the state with the function list, which is List or ListLogs. Expected leaves
+// out a unit that is not installed, because documents from the network do not install units. It
+// includes such a unit if the manifest requires it.
 func Expected(ctx context.Context, list func(context.Context, []string) ([]Unit, error), i hostdir.Instance, m document.Manifest) ([]Unit, error) {
 	var names []string
 	required := map[string]bool{}

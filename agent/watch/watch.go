@@ -1,5 +1,5 @@
-// Package watch calls a program's function again when files in some directories may have changed.
-// The directories need not exist yet.
+// Package watch notices changes of files in directories, so that a program can read the files
+// again. The directories need not exist yet.
 package watch
 
 import (
@@ -26,9 +26,9 @@ type Watcher struct {
 	log     *slog.Logger
 }
 
-// Follow calls read at once, and again whenever files may have changed. The function read returns
-// the directories to watch. Follow calls read at least once in each interval poll. It returns when
-// ctx ends.
+// Follow calls the function read at once, and again whenever files may have changed. This function
+// returns the directories to watch. Follow calls it at least once in each interval, which is given
+// by poll. Follow returns when ctx ends.
 func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
 	w := New(log)
 	defer w.Close()
@@ -95,8 +95,8 @@ func nearest(dir string) string {
 	}
 }
 
-// Wait waits until files may have changed, at most for the time poll. It returns true when the
-// files should be read again, and false when ctx has ended.
+// Wait waits until files may have changed. It waits no longer than the time given by poll. It
+// returns true when the files should be read again, and false when ctx has ended.
 func (w *Watcher) Wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()

@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Query asks for the caller of a connection. The address From is the caller's end of the connection
-// as the service sees it. The address To is the service's end, and may be zero.
+// Query asks the forwarder for the caller of a connection. The field From is the caller's address
+// of the connection, as the service sees it. The field To is the service's address of the
+// connection, and may be zero.
 type Query struct {
 	From, To netip.AddrPort
 	Protocol document.Protocol

@@ -23,10 +23,10 @@ const timeout = 5 * time.Second
 // directory.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers queries until ctx ends, and then removes the socket. The listener ln must come from
-// unixsock.Limits.Listen. A connection that is not in the table t may belong to an older process
-// that is draining. Serve passes such a query to the older processes, whose sockets the function
-// older returns.
+// Serve answers queries until ctx ends, and then removes the socket. The listener must come from
+// unixsock.Limits.Listen. A connection that is not in the table may belong to an older process that
+// is draining. Serve passes such a query to the older processes. The function older returns the
+// paths of their sockets.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.

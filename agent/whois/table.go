@@ -1,7 +1,7 @@
-// Package whois lets a service find out which SPIFFE ID is behind a connection that it has accepted
-// from the forwarder. The service sends the source address of the connection. The answer cannot be
-// forged. The forwarder records only its own connections, and it removes a record before it closes
-// the connection.
+// Package whois tells a service the SPIFFE ID of the caller of a connection that the service has
+// accepted from the forwarder. The service sends the source address of the connection. Other
+// processes cannot forge the answer: the forwarder records only its own connections, and it removes
+// a record before it closes the connection.
 //
 // Queries are HTTP requests on a Unix socket beside the status socket, for example GET
 // /whois?from=127.0.0.1:43210. The response is JSON. Root may ask about every service. Other
@@ -62,8 +62,8 @@ type dialing struct {
 	done chan struct{}
 }
 
-// SetUsers sets a function that reports whether any service runs as an account. An account without
-// a service cannot ask about anything.
+// SetUsers sets the function that reports whether a service runs as an account. An account without
+// a service may not send queries.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {
@@ -119,10 +119,11 @@ func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	})
 }
 
-// Lookup returns the connections that have the address from as their source. It returns only
-// connections that the account uid may ask about. If to is not zero, it is the destination of the
-// connections. There may be several connections, because the kernel can assign one port to
-// connections with different destinations.
+// Lookup returns the callers of the connections with a given source address. The arguments are the
+// protocol, the source address (from) and the destination address (to), which may be zero. Lookup
+// leaves out connections that the account with the given uid may not ask about. There may be
+// several connections, because the kernel can assign one port to connections with different
+// destinations.
 func (t *Table) Lookup(ctx context.Context, uid uint32, p document.Protocol, from, to netip.AddrPort) []Answer {
 	found, coming := t.lookup(uid, source{p, from}, to)
 	for _, d := range coming {

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/agent/forward/caller"
 )
 
-// attestation lets the gRPC server know which process has connected. The kernel identifies the
-// process, so no handshake is necessary. The type implements credentials.TransportCredentials.
+// attestation tells the gRPC server which process has connected. The kernel identifies the process,
+// so no handshake is necessary. The type implements credentials.TransportCredentials.
 type attestation struct{}
 
 // client is the process that has opened a connection to the Workload API.

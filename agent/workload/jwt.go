@@ -36,8 +36,8 @@ type jwts struct {
 	wanted map[spiffe.ID][]string // audiences in the manifest, by identity
 }
 
-// loadJWTs reads the files that needs of kind jwt have delivered. If a file cannot be read, its
-// previous content is kept from old.
+// loadJWTs reads the files that needs of kind jwt have delivered. If a file cannot be read, the
+// result contains the file's previous content, which is in the argument old.
 func loadJWTs(layout hostdir.Layout, m document.Manifest, old jwts) (next jwts, problems []error) {
 	next = jwts{tokens: map[spiffe.ID]tokens{}, wanted: map[spiffe.ID][]string{}}
 	for _, n := range m.Needs {
@@ -126,8 +126,8 @@ func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.
 	return &api.JWTSVIDResponse{Svids: all}, nil
 }
 
-// jwtSVIDs returns the valid JWT-SVIDs of the given identities for an audience. If there is none,
-// the error is the reason.
+// jwtSVIDs returns the valid JWT-SVIDs of the given identities for an audience. If there is no such
+// JWT-SVID, the error says why.
 func (st *state) jwtSVIDs(ids []spiffe.ID, audience string, now time.Time) (all []*api.JWTSVID, err error) {
 	var missing, undeclared []string
 	for _, id := range ids {
@@ -198,7 +198,7 @@ func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStream
 }
 
 // ValidateJWTSVID verifies a JWT-SVID for a caller with an identity. It checks the signature, the
-// audience, the validity and whether the identity was revoked.
+// audience and the validity of the JWT-SVID, and also that its identity was not revoked.
 func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequest) (*api.ValidateJWTSVIDResponse, error) {
 	st := s.state.Load()
 	ids, err := s.entitled(clientOf(ctx), st)

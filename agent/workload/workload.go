@@ -137,8 +137,8 @@ func (s *server) follow(ctx context.Context) {
 	})
 }
 
-// read reads the state of the host for the API to serve. A part that cannot be read stays as it
-// was.
+// read reads the state of the host that the API serves. If a part cannot be read, the API continues
+// to serve the previous content of that part.
 func (s *server) read() {
 	old := s.state.Load()
 	next := *old

@@ -40,8 +40,8 @@ func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStre
 	})
 }
 
-// push sends a response to a caller, and sends a new one whenever the content changes. Each time it
-// checks again who the caller is and what the caller may have.
+// push sends a response to a caller, and sends a new one whenever the content changes. Before each
+// response it checks again which identities the manifest grants to the caller.
 func push[M any, P interface {
 	*M
 	proto.Message
@@ -95,8 +95,8 @@ func (s *server) refuse(c client, reason string, known bool, err error) {
 	s.refused.Warn(journal.Source{Reason: reason, Who: fmt.Sprintf("uid %d", c.UID), Known: known}, "refused", "reason", reason, "process", c.PID, "uid", c.UID, "detail", status.Convert(err).Message())
 }
 
-// svids returns the valid X.509-SVIDs of the given identities. If there is none, the error is the
-// reason.
+// svids returns the valid X.509-SVIDs of the given identities. If there is no such SVID, the error
+// says why.
 func (st *state) svids(ids []spiffe.ID) (all []*api.X509SVID, err error) {
 	var missing []string
 	for _, id := range ids {

@@ -151,7 +151,7 @@ func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Str
 	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port, Origin: r.Origin}.Append(nil))
 }
 
-// open is like Open, but takes the encoded preamble that begins the stream.
+// open is like Open, but takes the encoded preamble with which the stream begins.
 func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, error) {
 	for {
 		c, fresh, err := p.acquire(ctx, r)
@@ -175,8 +175,8 @@ func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, err
 	}
 }
 
-// Probe checks that a target can be reached. It makes a connection for the route if there is none,
-// and sends nothing on it. fresh reports whether the connection is new.
+// Probe checks that a target can be reached. If there is no connection for the route, Probe makes
+// one. It sends nothing on the connection. The result fresh is true if the connection is new.
 func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	c, fresh, err := p.acquire(ctx, r)
 	if err == nil {
@@ -243,8 +243,8 @@ func givenUp(err error) bool {
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain returns a *RefusedError for an error of the stream if the target's forwarder gave a
-// reason for it. It returns other errors unchanged.
+// Explain replaces an error of the stream by a *RefusedError, if the target's forwarder gave a
+// reason for the error. It returns other errors unchanged.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
@@ -301,7 +301,7 @@ func (p *Pool) recordResult(s *Stream, connected bool) {
 }
 
 // acquire returns a connection for a route, and counts one more stream on it. If there is no
-// connection, acquire makes one and returns true for fresh.
+// connection, acquire makes one. The result fresh is true if the connection is new.
 func (p *Pool) acquire(ctx context.Context, r Route) (c *conn, fresh bool, err error) {
 	for {
 		c, fresh, err = p.acquireOnce(ctx, r)

@@ -29,8 +29,8 @@ type puncher struct {
 	running map[netip.AddrPort]struct{}
 }
 
-// begin reports whether packets may be sent to an address now. If so, it records that they are
-// being sent, until end.
+// begin reports whether the listener may send packets to an address now. If it returns true, it
+// records that packets are being sent to the address, until the method end is called.
 func (p *puncher) begin(to netip.AddrPort) bool {
 	p.once.Do(func() { p.limit, p.running = rate.NewLimiter(punchRate, punchRate), map[netip.AddrPort]struct{}{} })
 	p.mu.Lock()
@@ -49,9 +49,10 @@ func (p *puncher) end(to netip.AddrPort) {
 }
 
 // Punch prepares the NAT in front of this host for a caller that is about to connect directly. It
-// sends small packets to the caller's address from the socket of the listener, for about a second
-// or until ctx ends, in a task of tasks. The caller's forwarder drops these packets. Punch sends
-// nothing if packets to this address are still being sent, or if it would exceed punchRate.
+// sends small packets from the socket of the listener to the caller's address, for about a second
+// or until ctx ends. The caller's forwarder drops these packets. Punch sends them in a goroutine
+// that is counted in tasks. It sends nothing if packets to this address are still being sent, or if
+// it would exceed punchRate.
 func (l *Listener) Punch(ctx context.Context, tasks *sync.WaitGroup, to netip.AddrPort) {
 	if !l.punches.begin(to) {
 		return

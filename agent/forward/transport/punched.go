@@ -39,8 +39,8 @@ func (c *conn) path() document.Transport {
 	return c.transport
 }
 
-// punched is the direct path to a host whose address a relay told. The address is kept only while a
-// connection over the path exists.
+// punched is a direct path to a host. A relay has told this host the address. The address is kept
+// only while a connection over the path exists.
 type punched struct {
 	via      *Via           // path through the relay that introduced the host
 	at       netip.AddrPort // outside address of the host; zero while there is no connection
@@ -63,9 +63,9 @@ func (v *Via) key() punchKey { return punchKey{v.Relay.Target.ID(), v.Label} }
 // name returns the key of the path among the endpoints of a target.
 func (x *punched) name() string { return "direct to " + x.at.String() }
 
-// standing returns the endpoints of the direct paths to a route's target that relays have made
-// possible and that have a connection. It reuses endpoints in known, the endpoints of the target by
-// name. The caller holds the lock.
+// standing returns the endpoints of the direct paths to a route's target that have a connection.
+// Relays have made these paths possible. The argument known contains the endpoints of the target by
+// name, which standing reuses. The caller holds the lock.
 func (p *Pool) standing(r Route, known map[string]*endpoint) (all []*endpoint) {
 	if r.Transport == document.OverTCP {
 		return nil
@@ -84,9 +84,9 @@ func (p *Pool) standing(r Route, known map[string]*endpoint) (all []*endpoint) {
 	return all
 }
 
-// seekDirect begins an attempt to connect directly to the host to which the relayed connection c
-// leads. It does nothing if a direct path exists, or if an attempt is in progress or was made a
-// short time ago.
+// seekDirect begins an attempt to replace a connection through a relay by a direct connection to
+// the same host. The argument c is the relayed connection. seekDirect does nothing if a direct path
+// exists, or if an attempt is in progress or was made a short time ago.
 func (p *Pool) seekDirect(r Route, c *conn) {
 	via := c.endpoint.via
 	if via == nil || !via.Meet || r.Transport == document.OverTCP {
@@ -158,9 +158,10 @@ func (p *Pool) punch(r Route, via *Via, x *punched) error {
 	return nil
 }
 
-// meet asks a relay for the address of a host. The relay also tells that host the address of this
-// host. meet returns the other host's address, and the index of the pool's socket from which this
-// host must connect, because the other host's NAT lets in packets from that socket only.
+// meet asks a relay to introduce this host to another host: the relay tells each host the address
+// of the other. meet returns the other host's address. It also returns the index of the pool's
+// socket from which this host must connect, because the NAT of the other host lets in packets from
+// that socket only.
 func (p *Pool) meet(via *Via) (at netip.AddrPort, socket int, err error) {
 	ctx, cancel := context.WithTimeout(p.ctx, meetTimeout)
 	defer cancel()
@@ -267,8 +268,8 @@ func (p *Pool) PathsInUse() (all []PathInUse) {
 	return all
 }
 
-// precedes reports whether new streams prefer the endpoint e to other, if both have connections.
-// The argument relay is the chosen path through relays.
+// precedes reports whether new streams prefer this endpoint to another one, if both have
+// connections. The argument relay is the chosen path through relays.
 func (e *endpoint) precedes(other, relay *endpoint, now time.Time) bool {
 	rank := func(x *endpoint) int {
 		switch {
@@ -284,8 +285,8 @@ func (e *endpoint) precedes(other, relay *endpoint, now time.Time) bool {
 	return rank(e) < rank(other)
 }
 
-// whyRelayed returns the reason why new streams use the path via through relays instead of a direct
-// connection. The caller holds the lock.
+// whyRelayed returns the reason why new streams use a path through relays, given by via, instead of
+// a direct connection. The caller holds the lock.
 func (p *Pool) whyRelayed(via *Via, now time.Time) string {
 	x := p.punched[via.key()]
 	switch {

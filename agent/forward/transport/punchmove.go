@@ -53,10 +53,10 @@ func (p *Pool) rejoin(c *conn) {
 
 // findTarget finds out whether the target of a silent direct connection has moved to another
 // network. It asks the relay for the address of the target's host, until the connection works again
-// or would end anyway. A connection to an earlier address cannot continue, because only the side
-// that has made a connection can move it (RFC 9000, section 9). findTarget then closes it, so that
-// its streams end with an error, and permits another direct connection at once. The caller holds
-// the lock.
+// or would end anyway. If the address has changed, the connection cannot continue, because only the
+// side that has made a connection can move it (RFC 9000, section 9). findTarget then closes the
+// connection, so that its streams end with an error, and permits a new direct connection at once.
+// The caller holds the lock.
 func (p *Pool) findTarget(c *conn) {
 	x := c.endpoint.punched
 	if x == nil || c.finding || p.ctx.Err() != nil {

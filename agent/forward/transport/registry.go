@@ -12,9 +12,10 @@ import (
 // SNI is a routing hint that is looked up and never parsed; only the certificate proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
-// NewRegistry returns the registry for the services that this host publishes. It contains their
-// SNIs and opaque names, and the SNI of the relay if this host is one. On error, the registry
-// contains all valid targets.
+// NewRegistry returns the registry for the services that this host publishes. The registry contains
+// the SNIs and the opaque names of the services. If this host is a relay, it also contains the SNI
+// of the relay. If a target is not valid, NewRegistry returns an error, and a registry with all
+// valid targets.
 func NewRegistry(f document.Forwarder) (Registry, error) {
 	r := Registry{map[string]spiffe.ID{}}
 	var errs []error
@@ -44,8 +45,8 @@ func NewRegistry(f document.Forwarder) (Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// Lookup returns the SPIFFE ID of the target with an SNI. It returns false if this host does not
-// publish it.
+// Lookup returns the SPIFFE ID of the target with the given SNI. It returns false if this host does
+// not publish such a target.
 func (r Registry) Lookup(sni string) (spiffe.ID, bool) {
 	id, ok := r.bySNI[sni]
 	return id, ok

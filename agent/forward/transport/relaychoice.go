@@ -28,15 +28,17 @@ type relayChoice struct {
 	measured      time.Time // beginning of the last measurement of all paths
 }
 
-// detour returns the measure by which paths through relays are compared: the time of a handshake
-// with the target, plus perRelay for each relay after the first. Times below near count as near.
+// detour returns the measure by which paths through relays are compared. It is the time of a
+// handshake with the target, plus perRelay for each relay after the first. A time below the
+// argument near is replaced by near, because small differences do not matter.
 func (e *endpoint) detour(near time.Duration) time.Duration {
 	return max(e.shaken, near) + time.Duration(len(e.via.Relays)-1)*perRelay
 }
 
 // choose returns the working paths through relays to a target in the order in which new streams try
-// them, with the chosen path first. A path that was not measured yet counts as near. The function
-// random returns a random number below n. It spreads callers over equally fast relays.
+// them. The chosen path is the first. The time of a path that was not measured yet is assumed to be
+// the argument near. The function random returns a random number below its argument, and spreads
+// callers over equally fast relays.
 func (x *relayChoice) choose(working []*endpoint, now time.Time, near time.Duration, random func(n int) int) []*endpoint {
 	if len(working) == 0 {
 		return nil

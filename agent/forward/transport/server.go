@@ -33,7 +33,7 @@ type Server struct {
 	// Addr is the address to listen on: host:port, or :port for all addresses. The server answers
 	// each peer from the address that the peer called.
 	Addr string
-	// Lookup returns the target with an SNI, and false if the SNI is unknown.
+	// Lookup returns the target with the given SNI. It returns false if the SNI is unknown.
 	Lookup func(sni string) (spiffe.ID, bool)
 	// Identities returns the current SVID set and trust roots.
 	Identities func() *hostdir.SVIDSet
@@ -44,10 +44,11 @@ type Server struct {
 	ResetKey *quic.StatelessResetKey
 	// Bind replaces net.ListenUDP, so that the server can use an existing socket. It may be nil.
 	Bind func(netip.AddrPort) (*net.UDPConn, error)
-	// BindTCP replaces net.ListenTCP in the same way. It may be nil.
+	// BindTCP replaces net.ListenTCP, so that the server can use an existing socket. It may be nil.
 	BindTCP func(netip.AddrPort) (*net.TCPListener, error)
-	// Inherited returns the files of the previous process whose names begin with a prefix. The keys
-	// of the result are the rest of their names. It may be nil.
+	// Inherited returns the files whose names begin with a prefix, from those that the previous
+	// process has passed to this one. The keys of the result are the rest of the names. It may be
+	// nil.
 	Inherited func(prefix string) map[string]*os.File
 }
 
@@ -78,7 +79,7 @@ type Incoming struct {
 	until     time.Time
 }
 
-// quicConn makes a QUIC connection a wire.Conn.
+// quicConn adapts a QUIC connection to the interface wire.Conn.
 type quicConn struct{ *quic.Conn }
 
 func (c quicConn) AcceptStream(ctx context.Context) (wire.Stream, error) {
@@ -205,8 +206,9 @@ func (l *Listener) Accept() (*Incoming, error) {
 	return &in, nil
 }
 
-// Offer returns the files that the next process needs in addition to the socket during an upgrade.
-// The next process uses them to pass packets back to this one. The caller closes the files.
+// Offer returns the files that the next process needs in addition to the socket, when the forwarder
+// is upgraded. With these files, the next process can pass packets on to this process. The caller
+// closes the files.
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
 // Drain leaves new connections to the next process, which has the files of the last Offer. The next
@@ -230,9 +232,9 @@ func (l *Listener) Close() {
 	l.muxes.Wait()
 }
 
-// config returns the TLS configuration for an incoming connection, and checks the peer. The SNI of
-// the connection selects the target. A peer that offers only the protocol of uplinks makes an
-// uplink. The argument uplink is that protocol, or empty where uplinks are not allowed.
+// config returns the TLS configuration for an incoming connection, which also checks the peer. The
+// SNI of the connection selects the target. The argument uplink is the protocol of uplinks, or
+// empty where uplinks are not allowed. A peer that offers only this protocol makes an uplink.
 func (s *Server) config(alpn, uplink string, hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	isUplink := uplink != "" && slices.Equal(hello.SupportedProtos, []string{uplink})
 	if isUplink {
@@ -276,8 +278,8 @@ func earliest(svid *trust.SVID, peer Peer) time.Time {
 	return a
 }
 
-// Register adds the connection to a usage table, until the returned function is called. The table
-// calls shed to close the connection when memory is short; see usage.Table.Add.
+// Register adds the connection to a usage table, until the returned function is called. When memory
+// is short, the table calls the function shed to close the connection (see usage.Table.Add).
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	row := usage.Row{Direction: telemetry.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
 	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
@@ -324,7 +326,8 @@ type taken struct {
 	is bool
 }
 
-// errTaken is returned for an uplink over TCP whose stream was already opened, or which has ended.
+// errTaken is the error of OpenStream for an uplink over TCP that has ended or whose only stream
+// was already opened.
 var errTaken = errors.New("the connection has a stream or has ended")
 
 // Wait waits until an uplink has ended. Nobody reads from an uplink over TCP that waits for its
@@ -358,8 +361,8 @@ func (in *Incoming) Context() context.Context { return in.conn.Context() }
 // accept new streams.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
-// Silent reports whether the connection has received nothing for longer than a working peer would
-// be silent. It is always false over TCP.
+// Silent reports whether the connection has received no packet for longer than a working peer would
+// take to send one. It is always false over TCP.
 func (in *Incoming) Silent() bool {
 	received := in.Usage.Received()
 	return in.Transport == document.OverQUIC && !received.IsZero() && time.Since(received) > silence
@@ -371,8 +374,9 @@ func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 // LocalAddr returns the address of this host that the peer called.
 func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
 
-// Leave tells the peer to use another connection for new streams. During an upgrade, the next
-// process accepts that connection. Streams that are open or being opened continue on this one.
+// Leave tells the peer to use another connection for new streams. It is used during an upgrade,
+// when the next process accepts the other connection. Streams that are open or being opened
+// continue on this connection.
 func (in *Incoming) Leave() {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -394,8 +398,9 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. It tells the peer that the stream whose ID is given by
-// first, and all later ones, were not served. The peer may open these streams again.
+// Cut ends the connection and its streams. It tells the peer which streams were not served, so that
+// the peer can open them again. These are the stream whose ID is given by the argument first, and
+// all later streams.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }

@@ -133,8 +133,9 @@ func (p *Pool) shakeTCP(ctx context.Context, to destination, dial dialSocket, l 
 }
 
 // stopped reports whether a handshake may have failed because the forwarder is being restarted. The
-// caller then waits and tries again, as it does over QUIC, where nobody answers during a restart. A
-// relay resets the stream if it still has the uplink of the forwarder's previous process.
+// caller then waits and tries again. Over QUIC, this happens without such an error, because nobody
+// answers during a restart. If the handshake went through a relay, the relay resets the stream
+// while it still has the uplink of the forwarder's previous process.
 func stopped(err error) bool {
 	var refused *RefusedError
 	if errors.As(explain(err, spiffe.ID{}), &refused) {

@@ -105,7 +105,8 @@ func (l *TCPListener) shake(c net.Conn) error {
 }
 
 // shake performs the TLS handshake with a caller whose connection carries one stream at a time. It
-// calls begin when the caller has sent its first message, and end after the handshake.
+// calls the function begin when the caller has sent its first message, and the function end after
+// the handshake.
 func (s *Server) shake(ctx context.Context, socket *tcpstream.Socket, over document.Transport, begin func() error, end func(), tasks *sync.WaitGroup) (*Incoming, error) {
 	h := &handshake{end: end}
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, handshakeKey{}, h), handshakeTimeout)
@@ -152,7 +153,7 @@ func (l *TCPListener) Accept() (*Incoming, error) {
 // Offer returns no files: during an upgrade, the next process needs only the socket.
 func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain accepts no more connections, and leaves new ones to the next process.
+// Drain stops accepting connections, so that the next process accepts all new ones.
 func (l *TCPListener) Drain() { l.ln.Close() }
 
 // Stop accepts no more connections and waits for the handshakes under way. Accept still returns the

@@ -90,7 +90,7 @@ func (p Peer) issuer() *x509.Certificate { return p.Chain[len(p.Chain)-1] }
 // Leaf returns the certificate of the peer itself.
 func (p Peer) Leaf() *x509.Certificate { return p.Chain[0] }
 
-// RefusedError is returned if the other forwarder refused a connection or a stream.
+// RefusedError reports that the other forwarder refused a connection or a stream.
 type RefusedError struct {
 	Code wire.Code
 	Peer spiffe.ID // forwarder that refused
@@ -98,8 +98,8 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string { return fmt.Sprintf("%s refused: %s", e.Peer, e.Code) }
 
-// explain returns a *RefusedError for an error if the peer gave a reason: one of our codes or a TLS
-// alert. It returns other errors unchanged.
+// explain replaces an error by a *RefusedError, if the peer gave a reason for the error. The reason
+// is a wire.Code or a TLS alert. explain returns other errors unchanged.
 func explain(err error, peer spiffe.ID) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote {

@@ -50,9 +50,9 @@ type UplinkTo struct {
 	Outside *Outside // addresses of this host as its relays see them; shared by all uplinks
 }
 
-// Uplink keeps a connection to a relay, through which callers reach this host. It acts as a
-// listener for these callers. Over TCP, an uplink consists of several connections, each of which
-// carries one stream at a time.
+// Uplink keeps a connection from this host to a relay, through which callers reach this host. It
+// acts as a listener for these callers. Over TCP, an uplink consists of several connections, each
+// of which carries one stream at a time.
 type Uplink struct {
 	UplinkTo
 	server   *Server
@@ -116,10 +116,11 @@ func (u *Uplink) Accept() (*Incoming, error) {
 // Offer returns no files: during an upgrade, the next process makes an uplink of its own.
 func (u *Uplink) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain makes no more connections to the relay. The relay then uses the uplink of the next process.
+// Drain stops making connections to the relay, so that the relay uses the uplink of the next
+// process.
 func (u *Uplink) Drain() { u.stop() }
 
-// Stop makes no more connections to the relay, like Drain.
+// Stop stops making connections to the relay, like Drain.
 func (u *Uplink) Stop() { u.stop() }
 
 // Close closes all connections of the uplink and waits for its goroutines.
@@ -182,8 +183,8 @@ func (u *Uplink) wake() {
 	}
 }
 
-// record applies a change of the connections and updates the state of the uplink. The state shows
-// an error only while the uplink has no connection.
+// record calls the function change, which changes the connections of the uplink, and updates the
+// state of the uplink. The state shows an error only while the uplink has no connection.
 func (u *Uplink) record(change func(), err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -109,8 +109,8 @@ func (u *Uplink) receive(c uplinkConn, left chan<- struct{}) {
 	}
 }
 
-// meet reads the meetings that the relay announces, and sends packets to the callers so that they
-// can connect directly.
+// meet reads the meetings that the relay announces. For each of them, it sends packets to the
+// caller, so that the caller can connect directly.
 func (u *Uplink) meet(c uplinkConn, in *quic.ReceiveStream) {
 	for {
 		m, err := wire.ReadMeeting(in)

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// overTCP begins to keep TCP connections to the relay. It does nothing if such connections are kept
-// and were made with the current SVID.
+// overTCP begins to keep TCP connections to the relay, on which the uplink waits for callers. It
+// does nothing if such connections exist and were made with the current SVID.
 func (u *Uplink) overTCP() {
 	svid, _, err := u.svid()
 	u.mu.Lock()
@@ -87,9 +87,9 @@ func (u *Uplink) dialTCP(ctx context.Context) (*tcpstream.Conn, error) {
 	return c, err
 }
 
-// await waits for the relay to open a stream on a TCP connection, and serves it. The connection
-// ends after this stream, so that the number of open connections never exceeds the callers and
-// spares.
+// await waits for the relay to open a stream on a TCP connection, and serves the stream. The
+// connection ends after this stream. The number of connections therefore never exceeds the number
+// of callers plus the number of spare connections.
 func (u *Uplink) await(ctx context.Context, c *tcpstream.Conn) error {
 	stop := context.AfterFunc(ctx, c.Leave)
 	defer stop()

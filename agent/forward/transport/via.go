@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Relayed is the transport of connections through relays, as status and logs show it. It is not a
-// transport that documents may ask for.
+// Relayed is the transport of connections through relays, as status and logs show it. Documents do
+// not contain it.
 const Relayed document.Transport = "relay"
 
 // Via is a path through one or two relays to a forwarder that publishes a target. The node of this
@@ -64,8 +64,8 @@ func (p *Pool) through(ctx context.Context, via *Via) (*tcpstream.Socket, *conn,
 	return tcpstream.NewRelayed(&unanswered{Stream: st}, source, net.UDPAddrFromAddrPort(st.conn.at), st.Release), st.conn, nil
 }
 
-// unanswered is a stream to a relay whose answer has not been read. The answer is read together
-// with the first bytes, so that a handshake through the relay begins without a wait for the relay.
+// unanswered is a stream to a relay whose answer was not read yet. The answer is read together with
+// the first bytes, so that a handshake through the relay can begin before the relay has answered.
 type unanswered struct {
 	*Stream
 	once sync.Once
@@ -84,8 +84,8 @@ func (s *unanswered) Peek(b []byte) (int, error) {
 	return s.Stream.Peek(b)
 }
 
-// OpenRelayed opens a stream to a relay, which connects the stream to its route with the given
-// label. As with Open, the caller must call Answer to learn whether the stream was accepted.
+// OpenRelayed opens a stream through a relay, along the route of that relay with the given label.
+// As with Open, the caller must call Answer to learn whether the stream was accepted.
 func (p *Pool) OpenRelayed(ctx context.Context, relay Route, label string) (*Stream, error) {
 	return p.open(ctx, relay, wire.AppendLabel(nil, label))
 }

@@ -16,8 +16,8 @@ import (
 const attempts = 3
 
 // Dial connects to the upstream of a published service over TCP, UDP or a Unix socket. It returns a
-// *ForeignError if an account that is not allowed owns the upstream's socket. UDP has no
-// connections, so Dial checks nothing there: use a Peer to check each datagram.
+// *ForeignError if an account that is not allowed owns the upstream's socket. With UDP, Dial does
+// not check the owner, because UDP has no connections: use a Peer to check each datagram.
 func Dial(ctx context.Context, p document.Published, o Owner) (conn net.Conn, err error) {
 	if path, ok := strings.CutPrefix(p.Upstream, "unix:"); ok {
 		return dialUnix(ctx, path, o)

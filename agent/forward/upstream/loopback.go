@@ -10,7 +10,8 @@ import (
 )
 
 // Loopback returns the loopback addresses of a service's upstream. All accounts of this host can
-// connect to them, and nobody else. It returns none if the upstream is not on loopback.
+// connect to these addresses, and no other hosts can. If the upstream is not on loopback, the
+// result is empty.
 func Loopback(p document.Published) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(p.Upstream)
 	number, errPort := strconv.ParseUint(port, 10, 16)

@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Owner describes the accounts that may own the socket of an upstream.
+// Owner describes the accounts that may own the socket of an upstream. Dial and Peer use it to
+// refuse other accounts.
 type Owner struct {
 	account string // empty for any system account
 	uid     uint32
@@ -69,8 +70,8 @@ func (o Owner) check(addr string, uid uint32) error {
 	return &ForeignError{Addr: addr, UID: uid, Want: o.account}
 }
 
-// ForeignError is returned if the socket of an upstream belongs to an account that its service does
-// not allow.
+// ForeignError reports that the socket of an upstream belongs to an account that is not allowed to
+// run the service.
 type ForeignError struct {
 	Addr string
 	UID  uint32 // owner of the socket

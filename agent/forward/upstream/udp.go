@@ -16,8 +16,8 @@ type Peer struct {
 	local, remote netip.AddrPort
 }
 
-// NewPeer returns the peer of a connected UDP socket. o says which accounts may own the peer's
-// socket.
+// NewPeer returns the peer of a connected UDP socket. The argument o describes the accounts that
+// may own the peer's socket.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
 		owner: o, elsewhere: !sockdiag.Here(c),
@@ -26,7 +26,7 @@ func NewPeer(c *net.UDPConn, o Owner) *Peer {
 }
 
 // Check returns a *ForeignError if an account that is not allowed would receive the next datagram.
-// It returns nil if nobody would receive the datagram, because the kernel reports that to the
+// It returns nil if no process would receive the datagram, because the kernel reports this to the
 // sender.
 func (p *Peer) Check() error {
 	if p.elsewhere {

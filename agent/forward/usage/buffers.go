@@ -62,9 +62,9 @@ func NewReader(socket syscall.RawConn) *Reader {
 	return r
 }
 
-// Read waits until the socket has data and returns a pooled buffer with the first n bytes filled.
-// It reads no more bytes than the argument most allows. At the end of data, n is 0. The caller
-// returns the buffer with PutBuffer.
+// Read waits until the socket has data, and returns a pooled buffer with the data. The argument
+// most is the largest number of bytes to read. The result n is the number of bytes in the buffer,
+// which is 0 at the end of data. The caller returns the buffer with PutBuffer.
 func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	r.most, r.n, r.err = most, 0, nil
 	waited := r.socket.Read(r.read)

@@ -34,9 +34,9 @@ type sample struct{ received, packets, sent, read int64 }
 //     buffers.
 //
 // The caller whose connections hold the most unread bytes then loses these connections, and gets no
-// new ones for a while. If nobody holds many unread bytes but three quarters of the limit are live,
-// the caller who sent the most loses its connections. Flow control windows alone do not bound the
-// memory, because one byte in a frame of its own uses two hundred bytes.
+// new ones for a while. If no caller holds many unread bytes but three quarters of the limit are
+// live, the caller who sent the most loses its connections. Flow control windows alone do not bound
+// the memory, because one byte in a frame of its own uses two hundred bytes.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {
@@ -105,8 +105,9 @@ func (t *Table) estimate() {
 func held(c *Conn) int64     { return c.held }
 func received(c *Conn) int64 { return c.last.received }
 
-// close closes the connections of the caller for which a value, added up over its connections, is
-// the highest. It does nothing and returns false if that total is negligible.
+// close closes the connections of one caller. The function of returns a value for a connection, and
+// close selects the caller with the highest sum of these values. If this sum is negligible, close
+// does nothing and returns false.
 func (t *Table) close(of func(*Conn) int64) bool {
 	heaviest := t.heaviest(of)
 	for _, c := range heaviest {

@@ -50,7 +50,7 @@ type Conn struct {
 	received  atomic.Pointer[time.Time]
 }
 
-// Received returns the time when the connection last received something, with a precision of a
+// Received returns the time at which the connection last received a packet, with a precision of a
 // quarter of a second. It is zero before the first measurement by Shed.
 func (c *Conn) Received() time.Time {
 	if at := c.received.Load(); at != nil {
@@ -77,8 +77,9 @@ func OfQUIC(c *quic.Conn) func() Stats {
 	}
 }
 
-// Row is a row of connections in flor status: how one caller reaches one target between two
-// forwarders. It describes a single connection over QUIC, or all such connections over TCP.
+// Row is a row in the table of connections that flor status shows. It describes how one caller
+// reaches one target between two forwarders. Over QUIC, a row stands for one connection. Over TCP,
+// it stands for all connections between the two.
 type Row struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -92,9 +93,10 @@ type Row struct {
 }
 
 // Add adds a connection to the table and returns its counters. The connection stays in the table
-// until the caller calls remove. Add uses its arguments as follows:
+// until the caller calls remove. The arguments are:
 //
 //   - row describes the connection; its counters are ignored.
+//   - stats returns the current totals of the connection.
 //   - datagrams counts the bytes of datagrams that were read from the connection.
 //   - close is called to close the connection when memory is short.
 func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close func()) (conn *Conn, remove func()) {

@@ -22,14 +22,16 @@ const (
 	worthEnded = 64
 )
 
-// unused records when memory was last returned to the kernel, and how much was allocated since.
+// unused returns unused memory to the kernel. It records when this last happened, and how much
+// memory was allocated since.
 type unused struct {
 	returned, measured time.Time
 	allocated, before  uint64 // total allocated bytes at these times
 	most               int    // largest number of goroutines since returned
 }
 
-// release returns unused memory to the kernel if enough time has passed and it is worthwhile.
+// release returns unused memory to the kernel, if enough time has passed since the last return and
+// another return is worthwhile.
 func (u *unused) release(limit int64) {
 	now := time.Now()
 	allocated, resident := taken()

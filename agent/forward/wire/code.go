@@ -45,13 +45,13 @@ var names = [...]string{
 }
 
 // Unserved returns the reason text with which a connection is closed after its streams were cut.
-// The text contains first, the QUIC stream ID of the first stream that was not served. The caller
-// may open this stream and later ones again on another connection, as after GOAWAY in HTTP/3 (RFC
-// 9114, section 5.2).
+// The argument first is the QUIC stream ID of the first stream that was not served, and the text
+// contains this number. The caller may open this stream and later ones again on another connection,
+// as after GOAWAY in HTTP/3 (RFC 9114, section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 
-// ParseUnserved returns the stream ID in a reason text that Unserved has made. It returns false for
-// any other text.
+// ParseUnserved returns the stream ID in a reason text from Unserved. It returns false for any
+// other text.
 func ParseUnserved(reason string) (first int64, ok bool) {
 	digits, ok := strings.CutPrefix(reason, unserved)
 	if !ok {

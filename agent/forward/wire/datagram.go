@@ -12,8 +12,8 @@ import (
 // MaxPayload is the maximum payload of a UDP datagram over IPv4, in bytes.
 const MaxPayload = 65507
 
-// AppendStreamID appends the prefix of a DATAGRAM frame to b. The prefix identifies the stream of
-// the UDP session. The payload must follow.
+// AppendStreamID appends the prefix of a DATAGRAM frame to the slice b. The prefix identifies the
+// stream of the UDP session. The caller appends the payload afterwards.
 func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
@@ -31,8 +31,8 @@ func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	return quic.StreamID(quarter * 4), b[n:], nil
 }
 
-// AppendLength appends the length of a datagram to b, for a datagram that is sent on the stream.
-// The payload must follow.
+// AppendLength appends the length of a datagram to the slice b. It is used for a datagram that is
+// sent on the stream instead of in a frame. The caller appends the payload afterwards.
 func AppendLength(b []byte, length int) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(length))
 }

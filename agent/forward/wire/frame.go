@@ -50,28 +50,29 @@ const (
 	MaxControl = 256
 )
 
-// AppendFrame appends a frame header to b. The content of the frame must follow; its length in
-// bytes is given by length.
+// AppendFrame appends a frame header to the slice b. The argument length is the length of the
+// frame's content in bytes. The caller appends the content afterwards.
 func AppendFrame(b []byte, t FrameType, length int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t)<<24|uint32(length))
 }
 
-// AppendAbort appends a complete Abort or Stop frame to b.
+// AppendAbort appends a complete Abort or Stop frame to the slice b.
 func AppendAbort(b []byte, t FrameType, stream int64, code Code) []byte {
 	n := quicvarint.Len(uint64(stream)) + quicvarint.Len(uint64(code))
 	b = quicvarint.Append(AppendFrame(b, t, n), uint64(stream))
 	return quicvarint.Append(b, uint64(code))
 }
 
-// AppendClose appends a complete Close frame to b. It truncates a reason that is too long.
+// AppendClose appends a complete Close frame to the slice b. It truncates a reason that is too
+// long.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	reason = reason[:min(len(reason), MaxControl-8)]
 	b = quicvarint.Append(AppendFrame(b, Close, quicvarint.Len(uint64(code))+len(reason)), uint64(code))
 	return append(b, reason...)
 }
 
-// ParseFrame parses a frame header. The slice b must have FrameHeader bytes. ParseFrame returns the
-// type of the frame and the length of its content.
+// ParseFrame parses a frame header, which is a slice of FrameHeader bytes. It returns the type of
+// the frame and the length of its content.
 func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	head := binary.BigEndian.Uint32(b)
 	t, length = FrameType(head>>24), int(head&MaxData)

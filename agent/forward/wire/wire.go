@@ -142,7 +142,7 @@ type Origin struct {
 	To   netip.AddrPort // the address that the stranger called
 }
 
-// Append appends the encoded preamble to b. Read is the inverse of Append.
+// Append appends the encoded preamble to the slice b. Read is the inverse of Append.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
@@ -154,8 +154,8 @@ func (p Preamble) Append(b []byte) []byte {
 	return appendBody(b, p.Type, target)
 }
 
-// AppendLabel appends to b the preamble with which a caller opens a stream through a relay. The
-// label names the route that the relay follows. ReadLabel is the inverse of AppendLabel.
+// AppendLabel appends to the slice b the preamble with which a caller opens a stream through a
+// relay. The label names the route that the relay follows. ReadLabel is the inverse of AppendLabel.
 func AppendLabel(b []byte, label string) []byte { return appendBody(b, Relayed, label) }
 
 func appendBody(b []byte, t StreamType, body string) []byte {
@@ -164,16 +164,16 @@ func appendBody(b []byte, t StreamType, body string) []byte {
 	return append(b, body...)
 }
 
-// AppendMeet appends to b the preamble with which a caller asks a relay for the address of a host.
-// The label names a route that leads to the host.
+// AppendMeet appends to the slice b the preamble with which a caller asks a relay for the address
+// of a host. The label names a route that leads to the host.
 func AppendMeet(b []byte, label string) []byte { return appendBody(b, Meet, label) }
 
-// ReadLabel reads the preamble of a stream to a relay from r, and no byte after it. It returns the
-// type of the stream, Relayed or Meet, and the label.
+// ReadLabel reads the preamble of a stream to a relay. It returns the type of the stream, which is
+// Relayed or Meet, and the label. It reads no byte after the preamble.
 func ReadLabel(r io.Reader) (StreamType, string, error) { return readBody(r, Relayed, Meet) }
 
-// readBody reads a preamble from r, and no byte after it. It returns an error if the type of the
-// stream is not one of types.
+// readBody reads a preamble, and no byte after it. It returns an error if the type of the stream is
+// not in the list types.
 func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	var header [headerLen]byte
 	if _, err := io.ReadFull(r, header[:]); err != nil {
@@ -201,8 +201,8 @@ func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 	return t, string(body), nil
 }
 
-// Read reads the preamble of a stream to a service from r, and no byte after it. It returns an
-// error if the type of the stream is not one of types.
+// Read reads the preamble of a stream to a service, and no byte after it. It returns an error if
+// the type of the stream is not in the list types.
 func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	t, body, err := readBody(r, types...)
 	if err != nil {
@@ -247,7 +247,8 @@ func cutOrigin(body string) (target string, o Origin, err error) {
 	return parts[0], o, nil
 }
 
-// Canonical returns the origin with IPv4 addresses in their own form, and without zones.
+// Canonical returns the origin in a canonical form, so that addresses can be compared. IPv4
+// addresses that are mapped into IPv6 become IPv4 addresses, and zones are removed.
 func (o Origin) Canonical() Origin {
 	plain := func(a netip.AddrPort) netip.AddrPort {
 		return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())

@@ -38,8 +38,9 @@ func Child() {
 	}
 }
 
-// Root skips a test that requires root if the test does not run as root. tests/run lists the
-// skipped tests.
+// Root skips a test that requires root if the test does not run as root. The argument does
+// completes the message "only root …" with the reason. The script tests/run lists the skipped
+// tests.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -55,8 +56,8 @@ func DialAs(t testing.TB, uid uint32, addr string) error {
 	return child(uid, nil, "tcp "+addr, never)
 }
 
-// DialIn tests whether a process of root in a control group can connect to an address. It is
-// otherwise like DialAs.
+// DialIn tests whether a process of root in a given control group can connect to an address,
+// because the forwarder also recognises callers by their systemd unit. It is otherwise like DialAs.
 func DialIn(t testing.TB, cgroup *os.File, addr string) error {
 	t.Helper()
 	return child(0, cgroup, "tcp "+addr, never)
@@ -69,9 +70,10 @@ func SendAs(t testing.TB, uid uint32, addr string) error {
 	return child(uid, nil, "udp "+addr, never)
 }
 
-// SendInVain sends datagrams from another account to an address that must not answer. The process
-// keeps its socket open until refused returns true. A missing answer is not an error. The optional
-// from is the address to send from.
+// SendInVain sends datagrams from another account to an address, and returns an error if an answer
+// arrives. A test uses it to check that an account is refused. The sending process keeps its socket
+// open until the function refused returns true. The optional last argument is the address to send
+// from.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
 	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)
@@ -86,9 +88,9 @@ func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from
 
 func never() bool { return false }
 
-// Self returns a command that runs this test binary as another account. The command has the
-// additional environment variable env. It runs in the given control group unless cgroup is nil.
-// Self requires root.
+// Self returns a command that runs this test binary as another account. The argument env, of the
+// form NAME=VALUE, is added to the environment of the command. The command runs in the given
+// control group, or in the group of the test if cgroup is nil. Self requires root.
 func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 	// The other account can run a binary through this path even if it cannot enter the binary's
 	// directory, as long as the mode of the binary permits it.

@@ -127,8 +127,8 @@ type Path struct {
 	Why    string    `json:"why,omitempty"` // reason why the path is not direct
 }
 
-// Entry is a listener of this host for callers without an identity: strangers, or callers outside
-// the cluster that the topology names.
+// Entry is a listener of this host for callers without an identity. Such callers are strangers, or
+// callers outside the cluster that the topology names.
 type Entry struct {
 	ID          spiffe.ID         `json:"id"`
 	Port        string            `json:"port,omitempty"`

@@ -32,7 +32,7 @@ type Unit struct {
 	Log                     string // last journal line of a service that does not run; only set by ListLogs
 }
 
-// ErrNoSystemd is the error of this package on a host without systemd.
+// ErrNoSystemd is the error that List and ListLogs return on a host without systemd.
 var ErrNoSystemd = errors.New("no systemd runs here")
 
 // List returns the state of the systemd units with the given names.

@@ -63,7 +63,7 @@ type dialing struct {
 }
 
 // SetUsers sets the function that reports whether a service runs as an account. An account without
-// a service may not send queries.
+// a service, except root, may not send queries.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {

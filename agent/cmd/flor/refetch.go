@@ -39,8 +39,9 @@ The provider accepts one rotation of a secret in ten minutes, and records it in 
 	})
 }
 
-// requests completes a command that sends a request to activation, such as flor refetch. The
-// function leave writes the request into the directory that activation follows.
+// requests completes a command that sends requests to activation, such as flor refetch. For each
+// need, the command calls the function leave, which writes a request into the directory that
+// activation follows. The argument what describes the request in the output.
 func requests(m *instance, leave func(document.Manifest, string, string) error, what string, cmd *cobra.Command) *cobra.Command {
 	var state hostdir.Layout
 	var dir string

@@ -131,8 +131,8 @@ func hyphenate(r rune) rune {
 	return '-'
 }
 
-// announce removes all headers that could describe a caller, and sets those that describe this
-// caller.
+// announce replaces the headers with which a caller could deceive the service (see strip) by the
+// headers that describe this caller.
 func (c Caller) announce(h http.Header) {
 	strip(h)
 	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))

@@ -88,7 +88,7 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 
 // UIDs returns the uids of the accounts whose processes may act under one of the identities in ids.
 // If several callers name the same account, only the first of them counts. If the argument all is
-// true, UIDs returns every account that the table names.
+// true, each of them counts.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {

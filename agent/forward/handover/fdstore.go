@@ -68,8 +68,8 @@ func InheritStore(files []*os.File) *Store {
 	return s
 }
 
-// Own is the prefix of the names of sockets that do not belong to a Store, such as the status
-// socket.
+// Own is the prefix of the names of sockets that are passed to the next process but do not belong
+// to a Store. The status socket is an example.
 const Own = "own-"
 
 // Others returns the files in the Store whose names begin with a prefix, and removes them from the

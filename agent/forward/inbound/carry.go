@@ -30,8 +30,8 @@ const (
 
 // carry serves one stream of a caller. It calls the function done when the connection to the
 // service is made or has failed. If the connection is made, a new goroutine with a small stack
-// carries the stream to its end. A UDP session ends when r.accepting ends, because the server does
-// not wait for UDP sessions.
+// carries the stream to its end. A UDP session has no end for which the server could wait, so it
+// ends when the context r.accepting ends.
 func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, st wire.Stream, done func(opened bool), ends *handover.Ends) {
 	defer ends.Close()
 	begun := time.Now()

@@ -46,8 +46,8 @@ func listenAts(f document.Forwarder) (all []listenAt) {
 	return all
 }
 
-// listener accepts connections of peers. It is a transport.Listener, a transport.TCPListener or a
-// transport.Uplink.
+// listener accepts connections of peers. With this interface, the server treats a
+// transport.Listener, a transport.TCPListener and a transport.Uplink alike.
 type listener interface {
 	Accept() (*transport.Incoming, error)
 	Offer() ([]*os.File, error)

@@ -128,10 +128,10 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 	return s.from[in.Peer.ID]
 }
 
-// Uplink adds an uplink, which is a connection on which the relay can reach a host. The uplink is
-// in use until the caller calls remove. The relay calls the function open before it opens a stream
-// on the uplink, and calls ended when the stream has ended. If open returns false, the uplink
-// accepts no more streams.
+// Uplink adds an uplink, which is a connection on which the relay can reach a host. The relay uses
+// the uplink until the caller calls remove. It calls the function open before it opens a stream on
+// the uplink, and the returned function ended when the stream has ended. If open returns false, the
+// uplink accepts no more streams.
 func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID

@@ -50,7 +50,7 @@ type Socket struct {
 	key              uint64 // key in parked; set while the socket is parked
 }
 
-// Parkable is a connection with a file descriptor, for which a Lot can wait.
+// Parkable is a connection that a Lot can wait for, because it has a file descriptor.
 type Parkable interface {
 	net.Conn
 	syscall.Conn

@@ -103,7 +103,8 @@ func (r *relayed) watch() {
 	}()
 }
 
-// quiet ends watch, and reports whether nothing has arrived.
+// quiet ends watch. It reports whether nothing has arrived on the stream since watch began: neither
+// data nor the end of data.
 func (r *relayed) quiet() bool {
 	r.watching.Lock()
 	defer r.watching.Unlock()

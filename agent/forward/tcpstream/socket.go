@@ -41,7 +41,8 @@ type Socket struct {
 	n         int
 }
 
-// lower is the connection that carries the bytes of a Socket.
+// lower is the connection that carries the bytes of a Socket. It hides the difference between a TCP
+// connection and a stream through a relay.
 type lower interface {
 	net.Conn
 	CloseWrite() error

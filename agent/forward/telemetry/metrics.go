@@ -35,8 +35,8 @@ type Refusal struct {
 	Known bool `json:"-"`
 }
 
-// Refused is the number of refusals of a caller at a target for one reason. Target and Caller are
-// empty if they are not in the manifest.
+// Refused counts the refusals of a caller at a target for one reason. Target and Caller are empty
+// if they are not in the manifest.
 type Refused struct {
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"`

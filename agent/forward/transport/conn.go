@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// link is the transport of a connection, on which streams are opened. It is either one QUIC
-// connection or a set of TCP connections.
+// link is the transport of a connection, on which a conn opens its streams. It hides the difference
+// between one QUIC connection and a set of TCP connections.
 type link interface {
 	OpenStream(context.Context) (wire.Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error

@@ -32,7 +32,8 @@ type Unit struct {
 	Log                     string // last journal line of a service that does not run; only set by ListLogs
 }
 
-// ErrNoSystemd is the error that List and ListLogs return on a host without systemd.
+// ErrNoSystemd reports that this host does not run systemd. The functions of this package that need
+// systemd return it.
 var ErrNoSystemd = errors.New("no systemd runs here")
 
 // List returns the state of the systemd units with the given names.

@@ -85,8 +85,8 @@ type Need struct {
 	hostdir.NeedState
 }
 
-// Published is a service that this host publishes. The service is served only while its SVID is
-// valid.
+// Published is a service that this host publishes, as the report shows it. The service is served
+// only while its SVID is valid.
 type Published struct {
 	ID       spiffe.ID         `json:"id"`
 	Port     string            `json:"port,omitempty"` // name of the port, if the service has several

@@ -71,9 +71,9 @@ func (t *Table) mayQuery(uid uint32) bool {
 	return uid == 0 || is != nil && (*is)(uid)
 }
 
-// Dial makes a connection with the function dial and records its caller in the table. The caller of
-// Dial must call forget before it closes the connection, because another process may get the same
-// address afterwards.
+// Dial makes a connection with the function dial and records the caller of the connection in the
+// table. The code that called Dial must call forget before it closes the connection, because
+// another process may get the same address afterwards.
 func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, forget func(), err error) {
 	d := &dialing{u, make(chan struct{})}
 	t.mu.Lock()

@@ -161,7 +161,7 @@ func (s *Server) Uplinks() map[spiffe.ID]int {
 	return all
 }
 
-// Passage is a stream to the next host of a route.
+// Passage is a stream from this relay to the next host of a route, as Open returns it.
 type Passage struct {
 	wire.Stream
 	release []func()

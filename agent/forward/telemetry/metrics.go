@@ -46,7 +46,7 @@ type Refused struct {
 	Count     int64     `json:"count"`
 }
 
-// Path holds the traffic totals between one caller and one port of a target.
+// Path contains the totals of the traffic between one caller and one port of a target.
 type Path struct {
 	Direction Direction `json:"direction"`
 	Target    spiffe.ID `json:"target"`

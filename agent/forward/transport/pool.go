@@ -78,8 +78,9 @@ type target struct {
 	relays    relayChoice
 }
 
-// NewPool returns an empty pool with UDP sockets of its own. The pool registers its connections in
-// the given table, which limits the memory of all connections.
+// NewPool returns an empty pool with UDP sockets of its own. The function identities returns the
+// current SVID set of this host. The pool registers its connections in the given table, which
+// limits the memory of all connections.
 func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{

@@ -216,8 +216,8 @@ func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 // completed here.
 func (l *Listener) Drain() { l.socket.drain() }
 
-// Stop accepts no more connections, and returns when the fate of each handshake under way is
-// decided:
+// Stop stops accepting connections. It returns when each handshake under way has one of these
+// results:
 //
 //   - It was completed: Accept still returns the connection.
 //   - It was refused.

@@ -49,7 +49,7 @@ const window = 256 << 20
 const Flush = 200 * time.Millisecond
 
 // unrecognizedName is the TLS alert unrecognized_name (112; RFC 6066, section 3) as a QUIC error. A
-// forwarder sends it for targets that it does not publish.
+// forwarder sends it if a caller connects to a target that the forwarder does not publish.
 const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 
 // skew is the tolerated difference of clocks between two hosts. The caller's side stops using a

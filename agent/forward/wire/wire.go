@@ -28,8 +28,9 @@
 // section 2.1).
 //
 // Two kinds of datagrams are sent on the stream instead, after their length in two bytes, big
-// endian: those too large for a frame, and those that the caller sends before the answer. The
-// latter follow the preamble directly. The session ends when either direction of the stream ends.
+// endian: datagrams that are too large for a frame, and datagrams that the caller sends before the
+// answer. Datagrams before the answer follow the preamble directly. The session ends when either
+// direction of the stream ends.
 //
 // # Checks
 //
@@ -76,7 +77,8 @@
 // stream too. It sends the byte Meetings, and then a Meeting without a peer, from which the host
 // learns its own address. One Meeting for each caller follows.
 //
-// Codes are also the application error codes of CONNECTION_CLOSE.
+// When a forwarder closes a connection, it also uses a Code as the application error code of
+// CONNECTION_CLOSE.
 package wire
 
 import (

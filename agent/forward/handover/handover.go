@@ -1,6 +1,6 @@
 // Package handover replaces the running process of the forwarder by a new one without closing
-// connections. There are two ways. In a restart, the old process ends before the new one starts, and
-// systemd keeps the sockets in between (Store). In a handover, both processes run at the same time.
+// connections. There are two ways. In a restart, the old process ends before the new one starts,
+// and systemd keeps the sockets in between (Store). In a handover, both processes run at the same time.
 // The old process passes all open sockets and secrets to the new one (Offer, Take), and keeps its
 // connections until they end (Tasks).
 //

@@ -1,6 +1,6 @@
 // Package localapi serves an API with which an operator reads the state of one host, and makes the
-// host fetch secrets again. The API is HTTP on two Unix sockets. The forwarder publishes the sockets
-// only if the flake declares them. The socket for reading serves:
+// host fetch secrets again. The API is HTTP on two Unix sockets. The forwarder publishes the
+// sockets only if the flake declares them. The socket for reading serves:
 //
 //	GET /manifest                        the manifest in force, its exact bytes
 //	GET /status                          the output of flor status --json

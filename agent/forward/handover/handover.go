@@ -1,8 +1,8 @@
 // Package handover replaces the running process of the forwarder by a new one without closing
 // connections. There are two ways. In a restart, the old process ends before the new one starts,
-// and systemd keeps the sockets in between (Store). In a handover, both processes run at the same time.
-// The old process passes all open sockets and secrets to the new one (Offer, Take), and keeps its
-// connections until they end (Tasks).
+// and systemd keeps the sockets in between (Store). In a handover, both processes run at the same
+// time. The old process passes all open sockets and secrets to the new one (Offer, Take), and keeps
+// its connections until they end (Tasks).
 //
 // For a handover, the new process connects to a Unix socket (SOCK_SEQPACKET) of the old process.
 // The old process checks with SO_PEERCRED that both processes have the same account. It then sends

@@ -1,8 +1,8 @@
 // Package relay carries streams between hosts that cannot reach each other, for example because of
 // NAT. A host connects to the relay and keeps this connection open, which is called an uplink. The
-// relay opens the streams of callers on the uplink. Each stream carries a TLS connection between the
-// forwarders of the two hosts, which the relay cannot read. The relay learns hosts, labels of routes,
-// times and numbers of bytes, but neither users nor services.
+// relay opens the streams of callers on the uplink. Each stream carries a TLS connection between
+// the forwarders of the two hosts, which the relay cannot read. The relay learns hosts, labels of
+// routes, times and numbers of bytes, but neither users nor services.
 package relay
 
 import (

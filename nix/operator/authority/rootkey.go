@@ -27,16 +27,17 @@ type RootKey struct {
 	token string // URI of the key
 }
 
-// RootKeyFlags adds flags to cmd with which an operator selects how the private key of a root is
-// stored.
+// RootKeyFlags adds the flags to cmd with which an operator selects how the private key of a root
+// is stored.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+pkcs11.DefaultModule+". Without pin-source, the PIN is read from the terminal")
 	return how
 }
 
-// Make creates a new root for a trust domain and stores its files in dir. The result kept describes
-// in words where the private key is stored.
+// Make creates the root certificate and the enrolment certificate of a new trust domain, with their
+// keys, and stores the files in dir. The last text that Make returns tells the operator where the
+// private key of the root is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
@@ -58,9 +59,10 @@ func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.C
 	return root, enrolment, kept, err
 }
 
-// makeRoot creates a root with a new private key, in a file or on the token that the file names. It
-// calls use with the root while the key can sign, and with the recipients for which other keys are
-// encrypted. kept describes how the key is stored.
+// makeRoot creates a root with a new private key. The key is stored in the file keyFile, or on the
+// PKCS #11 token that this file names. While the key can sign, makeRoot calls the function use with
+// the root and with the age recipients for which other keys are encrypted. It returns a description
+// of where the key is stored.
 func (how *RootKey) makeRoot(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority, []age.Recipient) error) (kept string, err error) {
 	to, err := how.Recipients(keyFile)
 	if err != nil {
@@ -126,11 +128,12 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Opening is a function that returns the age identities with which a file is decrypted. The flags
-// of agefile.Opening select them.
+// Opening is a function that returns the age identities that decrypt a file. An operator selects
+// them with the flags of agefile.Opening.
 type Opening func(file string) ([]age.Identity, error)
 
-// load returns a root with its private key, which can sign until done is called.
+// load returns a root with its private key. The root can sign until the caller calls the function
+// done.
 func load(certificate, keyFile string, open Opening) (root *ca.Authority, done func(), err error) {
 	identities, err := open(keyFile)
 	if err != nil {

@@ -23,8 +23,8 @@ import (
 )
 
 // Rotation is the state of the replacement of a cluster's root by a new root. It is derived from
-// the files in the root's directory, the flake, and the reports of hosts. It is not stored anywhere
-// else.
+// the files in the root's directory, the flake, and the reports of hosts, and is not stored
+// anywhere else.
 type Rotation struct {
 	ca.Rotation
 	dir  ca.Dir
@@ -38,8 +38,8 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root. It ignores the hosts in without,
-// which will not come back.
+// Examine returns the state of the rotation of a cluster's root. The argument without lists hosts
+// that will not come back: the rotation does not wait for them.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error
@@ -73,7 +73,7 @@ func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster,
 
 func (r *Rotation) pinned(c *x509.Certificate) bool { return slices.ContainsFunc(r.pins, c.Equal) }
 
-// examine determines the next step and its conditions.
+// examine determines the next step of the rotation and the conditions that must hold before it.
 func (r *Rotation) examine() error {
 	if !r.pinned(r.Active) && r.Stage != ca.Activated {
 		return fmt.Errorf("cluster %s: trust.roots lacks %s, the root that signs at present: add it again", r.in.Topology.Name, r.dir.Path("ca.crt"))
@@ -148,7 +148,7 @@ func (r *Rotation) Print() error {
 	return nil
 }
 
-// waitsFor returns the hosts that delay the next step, sorted.
+// waitsFor returns the sorted names of the hosts that delay the next step.
 func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
 // Ready reports whether the next step of the rotation can be taken now.
@@ -164,7 +164,7 @@ type root struct {
 	Leading     int           `json:"leading"` // number of hosts with certificates below it
 }
 
-// roots returns all roots, each once.
+// roots returns all roots in the flake and in the directory, without duplicates.
 func (r *Rotation) roots() []root {
 	seen := slices.Clone(r.pins)
 	for _, c := range []*x509.Certificate{r.Active, r.Next, r.Former} {
@@ -248,8 +248,8 @@ func (r *Rotation) step(how *RootKey) error {
 	return nil
 }
 
-// inFlake returns the file name of a root in the flake. It contains a part of the fingerprint, so
-// that a rotation never overwrites another root.
+// inFlake returns the file name of a root in the flake. The name contains a part of the root's
+// fingerprint, so that a rotation never overwrites another root.
 func inFlake(root *x509.Certificate) string { return "root-" + trust.Fingerprint(root)[:8] + ".crt" }
 
 // prepare creates the next root. Its private key must be protected at least as well as that of the

@@ -48,8 +48,8 @@ func SignIssuing(certificate, key string, open Opening, from string, request io.
 	return root.TrustDomain(), issuing, nil
 }
 
-// SignEnrolment signs the enrolment certificate, with which identity files are issued, with the key
-// of the root. It also returns the trust domain of the root.
+// SignEnrolment signs the enrolment certificate with the key of the root. Identity files are issued
+// with this certificate. SignEnrolment also returns the trust domain of the root.
 func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Duration) (trustDomain string, c *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err

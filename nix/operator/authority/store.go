@@ -38,7 +38,7 @@ type StoreHost struct {
 	Lifetime  time.Duration // maximum lifetime of its certificates
 }
 
-// Issue creates the keys and certificates with which the host uses the shared state store. It
+// Issue creates the keys and certificates with which the host uses the shared state store, and
 // stores them in dir.
 func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	if err := checkLifetime(h.Lifetime); err != nil {

@@ -73,7 +73,7 @@ func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error),
 	}
 }
 
-// progress describes the conditions of the next step.
+// progress describes which conditions of the next step hold, for the operator who watches.
 func (r *Rotation) progress() string {
 	var b strings.Builder
 	root, is := r.Next, "the next root"
@@ -93,8 +93,8 @@ func (r *Rotation) progress() string {
 	return b.String()
 }
 
-// signIssuing makes the active root sign the issuing certificates that it has not signed yet, over
-// SSH, and the operator's enrolment certificate.
+// signIssuing signs the issuing certificates that the active root has not signed yet, over SSH, and
+// the operator's enrolment certificate.
 func (r *Rotation) signIssuing(ctx context.Context, open Opening) error {
 	var root *ca.Authority
 	done := func() {}

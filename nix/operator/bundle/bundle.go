@@ -45,7 +45,8 @@ func BinTar(m hostdir.Instance) string {
 	return path.Join("/usr/local/lib", m.String(), "current/bin")
 }
 
-// BinDeb is like BinTar, but for installation from a Debian package.
+// BinDeb returns the directory in which a Debian package installs the commands on a host. Like
+// BinTar, it is an argument for compile.ReadUnits.
 func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
@@ -61,7 +62,7 @@ type Bundle struct {
 }
 
 // Read returns the bundle for a host of a compiled cluster. It reads the programs of the bundle
-// from dir, by default the directory of the running program. The function installed is BinTar or
+// from dir, by default the directory of the running program. The argument installed is BinTar or
 // BinDeb.
 func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
 	if dir == "" {
@@ -78,7 +79,7 @@ func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir 
 	return b, err
 }
 
-// Programs contains the executable files of a bundle by name, all for one architecture.
+// Programs contains the executable files of a bundle by name. All are for one architecture.
 type Programs struct {
 	Machine elf.Machine
 	files   map[string][]byte
@@ -98,8 +99,9 @@ var machines = map[string]struct {
 	goarch string
 }{"x86_64-linux": {elf.EM_X86_64, "amd64"}, "aarch64-linux": {elf.EM_AARCH64, "arm64"}}
 
-// readPrograms reads commands from dir. They must be static, to run on any distribution, and for
-// the system of the host; "" accepts any system.
+// readPrograms reads commands from dir. The commands must be static, so that they run on any
+// distribution, and must be built for the given Nix system. If system is "", any system is
+// accepted.
 func readPrograms(dir string, names []string, system string) (Programs, error) {
 	p := Programs{files: map[string][]byte{}}
 	for _, name := range names {
@@ -147,7 +149,7 @@ var installer string
 //go:embed man
 var manuals embed.FS
 
-// pages returns the manual pages of a program, under the name that operators call it by.
+// pages returns the manual pages of a program, renamed after the command that operators type.
 func (b Bundle) pages(program, dir string) (all []file) {
 	entries, err := manuals.ReadDir(path.Join("man", program))
 	if err != nil {
@@ -164,10 +166,11 @@ func (b Bundle) pages(program, dir string) (all []file) {
 	return all
 }
 
-// envelope returns the envelope of the manifest.
+// envelope returns the envelope of the host's manifest, from which the bundle has its serial.
 func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 
-// time returns the modification time of all files.
+// time returns the modification time of all files, which is the serial of the manifest. Equal
+// bundles therefore have equal bytes.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
 
 // Version returns a text that identifies the bundle. It consists of the serial of the manifest and
@@ -193,7 +196,8 @@ func (b Bundle) files() []file {
 	))
 }
 
-// place returns the programs, manual pages, documents and units as files in these directories.
+// place returns the programs, manual pages, documents and units of the bundle as files in the given
+// directories.
 func (b Bundle) place(bin, man, documents, units string) (all []file) {
 	for name, data := range b.Programs.files {
 		all = append(all, file{path: path.Join(bin, name), data: data, mode: 0o755})

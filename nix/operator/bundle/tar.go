@@ -19,7 +19,7 @@ func (b Bundle) WriteTar(w io.Writer) error {
 	return writeTar(w, sorted(files), "", b.time())
 }
 
-// writeTar writes files, which are sorted by path, and their directories.
+// writeTar writes files and their directories as a tar archive. The files must be sorted by path.
 func writeTar(w io.Writer, files []file, prefix string, at time.Time) error {
 	zip := gzip.NewWriter(w) // the best compression takes twice as long and saves 0.15 %
 	out := tar.NewWriter(zip)

@@ -22,7 +22,8 @@ type Importing struct {
 	Back   int64 // for a rollback, serial of the earlier version with these documents; otherwise zero
 	AtOnce bool  // offer the documents to all hosts at once, without waves
 
-	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	// BeyondBudget offers the documents to all hosts at once, although this exceeds the disruption
+	// budgets of the hosts.
 	BeyondBudget bool
 }
 
@@ -33,7 +34,7 @@ func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
 	return v.Versions, err
 }
 
-// Reports returns the last report of each host, by the host's name.
+// Reports returns the last report of each host. The keys are the names of the hosts.
 func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
@@ -62,8 +63,8 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import publishes signed documents, which r returns in the form of publish.Encode. It returns the
-// provider's message.
+// Import publishes signed documents. It reads them from r, in the form that publish.Encode writes,
+// and returns the provider's message.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path, query := "/v1/publish", url.Values{}
 	switch {
@@ -108,15 +109,16 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	return s, err
 }
 
-// Claim claims the right to deploy a host in a disruption budget. The claim expires after a time.
-// If a budget does not permit to change the host now, Claim returns the reason.
+// Claim reserves a place in the disruption budgets of a host, so that the host can be deployed now.
+// The reservation ends after the given duration. If a budget does not permit a change of the host
+// now, Claim returns the reason.
 func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
 	var claimed control.Claimed
 	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)
 	return claimed.Waits, err
 }
 
-// Release ends the claim for a host.
+// Release ends the reservation that Claim made for a host.
 func (p *Provider) Release(ctx context.Context, host string) error {
 	var claimed control.Claimed
 	return p.Post(ctx, "/v1/claims/"+url.PathEscape(host)+"/release", nil, &claimed)
@@ -128,7 +130,7 @@ func (p *Provider) Revocations(ctx context.Context) (r archive.Revocations, err 
 	return r, err
 }
 
-// SetRevocations makes the provider offer a new revocation list to hosts.
+// SetRevocations replaces the revocation list that the provider offers to hosts.
 func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	var set archive.Revocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
@@ -143,14 +145,14 @@ func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error
 	return fmt.Sprintf("%s: rotation %d of need %s is ordered, with the answer to its next report", host, ordered.Rotation, need), nil
 }
 
-// Tokens returns the join tokens that the provider has on record.
+// Tokens returns all join tokens that the provider has recorded.
 func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
 	var t control.Tokens
 	err := p.Get(ctx, "/v1/tokens", &t)
 	return t.Tokens, err
 }
 
-// CreateToken records a new join token at the provider.
+// CreateToken records a new join token at the provider, and returns it as recorded.
 func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
 	err = p.Post(ctx, "/v1/tokens", t, &made)
 	return made, err
@@ -175,7 +177,7 @@ func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decisi
 	return r, err
 }
 
-// Issued records the certificates of an identity file in the provider's audit log.
+// Issued records in the provider's audit log which certificates an identity file contains.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
 }

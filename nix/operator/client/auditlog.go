@@ -38,8 +38,8 @@ func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	return all, err
 }
 
-// Audit yields the rows of all audit logs that can be read through the provider. It begins at the
-// time since, and yields the oldest row first.
+// Audit yields the rows of all audit logs that can be read through the provider, the oldest row
+// first. It leaves out rows that are older than the argument since.
 func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return func(yield func(auditview.Row, error) bool) {
 		logs, err := p.AuditLogs(ctx)
@@ -72,7 +72,8 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of rows that begins at index from. The log is read as it was with size rows.
+// Rows returns a page of rows of the audit log. The first row has the index given by from. The
+// argument size selects the state of the log in which it had that many rows.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged
 	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
@@ -94,9 +95,9 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
 }
 
-// RunMode runs florctl audit in the selected mode on the audit logs of all providers. If providers
-// do not answer, RunMode still reads the logs of the others, and names the failed providers in the
-// error.
+// RunMode runs one mode of florctl audit on the audit logs of all providers. If some providers do
+// not answer, RunMode still reads the logs of the others, and its error names the providers that
+// failed.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error
@@ -119,8 +120,9 @@ func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.F
 	return errors.Join(append(failed, err)...)
 }
 
-// Unread returns the kinds of need whose audit logs cannot be read through the providers. Each kind
-// has a log of its own, and through the forwarder only the log of kind config can be read.
+// Unread returns the kinds of need whose audit logs cannot be read through the providers, so that
+// florctl can warn about them. Each kind has a separate log, and only the log of kind config can be
+// read through the forwarder.
 func (p Providers) Unread(t compile.Topology) []string {
 	if p[0].OverSSH() {
 		return nil

@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/providers/distribution"
 )
 
-// Provider calls the control API of one config provider.
+// Provider is a client of the control API of one config provider.
 type Provider struct {
 	Host string // name of the provider's host
 
@@ -36,7 +36,8 @@ type Provider struct {
 	root *Root // set if the provider is called over SSH
 }
 
-// New returns a client of the config provider on a host, whose control API has the URL base.
+// New returns a client of the config provider on a host. The argument base is the URL of the
+// provider's control API.
 func New(host, base string, c *http.Client) *Provider {
 	p := &Provider{Host: host, base: base, http: c}
 	p.explain = p.unreachable
@@ -47,7 +48,7 @@ func New(host, base string, c *http.Client) *Provider {
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
 // Reach returns clients of all config providers of a cluster, at least one. The argument how
-// selects the connection: "forwarder" or "ssh".
+// selects the connection and is "forwarder" or "ssh".
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
@@ -90,9 +91,9 @@ func newOverForwarder(t compile.Topology, host string) (*Provider, error) {
 	}}), nil
 }
 
-// socksListener is the Proxy function of an http.Transport. It returns the SOCKS5 listener of the
-// forwarder if HTTP_PROXY names one. Any other proxy is ignored, because it would see requests in
-// plain text and could not reach the cluster.
+// socksListener is the Proxy function of an http.Transport. If HTTP_PROXY names the SOCKS5 listener
+// of the forwarder, socksListener returns that listener. It ignores any other proxy, because such a
+// proxy would see requests in plain text and could not reach the cluster.
 func socksListener(*http.Request) (*url.URL, error) {
 	for _, name := range []string{"HTTP_PROXY", "http_proxy"} {
 		u, err := url.Parse(os.Getenv(name))
@@ -106,8 +107,8 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends the value about, unless it is nil, to a path of the control API. It decodes the answer
-// into v.
+// Post sends a request with a JSON value to a path of the control API, and decodes the answer into
+// v. The argument about is the value; if it is nil, the request has no body.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {
@@ -141,8 +142,8 @@ func (p *Provider) Get(ctx context.Context, path string, v any) error {
 	return nil
 }
 
-// request returns the body of an answer. The error is the refusal of the provider, or describes a
-// failure to reach it.
+// request sends a request and returns the body of the answer. Its error is the provider's refusal,
+// or tells why the provider could not be reached.
 func (p *Provider) request(ctx context.Context, method, path string, body io.Reader) (io.ReadCloser, error) {
 	r, err := http.NewRequestWithContext(ctx, method, p.base+path, body)
 	if err != nil {

@@ -17,11 +17,12 @@ import (
 )
 
 // Providers contains clients of all config providers of a cluster. An operation is sent to all
-// providers, or to the first that answers. A warning on standard error names the providers that do
-// not answer. An operation fails only if no provider answers.
+// providers, or to the first that answers. It fails only if no provider answers. A warning on
+// standard error names each provider that does not answer.
 type Providers []*Provider
 
-// All calls do with each provider, and fails only if all fail.
+// All calls a function with each provider. It returns an error only if the function fails for all
+// of them.
 func (p Providers) All(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -32,7 +33,7 @@ func (p Providers) All(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// First calls the function do with one provider after the other, until do succeeds.
+// First calls a function with one provider after the other, until the function succeeds.
 func (p Providers) First(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -45,8 +46,9 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each calls of with each provider and returns the items of all providers. Items with the same key
-// are returned once, because providers that share a state store return the same items.
+// Each calls a function with each provider and returns the items of all providers. Of items with
+// the same key, it returns only one, because providers that share a state store return the same
+// items.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {
@@ -62,15 +64,15 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 	return found, err
 }
 
-// Reports returns the newest report of each host, from whichever provider has it.
+// Reports returns the newest report of each host that any of the providers has.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
 	err := p.All(func(at *Provider) error { return at.addReports(ctx, newest) })
 	return newest, err
 }
 
-// Hosts returns the newest report of each host, from whichever provider has it, and the join
-// requests that wait for approval.
+// Hosts returns the newest report of each host that any of the providers has, and the join requests
+// that wait for approval.
 func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept, waiting map[string]join.Request, err error) {
 	newest, waiting = map[string]hostreport.Kept{}, map[string]join.Request{}
 	err = p.All(func(at *Provider) error {
@@ -88,7 +90,8 @@ func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept
 	return newest, waiting, err
 }
 
-// addReports adds the provider's reports that are newer than those in newest.
+// addReports adds the provider's reports to the map newest, unless the map has newer reports of the
+// same hosts.
 func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.Kept) error {
 	reports, err := p.Reports(ctx)
 	for host, r := range reports {
@@ -99,9 +102,9 @@ func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.
 	return err
 }
 
-// Stopped returns the config providers whose systemd unit does not serve hosts, with the problem of
-// the unit. It checks only providers that are called over SSH, where a stopped provider can still
-// be called. A provider that answers through the forwarder is running.
+// Stopped returns the config providers whose systemd unit is not running, and the state of that
+// unit. It checks only providers that are called over SSH, because these can be called while the
+// unit is stopped. A provider that answers through the forwarder is running.
 func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	found := map[string]hostreport.Problem{}
 	var lock sync.Mutex
@@ -127,8 +130,8 @@ func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 }
 
 // Audit returns the rows of all audit logs that can be read through the providers. After reading
-// the rows, the caller must call end. It prints a warning for each provider that did not answer,
-// and returns an error if none did.
+// the rows, the caller must call the function end. That function prints a warning for each provider
+// that did not answer, and returns an error if no provider answered.
 func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
 	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
@@ -148,8 +151,8 @@ func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.
 	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
-// Failed handles the errors of providers that did not answer. It prints them as warnings. If all
-// providers failed, it returns them as an error instead.
+// Failed handles the errors of providers that did not answer. It prints the errors as warnings. If
+// all providers failed, it returns the errors instead.
 func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)

@@ -43,7 +43,7 @@ func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	return Root{}, fmt.Errorf("cluster %s: host %q is not a provider host: want one of providers.KIND.hosts", t.Name, host)
 }
 
-// Backup writes a backup of the host's provider state to the file at path, or to out if path is
+// Backup writes a backup of the host's provider state to the file at path, or to out if the path is
 // "-". It also returns the content of the backup.
 func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup.Backup, printed bool, err error) {
 	printed, err = atomicfile.Output(path, 0o600, out, func(f *os.File) (err error) {
@@ -106,8 +106,8 @@ func (r Root) unit(ctx context.Context, kind string) (hostreport.Unit, error) {
 	return u, nil
 }
 
-// newOverSSH returns a client that acts as root of the provider's host: flor-provider control
-// serves the API on its standard input and output.
+// newOverSSH returns a client that acts as root of the provider's host. It starts flor-provider
+// control there over SSH, which serves the control API on its standard input and output.
 func newOverSSH(r Root) *Provider {
 	return &Provider{
 		Host: r.Host, base: "http://" + r.Host, root: &r,
@@ -125,7 +125,7 @@ func newOverSSH(r Root) *Provider {
 	}
 }
 
-// sshError is the error of a program that failed, with its output.
+// sshError is the error of a program that failed on a host. It contains the output of the program.
 type sshError struct {
 	words   []string
 	err     error
@@ -153,8 +153,8 @@ func AsRoot(ctx context.Context, host string, in io.Reader, out io.Writer, comma
 	return nil
 }
 
-// sshConn is a connection to a program's standard input and output over SSH. It ends with the
-// program, and its errors contain the program's error.
+// sshConn is a connection over SSH to the standard input and output of a program. The connection
+// ends with the program, and its errors contain the error of the program.
 type sshConn struct {
 	words   []string
 	cmd     *exec.Cmd
@@ -164,8 +164,9 @@ type sshConn struct {
 	end     func() error // waits for the end of the program; called once
 }
 
-// dial starts the program. It runs until the connection is closed, because the context of a dial is
-// that of one request, and later requests may use the connection too.
+// dial starts the program and returns the connection to it. The program runs until the connection
+// is closed, not until a context ends: the context of a dial belongs to one request, and later
+// requests may use the same connection.
 func (r Root) dial() (net.Conn, error) {
 	c := &sshConn{words: []string{"root@" + r.Host, r.program(), "control"}}
 	c.cmd = exec.Command("ssh", c.words...)
@@ -201,7 +202,7 @@ func (c *sshConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// ended returns the error of the program if it failed, and otherwise err.
+// ended returns the error of the program if the program failed. Otherwise it returns err unchanged.
 func (c *sshConn) ended(err error) error {
 	if failed := c.end(); failed != nil {
 		return &sshError{c.words, failed, c.problem.String()}

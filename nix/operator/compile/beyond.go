@@ -19,8 +19,8 @@ var (
 	pathText = regexp.MustCompile(`(?:^|[\s\[(;=])((?:\.\.?)?/[A-Za-z0-9._+/-]+)`)
 )
 
-// beyond returns an error that names the files of a flake which lead out of its tree, if that is
-// what Nix reported. It returns nil if Nix reported something else, or if there is no such file.
+// beyond returns an error that names the files of a flake that lead out of its tree, if Nix
+// reported such a path. It returns nil if Nix reported another error, or if no such file is found.
 func beyond(dir, said string) error {
 	var leads func(path string) bool
 	remedy := "a flake reads files of its own tree alone, want a copy of that file here, or an input of the flake"

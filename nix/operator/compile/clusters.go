@@ -15,8 +15,8 @@ type validated struct {
 	Federated map[string]Federated
 }
 
-// machine is a host as it is compared between clusters: its addresses and its parts. IDs are
-// strings, because an invalid one would not decode and would hide the faults.
+// machine is the part of a host that is compared between clusters: its addresses and its parts. IDs
+// are strings, because an invalid ID would not decode and would hide the faults.
 type machine struct {
 	ID, SSHHostKey, Instance    string
 	Address                     []string
@@ -24,9 +24,9 @@ type machine struct {
 	ProviderPorts, StorePorts   []int
 }
 
-// compareClusters reports contradictory statements of several clusters of one flake about a host.
-// Hosts are the same machine if they have the same SSH host key, and the same identity if they have
-// the same SPIFFE ID.
+// compareClusters reports contradictory statements about a host in several clusters of one flake.
+// Two hosts are the same machine if they have the same SSH host key, and the same identity if they
+// have the same SPIFFE ID.
 func compareClusters(all []Report) {
 	for i := range all {
 		r := &all[i]
@@ -52,10 +52,11 @@ func compareClusters(all []Report) {
 	}
 }
 
-// invalid replaces invalid texts in the compiler (nix/lib/default.nix).
+// invalid is the text with which the compiler replaces invalid texts (nix/lib/default.nix).
 const invalid = "?"
 
-// mark is a property that no two hosts share.
+// mark is a property that only one host can have, such as an SSH host key. A mark that two hosts
+// share is a fault.
 type mark struct{ kind, value string }
 
 func marks(h machine) []mark {
@@ -69,7 +70,8 @@ func marks(h machine) []mark {
 	return all
 }
 
-// compareHosts compares a host with another one, which where names.
+// compareHosts compares a host with a host of another cluster. The argument where names the other
+// host in faults.
 func compareHosts(name string, h machine, where string, o machine) (faults []Fault) {
 	host := "hosts." + name + "."
 	differ := func(place, problem string, value any, remedy string) {

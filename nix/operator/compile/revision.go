@@ -48,8 +48,8 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless the git revision rev of the flake contains all commits of the
-// revision from.
+// Descends returns an error unless one git revision of the flake contains all commits of another.
+// The argument from is the revision that must be contained in the revision rev.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil
@@ -74,8 +74,9 @@ func (s Source) Descends(ctx context.Context, rev, from string) error {
 // itself does not write the lock file.
 const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
 
-// Unlocked reports whether a committed flake has inputs that its flake.lock does not pin. Nix then
-// provides no revision. If inputs are overridden, this is not known, and Unlocked returns false.
+// Unlocked reports whether a committed flake has inputs that its flake.lock does not pin. Nix
+// provides no revision for such a flake. If inputs are overridden, Unlocked cannot tell and returns
+// false.
 func (c Cluster) Unlocked(src Source) bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -86,7 +87,7 @@ func (c Cluster) Unlocked(src Source) bool {
 }
 
 // Unversioned reports whether the documents of the cluster have neither a serial nor a revision.
-// This is the case if the flake did not pass self to mkCluster.
+// They have neither if the flake did not pass self to mkCluster.
 func (c Cluster) Unversioned() bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {

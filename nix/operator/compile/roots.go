@@ -14,14 +14,15 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if the roots in is include none of the earlier roots in was.
-// Hosts that trust only the earlier roots would reject all providers, and could never fetch other
-// documents. CheckRootsKept returns nil if there were no earlier roots.
+// CheckRootsKept returns an error if none of the earlier roots remains. The argument was contains
+// the earlier roots and the argument is the new ones, in PEM. Hosts that trust only the earlier
+// roots would reject all providers, and could never fetch other documents. If there were no earlier
+// roots, CheckRootsKept returns nil.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }
 
-// Fingerprints returns the fingerprints of all certificates in texts, which are in PEM.
+// Fingerprints returns the fingerprints of all certificates in the given PEM texts.
 func Fingerprints(texts []string) (all []string) {
 	for _, text := range texts {
 		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
@@ -32,7 +33,8 @@ func Fingerprints(texts []string) (all []string) {
 	return all
 }
 
-// CheckFingerprintsKept is like CheckRootsKept, but its arguments are fingerprints of roots.
+// CheckFingerprintsKept returns an error if none of the earlier roots remains. It is like
+// CheckRootsKept, but its arguments are the fingerprints of roots.
 func CheckFingerprintsKept(was, is []string) error {
 	if len(was) == 0 || slices.ContainsFunc(was, func(f string) bool { return slices.Contains(is, f) }) {
 		return nil

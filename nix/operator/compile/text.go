@@ -12,8 +12,9 @@ import (
 	"unicode/utf8"
 )
 
-// badText returns an error that names the JSON file below a folder that Nix cannot read, and the
-// line. Nix itself names neither. It returns nil if there is no such file, or no folder.
+// badText returns an error that names the JSON file, and the line in it, that Nix cannot read. Nix
+// itself reports neither. badText searches the files below a folder, and returns nil if it finds no
+// bad file or if there is no such folder.
 func badText(dir string) error {
 	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil {
@@ -64,9 +65,9 @@ func invalidUTF8(b []byte) int {
 	return -1
 }
 
-// twice returns the duplicate names in objects of a JSON text, with the offset after each
-// duplicate. Nix uses the last value, while a person reads the first one. It returns none for a
-// text that is not JSON.
+// twice returns the duplicate names in objects of a JSON text, and the offset after each duplicate.
+// A duplicate is a fault because Nix uses the last value, while a person reads the first. If the
+// text is not JSON, twice returns no names.
 func twice(text []byte) (names []string, offsets []int) {
 	d := json.NewDecoder(bytes.NewReader(text))
 	var open []map[string]bool // the objects around, nil for a list

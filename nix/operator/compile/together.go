@@ -10,7 +10,7 @@ import (
 )
 
 // members is the part of a cluster with which other clusters of the flake must agree. IDs are
-// strings, because a cluster with faults may have invalid ones.
+// strings, because a cluster with faults may have invalid IDs.
 type members struct {
 	TrustDomain string
 	Roots       []string
@@ -23,7 +23,7 @@ type members struct {
 	Clusters map[string]named // other clusters of the same trust domain
 }
 
-// named contains the IDs of another cluster that a cluster names.
+// named contains the IDs of another cluster to which a cluster refers.
 type named struct{ Identities, Services []string }
 
 // compareTrust reports contradictions between the names, trust domains and identities of the

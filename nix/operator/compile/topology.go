@@ -13,9 +13,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is the declaration of a cluster with all references resolved, see
-// nix/resolve/export.nix. All lists are sorted, except the hosts of a provider, which are in order
-// of preference.
+// Topology is the declaration of a cluster with all references resolved (nix/resolve/export.nix).
+// All lists are sorted, except the hosts of a provider: these are in order of preference.
 type Topology struct {
 	Name          string
 	TrustDomain   string
@@ -66,7 +65,7 @@ type Host struct {
 	Relays []string // hosts through which others reach it, beside its addresses
 }
 
-// OnlyRelayed reports whether other hosts reach the host only through relays.
+// OnlyRelayed reports whether other hosts can reach the host only through relays.
 func (h Host) OnlyRelayed() bool {
 	if h.Hidden {
 		return true
@@ -141,8 +140,8 @@ type PublicPort struct {
 	From, ServerNames []string // networks of callers, and names in the TLS handshake; empty for all
 }
 
-// Outside is a machine without an agent. It is known by its addresses alone and reaches services
-// through a host of the cluster.
+// Outside is a machine without an agent. The cluster knows only its addresses, and it reaches
+// services through a host of the cluster.
 type Outside struct {
 	Addresses []string
 	Via       string // host
@@ -152,8 +151,8 @@ type Outside struct {
 // Entrance is the name of the port to which an ingress connects if a service has several ports.
 const Entrance = "http"
 
-// Face is the smallest target to which access is granted. It is one identity of a service and, if
-// the service has several ports, one of these ports.
+// Face is the smallest target to which access can be granted. It is one identity of a service or,
+// if the service has several ports, one port of one identity.
 type Face struct {
 	ID   spiffe.ID
 	Port string
@@ -165,7 +164,8 @@ func (f Face) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
 }
 
-// Faces returns all faces of the service: each identity, with each port.
+// Faces returns all faces of the service. There is one for each identity, or one for each port of
+// each identity.
 func (s Service) Faces() (faces []Face) {
 	for _, id := range s.IDs {
 		if s.Ports == nil {
@@ -207,8 +207,8 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads returns the published services that holders of a role reach, with the faces that they
-// reach.
+// Leads returns the published services that holders of a role reach, and the faces of each service
+// that they reach.
 func (t Topology) Leads(role string) map[string][]Face {
 	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
@@ -234,7 +234,8 @@ func (t Topology) Leads(role string) map[string][]Face {
 	return leads
 }
 
-// Named returns the service and the faces that a role or group names, as in "shell" or "shell@eu".
+// Named returns the service and the faces to which a name in a role or group refers, such as
+// "shell" or "shell@eu".
 func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
@@ -260,7 +261,7 @@ type Secret struct {
 	Public     bool     // the public half is recorded in the flake
 }
 
-// Federated is a foreign trust domain. Some of its identities have roles in this cluster.
+// Federated is a foreign trust domain. Some of the identities in it have roles in this cluster.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
 	Elsewhere
@@ -285,8 +286,9 @@ func (t Topology) Others() map[string]Elsewhere {
 	return all
 }
 
-// Origin describes the other cluster that is declared at a place. It returns the trust domain of a
-// foreign cluster, and the name of a cluster with the same trust domain.
+// Origin returns the cluster that is declared at a place of the topology, such as "clusters.blue".
+// For a foreign cluster it returns the trust domain, and for a cluster of the same trust domain the
+// name.
 func (t Topology) Origin(place string) string {
 	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
 		return t.Federated[name].TrustDomain
@@ -294,7 +296,8 @@ func (t Topology) Origin(place string) string {
 	return "cluster " + strings.TrimPrefix(place, "clusters.")
 }
 
-// Provider lists the hosts that answer needs of one kind, and the capabilities they require.
+// Provider lists the hosts that answer needs of one kind, and the capabilities that these hosts
+// require.
 type Provider struct{ Hosts, Requires []string }
 
 // ReadTopology returns the topology of a cluster. It returns an error if the cluster has faults.
@@ -303,7 +306,8 @@ func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 	return a.Topology, err
 }
 
-// Snapshot is a cluster's topology with all documents, from one evaluation.
+// Snapshot contains a cluster's topology and all its documents, from one evaluation, so that they
+// match.
 type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then document kind

@@ -18,8 +18,8 @@ import (
 // Tree is the part of a flake that Nix copies to its store, where everybody can read it.
 type Tree struct {
 	// Revision is the git commit of the flake. It is empty if the tree has uncommitted changes or
-	// is not in a repository. It cannot be read from envelopes, because Nix hides self.rev if
-	// inputs are overridden.
+	// is not in a repository. The envelopes of documents do not always contain the commit, because
+	// Nix hides self.rev if inputs are overridden.
 	Revision string
 	Path     string // path of the whole repository in the store
 	Locked   struct {
@@ -37,16 +37,17 @@ func ReadTree(ctx context.Context, src Source) (Tree, error) {
 	return t, err
 }
 
-// Limits of the search. Keys are short, and the search must not take longer than compilation.
+// These constants limit the search. Keys are short, and the search must not take longer than
+// compilation.
 const (
 	maxKeyFile = 1 << 20
 	maxKeyTree = 64 << 20
 )
 
-// Faults searches the files of the flake. It returns a fault for each file that contains a private
-// key, and for duplicate names in JSON files of the cluster. It does not search files larger than 1
-// MiB, or files after the first 64 MiB. It reads the files through Nix, because the store may be at
-// another location than its paths say.
+// Faults searches the files of the flake for private keys and for duplicate names in JSON files of
+// the cluster, and returns a fault for each. It searches only the first 64 MiB, and no file larger
+// than 1 MiB. It reads the files through Nix, because the store may be at another location than its
+// paths say.
 func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -122,8 +123,8 @@ var (
 )
 
 // privateKey returns the offset of the first private key in a text, or -1. It finds PEM, OpenSSH
-// and PGP keys, age identities, and secret keys of Nix, which unlike signatures consist of a seed
-// and a public key.
+// and PGP keys, age identities, and secret keys of Nix. A secret key of Nix, unlike a signature,
+// consists of a seed and a public key.
 func privateKey(b []byte) int {
 	if bytes.Contains(b, []byte("PRIVATE KEY")) {
 		if found := armored.FindIndex(b); found != nil {

@@ -31,7 +31,7 @@ type Runs struct {
 	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
 	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
 	User     string `json:"user"`     // account; empty if any is accepted
-	// Ports contains the ports by name, if the service has several.
+	// Ports contains the ports by name if the service has several ports.
 	Ports map[string]RunsAt `json:"ports,omitempty"`
 	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
@@ -59,7 +59,7 @@ func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error)
 	return Units{a.Instances[host], a.Units, a.Sysusers, a.Sysctl, a.Runs}, nil
 }
 
-// addUnits adds the units that a manifest names for services.
+// addUnits adds to runs the units that a manifest names for services.
 func addUnits(runs map[string]Runs, m document.Manifest) {
 	add := func(id spiffe.ID, units []string) {
 		r, ok := runs[id.Name()]

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// folders lists the folders of a cluster whose files are parts of it (nix/language/folder.nix).
+// folders is a regular expression for the folders of a cluster whose files belong to its
+// declaration (nix/language/folder.nix).
 const folders = "clusters|federated|hostGroups|hosts|outside|providers|roles|secrets|serviceGroups|services|teams|tenants|users"
 
 var (
@@ -24,7 +25,8 @@ var (
 	topFile = regexp.MustCompile(`^(acknowledge|cluster|expect|rollout|trust|` + folders + `)\.(nix|json)$`)
 )
 
-// isPart reports whether a file in one of the folders is part of the cluster, or looks like it.
+// isPart reports whether a file in one of the folders belongs to the cluster's declaration, judging
+// by its name.
 func isPart(file string) bool {
 	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
 }
@@ -62,7 +64,8 @@ func (s Source) Submodules(ctx context.Context) (folders []string) {
 	return folders
 }
 
-// listFiles returns the output of git ls-files for the flake's folder, or nothing if it fails.
+// listFiles returns the files that git ls-files lists in the flake's folder. If git fails, it
+// returns none.
 func (s Source) listFiles(ctx context.Context, args ...string) []string {
 	out, err := git(ctx, s.dir(), append([]string{"ls-files", "-z"}, args...)...)
 	if err != nil {

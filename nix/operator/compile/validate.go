@@ -18,8 +18,8 @@ type Report struct {
 	together members
 }
 
-// Err returns a *FaultsError if the report contains a fault of severity error. If strict is set, a
-// warning is enough.
+// Err returns a *FaultsError if the report contains a fault of severity error. If strict is set,
+// Err also returns it for a warning.
 func (r Report) Err(strict bool) error {
 	found := errorsOf(r.Faults)
 	if strict {
@@ -32,9 +32,9 @@ func (r Report) Err(strict bool) error {
 }
 
 // Validate returns all faults of a cluster without compiling it. If the flake has several clusters
-// and none is named, it validates each of them, and compares their declarations of the same
-// machines. It also performs the checks for which Nix lacks a clock or a parser: the validity of
-// roots and of foreign bundles, and private keys in the flake's files.
+// and src names none, Validate checks each of them, and compares their declarations of the same
+// machines. It also makes the checks for which Nix has no clock or parser: whether roots and
+// foreign bundles are valid now, and that the files of the flake contain no private keys.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	var found *FaultsError
@@ -65,14 +65,14 @@ func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) 
 	return all, nil
 }
 
-// report returns the report on the cluster of an answer.
+// report returns the report for the cluster that an answer of the compiler describes.
 func (a answer) report(files []Fault, now time.Time) Report {
 	faults := slices.Concat(a.Faults, files, CheckRoots(a.Trust.Roots, a.Trust.Domain, now), CheckBundles(a.Validated.Federated, now))
 	order(faults)
 	return Report{a.Name, len(a.Hosts), faults, a.Validated, a.Together}
 }
 
-// whose adds to an error of evaluating several clusters the name of the one that it concerns.
+// whose adds the name of the cluster that caused it to an error of evaluating several clusters.
 func whose(ctx context.Context, src Source, err error) error {
 	if src.Cluster != "" {
 		return err

@@ -1,11 +1,11 @@
 // Package deploy installs the flake's version of a host on the host over SSH. The version stays in
 // force only if the host reports that it runs this version.
 //
-// Before any change, the host arms a rollback: without a confirmation in time it restores the old
-// version, whatever happens to its network or to this process (package commit of activation). Then
-// deploy installs the bundle, or runs nixos-rebuild. The proof of success is a report from the
-// host, through the cluster's providers, that names the documents and the commit. Deploy then
-// confirms the new version over a new SSH connection.
+// Before any change, the host arms a rollback: unless the change is confirmed in time, the host
+// restores the old version, whatever happens to its network or to this process (package commit of
+// activation). Then deploy installs the bundle, or runs nixos-rebuild. The proof of success is a
+// report from the host, received through the cluster's providers, that names the documents and the
+// commit. Deploy then confirms the new version over a new SSH connection.
 package deploy
 
 import (
@@ -65,18 +65,19 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	return t, hosts, nil
 }
 
-// Deployment contains the settings for deploying hosts.
+// Deployment contains the settings for deploying hosts, and the functions through which it uses the
+// config providers.
 type Deployment struct {
 	Flake   string        // flake reference for nixos-rebuild
 	Timeout time.Duration // time after which an unconfirmed host rolls back
 	Jobs    int           // number of hosts that are deployed at a time
 
-	// Reports returns the last report of each host, by name.
+	// Reports returns the last report of each host. The keys are the names of the hosts.
 	Reports func(ctx context.Context) (map[string]hostreport.Kept, error)
 
-	// Claim claims the right to change a host for the time lasts. If a disruption budget does not
-	// permit that now, it returns the reason. Release ends the claim. Both are called only for the
-	// hosts in Limited.
+	// Claim reserves a place in the disruption budgets of a host for the given duration. If a
+	// budget does not permit a change of the host now, Claim returns the reason. Release ends the
+	// reservation. Both are called only for the hosts in Limited.
 	Claim   func(ctx context.Context, host string, lasts time.Duration) (waits string, err error)
 	Release func(ctx context.Context, host string) error
 	Limited map[string]bool // hosts in disruption budgets
@@ -88,10 +89,10 @@ type Deployment struct {
 // poll is the interval at which reports are requested.
 const poll = 2 * time.Second
 
-// grace is the time that a host has for its rollback after the deadline.
+// grace is how long deploy waits for the rollback of a host after the deadline of the rollback.
 const grace = 2 * time.Minute
 
-// Run deploys the hosts. The error contains the errors of all hosts that failed.
+// Run deploys the hosts. Its error joins the errors of all hosts that failed.
 func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, d.Jobs)
@@ -156,8 +157,9 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	return nil
 }
 
-// claim waits until the disruption budgets of a host permit to change it, and claims the host. It
-// gives up if the reason to wait stays the same for longer than another deployment may take.
+// claim waits until the disruption budgets of a host permit a change, and then reserves a place in
+// them. It gives up if the reason to wait stays the same for longer than another deployment may
+// take.
 func (d Deployment) claim(ctx context.Context, h Host) error {
 	waited, since := "", time.Now()
 	for {
@@ -181,8 +183,9 @@ func (d Deployment) claim(ctx context.Context, h Host) error {
 	}
 }
 
-// canReport returns an error if the host could not report after the deployment, and would go back
-// in any case: it has no certificate, and cannot get one before a person acts.
+// canReport returns an error if the host could not report after the deployment. This is so if the
+// host has no certificate, and cannot get one before a person acts. The host would roll back in any
+// case.
 func (d Deployment) canReport(ctx context.Context, h Host, remote *remote) error {
 	node, admission := hostdir.Current(remote.state.Need("cert-node")), remote.state.Admission()
 	out, err := remote.run(ctx, nil, fmt.Sprintf("test -e %s || test -e %s || echo no certificate", node, admission))
@@ -210,7 +213,8 @@ func (d Deployment) canReport(ctx context.Context, h Host, remote *remote) error
 	return fmt.Errorf("it cannot report, because no provider answers: %w: %s", unanswered, remedy)
 }
 
-// byHand returns the command that installs a host without a wait for its report.
+// byHand returns the command that installs the host's version without waiting for a report of the
+// host.
 func (d Deployment) byHand(h Host) string {
 	if h.Bundle == nil {
 		return fmt.Sprintf("nixos-rebuild switch --flake %s#%s --target-host root@%[2]s", d.Flake, h.Name)
@@ -218,8 +222,8 @@ func (d Deployment) byHand(h Host) string {
 	return fmt.Sprintf("florctl bundle --host %s --out - | ssh root@%[1]s 'tar xzf - && %s/install.sh'", h.Name, h.Topology.Instance.Unit(h.Name))
 }
 
-// install copies a bundle and runs its installer after the host has armed the rollback. The commit
-// is nil if nothing changes.
+// install arms the rollback of the host, copies the bundle to it, and runs the installer. It
+// returns the pending commit, or nil if nothing changes.
 func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	var packed bytes.Buffer
 	if err := h.Bundle.WriteTar(&packed); err != nil {
@@ -254,7 +258,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, err
 }
 
-// reported waits for a report of a host that names its new documents and the commit.
+// reported waits until a report of the host names the new documents and the commit.
 func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commit) error {
 	d.Log(h.Name, "waiting for its report")
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
@@ -280,7 +284,7 @@ func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commi
 	}
 }
 
-// names returns an error that says which documents or commit a report does not name.
+// names returns an error that tells which documents or which commit are missing in a report.
 func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Commit) error {
 	if received.Sequence == 0 {
 		return errors.New("it has never reported")
@@ -304,7 +308,8 @@ func names(received hostreport.Kept, documents []document.Document, pending *hos
 	return nil
 }
 
-// wentBack waits until a host has rolled back and returns the resulting error.
+// wentBack waits until the host has rolled back, and returns the error of the deployment. The
+// argument because is the reason for the rollback.
 func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Commit, because error) error {
 	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
 	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine prepares the installation of a new machine with nixos-anywhere. It creates the
-// directory that nixos-anywhere copies to the machine, with a new SSH host key for the machine's
-// enrolment, and prints the next steps.
+// NewMachine prepares the installation of new machines with nixos-anywhere. It creates the
+// directory that nixos-anywhere copies to a machine. The directory contains a new SSH host key,
+// with which the machine enrols. NewMachine then prints the next steps.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one, because the directory contains the key of one machine", dir, len(names))
@@ -50,7 +50,8 @@ func NewMachine(ctx context.Context, src compile.Source, names []string, dir str
 	return nil
 }
 
-// hostKey returns the public key of the key pair in a file, which is created if it is missing.
+// hostKey returns the public key of the key pair in a file. If the file does not exist, hostKey
+// generates the pair.
 func hostKey(path string) (string, error) {
 	b, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -13,8 +13,9 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// rebuild runs nixos-rebuild switch for a host. The host arms itself if its configuration sets
-// services.florete.commitConfirm. The commit is nil if it does not, or if nothing changes.
+// rebuild runs nixos-rebuild switch for a host. The host arms its rollback itself if its
+// configuration sets services.florete.commitConfirm. rebuild returns the pending commit, or nil if
+// the host has no such setting or if nothing changes.
 func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
 	before, err := remote.pending(ctx)
 	if err != nil {
@@ -43,7 +44,7 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, errors.Join(err, unread)
 }
 
-// pending returns the commit that is pending on a host, or nil.
+// pending returns the commit that waits for confirmation on a host, or nil if there is none.
 func (r *remote) pending(ctx context.Context) (*hostdir.Commit, error) {
 	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.CommitFile()))
 	if err != nil || len(out) == 0 {

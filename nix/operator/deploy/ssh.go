@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// remote runs commands on a host as root. Each command uses a connection of its own, because a
-// confirmation proves that a new connection is possible.
+// remote runs commands on a host as root. Each command uses a new connection, because a
+// confirmation must prove that a new connection is possible.
 type remote struct {
 	name    string
 	options []string // options of ssh(1)
@@ -25,8 +25,9 @@ type remote struct {
 	dir     string // directory with the known host key
 }
 
-// connect determines how to reach a host: as configured in ssh_config(5), or else at its address in
-// the topology. The host must prove that it has the key that the flake declares.
+// connect determines how to reach a host over SSH: as configured in ssh_config(5), or otherwise at
+// the host's address in the topology. The host must prove that it has the key that the flake
+// declares.
 func connect(ctx context.Context, h Host) (*remote, error) {
 	m := h.Topology.Instance
 	r := &remote{name: h.Name, state: m.State(), flor: m.Program("flor"), options: []string{
@@ -70,7 +71,7 @@ func hostName(config string) string {
 	return ""
 }
 
-// withoutPort removes the forwarder's port from an address of the topology.
+// withoutPort removes the forwarder's port from an address in the topology.
 func withoutPort(address string) string {
 	if host, _, err := net.SplitHostPort(address); err == nil {
 		return host
@@ -78,11 +79,11 @@ func withoutPort(address string) string {
 	return address
 }
 
-// lost is the exit status of ssh(1) if the connection was lost or could not be made.
+// lost is the exit status of ssh(1) after a connection was lost or could not be made.
 const lost = 255
 
-// cutOff reports whether a command ended because its connection ended. It may still be running on
-// the host.
+// cutOff reports whether the error of a command means that the connection was lost. The command may
+// then still be running on the host.
 func cutOff(err error) bool {
 	var exit *exec.ExitError
 	return !errors.As(err, &exit) || exit.ExitCode() == lost || exit.ExitCode() < 0

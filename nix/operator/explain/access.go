@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Access is an index of a topology that answers which principal reaches which service.
+// Access is an index of a topology. It answers which principals reach which services.
 type Access struct {
 	t          compile.Topology
 	principals map[spiffe.ID]Principal
@@ -23,7 +23,8 @@ type Access struct {
 	excepted   map[string][]Chain     // chains to a service that are removed by exceptions of their roles
 }
 
-// Principal is a node, a service or a user, with its roles.
+// Principal is a node, a service or a user. It has roles, which determine the services that it
+// reaches.
 type Principal struct {
 	ID    spiffe.ID
 	Roles []string                 // sorted
@@ -36,12 +37,12 @@ type Principal struct {
 	ended   []string // roles that have ended, sorted
 }
 
-// New returns the Access of a topology. It treats roles that have ended as still valid.
+// New returns the Access of a topology at no particular time. Roles that have ended count as valid.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At returns the Access of a topology at a time, without the roles that have ended by then. Nix
-// only leaves out roles that ended before the compiled commit; hosts end later roles by their own
-// clocks.
+// At returns the Access of a topology at a time, without the roles that have ended by then. The
+// topology may contain such roles, because Nix only leaves out roles that ended before the compiled
+// commit. Hosts end later roles by their own clocks.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
@@ -128,8 +129,8 @@ func At(t compile.Topology, now time.Time) *Access {
 	return a
 }
 
-// leadAbroad adds a service of another cluster and the chains of roles that lead to it: the roles
-// that the service names, and roles that contain these.
+// leadAbroad adds a service of another cluster, and the chains of roles that lead to it. These
+// begin with the roles that the service names, or with roles that contain them.
 func (a *Access) leadAbroad(id spiffe.ID, roles []string, origin string) {
 	service, faces := id.String(), []compile.Face{{ID: id}}
 	a.t.Services[service] = compile.Service{IDs: []spiffe.ID{id}, Hosts: []string{origin}, Published: true}
@@ -147,17 +148,18 @@ func (a *Access) leadAbroad(id spiffe.ID, roles []string, origin string) {
 	}
 }
 
-// stranger reports whether neither side belongs to this cluster, which then does not decide.
+// stranger reports whether both the principal and the service belong to other clusters. This
+// cluster then does not decide about the access.
 func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.foreign
 }
 
-// Reach returns the services that the principal p reaches from any of its hosts, sorted.
+// Reach returns the sorted names of the services that a principal reaches from any of its hosts.
 func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }
 
-// reach returns the services and faces to which roles lead p.
+// reach returns the services and faces that the principal reaches through the given roles.
 func (a *Access) reach(p Principal, roles []string) map[string][]compile.Face {
 	reach := map[string][]compile.Face{}
 	for _, r := range roles {
@@ -182,7 +184,8 @@ func (a *Access) Principals() []Principal {
 	return slices.SortedFunc(maps.Values(a.principals), func(p, q Principal) int { return compareID(p.ID, q.ID) })
 }
 
-// held returns the chains to a service, or to that of one host, that begin with a role of p.
+// held returns the chains to a service that begin with a role of the principal. The service may
+// also be the instance of one host.
 func (a *Access) held(p Principal, service string) []Chain {
 	if a.stranger(p, service) {
 		return []Chain{}

@@ -9,21 +9,22 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Chain is one reason for which a principal reaches a service: a role, and the group through which
-// the role reaches the service. The group is empty if the role names the service itself.
+// Chain is one reason why a principal reaches a service. It consists of a role and the group
+// through which the role reaches the service. The group is empty if the role names the service
+// itself.
 type Chain struct {
 	Team  string `json:"team,omitempty"` // team through which a user has the role
 	Role  string `json:"role"`
 	In    string `json:"in,omitempty"` // role within Role that leads to the service
 	Group string `json:"group,omitempty"`
-	// Part is the part of the service that the role names, such as "shell@eu". It is empty for the
-	// whole service.
+	// Part is the part of the service that the role names, such as "shell@eu". It is empty if the
+	// role names the whole service.
 	Part string `json:"part,omitempty"`
 	// Except lists the exceptions in the chain's roles that exclude parts of the service, sorted by
 	// name.
 	Except []Exception `json:"except,omitempty"`
 
-	// Until is the time at which the principal's role ends; zero for never.
+	// Until is the time at which the principal's role ends. It is zero if the role never ends.
 	Until unixtime.Time `json:"until,omitzero"`
 
 	faces []compile.Face // faces to which it leads
@@ -53,7 +54,7 @@ func (c Chain) String() string {
 	return b.String()
 }
 
-// ending returns the end of a role as text, "" if it has none.
+// ending returns the end of a role as text. If the role has no end, the text is empty.
 func ending(t unixtime.Time) string {
 	if t.IsZero() {
 		return ""
@@ -61,7 +62,7 @@ func ending(t unixtime.Time) string {
 	return " until " + t.UTC().Format("2006-01-02 15:04 MST")
 }
 
-// but returns the exceptions of the chain as text, "" if it has none.
+// but returns the exceptions of the chain as text. If there are none, the text is empty.
 func (c Chain) but() string {
 	var names []string
 	for _, e := range c.Except {
@@ -77,7 +78,7 @@ func compareChain(a, b Chain) int {
 	return cmp.Or(cmp.Compare(a.Role, b.Role), cmp.Compare(a.In, b.In), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Part, b.Part))
 }
 
-// lead adds the chains that continue c with the names in a role.
+// lead adds the chains that extend the chain c by the names in a role.
 func (a *Access) lead(c Chain, r compile.Role) {
 	services, groups := r.Names()
 	for _, s := range services {
@@ -91,7 +92,8 @@ func (a *Access) lead(c Chain, r compile.Role) {
 	}
 }
 
-// add adds the chain that ends with a name in a role or group, without its exceptions.
+// add adds the chain that ends with a name in a role or group. It does not consider the exceptions
+// of the chain.
 func (a *Access) add(c Chain, name string) {
 	service, faces := a.t.Named(name)
 	c.faces = faces
@@ -119,7 +121,8 @@ func (a *Access) add(c Chain, name string) {
 	a.chains[service] = append(a.chains[service], c)
 }
 
-// exceptions returns the exceptions of the roles in a chain that remove one of its faces.
+// exceptions returns the exceptions in the roles of a chain that remove at least one of the given
+// faces.
 func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	for _, role := range append([]string{c.Role}, a.t.Roles[c.Role].Roles...) {
 		on := role == c.Role || role == c.In || c.In != "" && slices.Contains(a.t.Roles[role].Roles, c.In)
@@ -138,8 +141,9 @@ func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	return found
 }
 
-// takes reports whether an exception removes a face. The face that all instances of a service share
-// leads to each of them. Exceptions do not apply to services of other clusters.
+// takes reports whether an exception removes a face. The exception of one instance does not remove
+// the face that all instances of a service share, because this face leads to each instance.
+// Exceptions do not apply to services of other clusters.
 func (a *Access) takes(e Exception, f compile.Face) bool {
 	service, faces := a.t.Named(e.Name)
 	if a.foreign[f.ID.String()] != "" {
@@ -149,9 +153,9 @@ func (a *Access) takes(e Exception, f compile.Face) bool {
 		slices.ContainsFunc(faces, func(x compile.Face) bool { return x.Port == f.Port })
 }
 
-// target returns the service that a name stands for, and a function that selects its faces. The
-// name names a service, the instance of one host ("shell@forge"), or a port of either
-// ("wiki:metrics").
+// target returns the service to which a name refers, and a function that selects the faces of the
+// service to which it refers. The name is that of a service, of the instance of one host
+// ("shell@forge"), or of a port of either ("wiki:metrics").
 func (a *Access) target(name string) (service string, at func(compile.Face) bool) {
 	if a.foreign[name] != "" {
 		return name, func(compile.Face) bool { return true }
@@ -163,13 +167,14 @@ func (a *Access) target(name string) (service string, at func(compile.Face) bool
 	}
 }
 
-// faces returns the faces that a name stands for.
+// faces returns the faces to which a name refers.
 func (a *Access) faces(name string) []compile.Face {
 	service, at := a.target(name)
 	return slices.DeleteFunc(a.t.Services[service].Faces(), func(f compile.Face) bool { return !at(f) })
 }
 
-// reached returns the faces of a name to which chains lead, nil for all of them.
+// reached returns the faces of a name to which the chains lead. It returns nil if they lead to all
+// of them.
 func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
 	all := a.faces(name)
 	for _, f := range all {
@@ -184,7 +189,7 @@ func (a *Access) reached(chains []Chain, name string) (faces []compile.Face) {
 	return faces
 }
 
-// to returns the chains that lead to a service, or to that of one host.
+// to returns the chains that lead to a service, or to the instance of one host.
 func (a *Access) to(name string) []Chain {
 	service, at := a.target(name)
 	if service == name {
@@ -197,7 +202,7 @@ func (a *Access) to(name string) []Chain {
 	return chains
 }
 
-// shut returns the chains that would lead to a name without their exceptions.
+// shut returns the chains that would lead to a name if their roles had no exceptions.
 func (a *Access) shut(name string) (shut []Chain) {
 	service, at := a.target(name)
 	for _, c := range append(slices.Clone(a.chains[service]), a.excepted[service]...) {
@@ -214,7 +219,7 @@ func (a *Access) shut(name string) (shut []Chain) {
 	return shut
 }
 
-// held returns the chains that begin with a role of p.
+// held returns those of the given chains that begin with a role of the principal.
 func (p Principal) held(chains []Chain) []Chain {
 	held := []Chain{}
 	for _, c := range chains {

@@ -21,7 +21,7 @@ type Entry struct {
 	Outside     string   `json:"outside,omitempty"`     // name of outside callers; empty for strangers
 }
 
-// entries returns the entries that lead to a service or to one of its ports, sorted.
+// entries returns the sorted entries that lead to a service or to one of its ports.
 func (a *Access) entries(target string) (all []Entry) {
 	name, at := a.target(target)
 	s := a.t.Services[name]

@@ -1,9 +1,9 @@
 // Package explain answers two questions about access in a cluster: why a principal reaches a
-// service or does not, and which principals reach a service.
+// service or does not reach it, and which principals reach a service.
 //
 // A principal is a node, a service or a user. It reaches the services named by its roles, directly
-// or through a group, and nothing else. A principal of another cluster is named by its SPIFFE ID,
-// with the roles that the topology gives it.
+// or through a group, and no others. A principal of another cluster is named by its SPIFFE ID, and
+// has the roles that the topology gives it.
 package explain
 
 import (
@@ -24,13 +24,13 @@ type Explanation struct {
 	Allowed   bool      `json:"allowed"`
 	// Chains lists the chains that lead from the principal's roles to the service.
 	Chains []Chain `json:"chains"`
-	// Reached lists the faces of the service to which the chains lead, sorted. It is empty for all
-	// faces.
+	// Reached lists the faces of the service to which the chains lead, sorted. It is empty if they
+	// lead to all faces.
 	Reached []compile.Face `json:"reached,omitempty"`
-	// Hosts lists the hosts that act as the principal.
+	// Hosts lists the hosts on which the principal can act.
 	Hosts []string `json:"hosts"`
-	// Obstacles lists obstacles that prevent access whatever roles the principal has. For access,
-	// all of them must be removed.
+	// Obstacles lists the settings that prevent access whatever roles the principal has. The
+	// principal gets access only when all of them are removed.
 	Obstacles []Obstacle `json:"obstacles"`
 	// Ways lists the ways by which other principals reach the service. It is set only if the
 	// principal has no chain.
@@ -39,8 +39,8 @@ type Explanation struct {
 	Excepted []Chain `json:"excepted,omitempty"`
 	// Ended lists the chains that do not count because the role has ended.
 	Ended []Chain `json:"ended,omitempty"`
-	// Remedies lists changes that each give the principal a chain, if it has none. The first remedy
-	// opens the least additional access.
+	// Remedies lists changes of the topology if the principal has no chain. Each of them gives the
+	// principal a chain. The first remedy opens the least additional access.
 	Remedies []Remedy `json:"remedies"`
 	Edge
 	nodes   int
@@ -48,11 +48,12 @@ type Explanation struct {
 	foreign bool   // the principal belongs to another cluster
 }
 
-// Way is a chain to a service, with the principals that reach the service through it.
+// Way is a chain to a service, and the principals that reach the service through it.
 type Way struct {
 	Chain
 	Holders []spiffe.ID `json:"holders"` // sorted
-	// Ends contains the time at which a holder's role ends, for holders whose role ends.
+	// Ends contains the time at which a holder's role ends. Holders whose role has no end are left
+	// out.
 	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
@@ -62,7 +63,7 @@ type Obstacle struct {
 	Remedy  Remedy `json:"remedy"`
 }
 
-// Explain explains why the principal p reaches a service, or what is missing.
+// Explain explains why a principal reaches a service, or what prevents it.
 func (a *Access) Explain(p Principal, service string) Explanation {
 	of, _ := a.target(service)
 	e := Explanation{
@@ -146,7 +147,8 @@ func (a *Access) obstacles(p Principal, name string) []Obstacle {
 	return found
 }
 
-// without returns the access after removal of p's obstacles to the service.
+// without returns the Access that results if the obstacles between a principal and a service are
+// removed.
 func (a *Access) without(p Principal, service string) *Access {
 	b := *a
 	if s := a.t.Services[service]; !s.Published {

@@ -26,7 +26,8 @@ func (a *Access) Principal(name string) (Principal, error) {
 	return a.principals[id], err
 }
 
-// others describes the things with this name that are not principals, and the names to use instead.
+// others describes hosts, roles and other parts of the cluster that have this name but are not
+// principals. It suggests the names to use instead.
 func (a *Access) others(name string) (all []string) {
 	if _, ok := a.t.Roles[strings.TrimPrefix(name, "role/")]; ok {
 		role := strings.TrimPrefix(name, "role/")
@@ -145,8 +146,8 @@ func (a *Access) short(name string) string {
 	return a.own(host, strings.Replace(name, ":", "/", 1))
 }
 
-// own resolves names that only services have: "forge/shell", "shell.forge" and "shell@forge" for
-// that of one host, and public names.
+// own resolves the forms of names that only services have: public names, and "forge/shell",
+// "shell.forge" and "shell@forge" for the instance of one host.
 func (a *Access) own(host, name string) string {
 	for service, s := range a.t.Services {
 		if s.TLSName != "" && s.TLSName == host || slices.Contains(s.TLSAliases, host) || s.Redirects[host] != "" {
@@ -171,7 +172,8 @@ func (a *Access) own(host, name string) string {
 	return name
 }
 
-// elsewhere returns the SPIFFE ID of a foreign service with a name such as "tickets@blue".
+// elsewhere returns the SPIFFE ID of a service of another cluster, for a name such as
+// "tickets@blue".
 func (a *Access) elsewhere(name string) (string, bool) {
 	service, cluster, _ := strings.Cut(name, "@")
 	domain, services := a.t.Federated[cluster].TrustDomain, a.t.Federated[cluster].Services
@@ -183,7 +185,7 @@ func (a *Access) elsewhere(name string) (string, bool) {
 	return id.String(), known && err == nil
 }
 
-// aliased returns the service with an alias, which is given without the trust domain.
+// aliased returns the service that has an alias. The alias is given without the trust domain.
 func (a *Access) aliased(name string) (string, bool) {
 	for _, has := range []func(alias string) bool{
 		func(alias string) bool { return alias == name },
@@ -229,7 +231,7 @@ func (a *Access) find(name string, among []spiffe.ID) (spiffe.ID, error) {
 	}
 }
 
-// dials reports whether programs call a service by this name or URL.
+// dials reports whether programs call the service with this ID by the given name or URL.
 func dials(name string, id spiffe.ID) bool {
 	if u, err := url.Parse(name); err == nil && u.Host != "" {
 		name = u.Hostname()
@@ -238,8 +240,8 @@ func dials(name string, id spiffe.ID) bool {
 	return err == nil && spiffe.Render(d) == name
 }
 
-// shared returns the identity that all instances of a service share, if all of found belong to one
-// service; otherwise nil.
+// shared returns the identity that all instances of a service share, if all IDs in found belong to
+// that service. Otherwise it returns nil.
 func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	for _, id := range found {
 		s, known := a.t.Services[id.Name()]
@@ -250,7 +252,7 @@ func (a *Access) shared(found []spiffe.ID) []spiffe.ID {
 	return nil
 }
 
-// meant suggests the name that was probably meant.
+// meant returns a suggestion for a name that is not known: the most similar known name.
 func meant(name string, known []string) string {
 	slices.Sort(known)
 	best := terminal.Suggest(name, known)
@@ -279,8 +281,8 @@ func compareID(a, b spiffe.ID) int {
 	return cmp.Or(cmp.Compare(a.Short(), b.Short()), cmp.Compare(a.TrustDomain(), b.TrustDomain()))
 }
 
-// called returns an identity for people in a trust domain: "user/alice", or "user/alice of
-// blue.example" for another domain.
+// called formats an ID for people in a trust domain. An ID in that domain is shown as "user/alice",
+// and an ID in another domain as "user/alice of blue.example".
 func called(id spiffe.ID, domain string) string {
 	if id.TrustDomain() == domain {
 		return id.Short()

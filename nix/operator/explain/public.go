@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Edge describes the names of a service, and its relations to the outside of the cluster.
+// Edge describes the names of a service and how the service is connected to the world outside the
+// cluster.
 type Edge struct {
 	// Ingress lists the hosts through which anyone can reach a public service, sorted.
 	Ingress []string `json:"ingress,omitempty"`
@@ -20,17 +21,18 @@ type Edge struct {
 	TLSAliases []string `json:"tlsAliases,omitempty"`
 	// Entries lists the ports of hosts at which callers without an identity reach the service.
 	Entries []Entry `json:"entries,omitempty"`
-	// Rules is the place of rules that restrict strangers at the public names.
+	// Rules is the place in the topology of the rules that restrict strangers at the public names.
 	Rules string `json:"rules,omitempty"`
 	// Aliases lists additional names of the service in the cluster, fully qualified.
 	Aliases []string `json:"aliases,omitempty"`
-	// Outside is the host:port to which the service leads if it does not run in the cluster.
+	// Outside is the host:port to which the service leads if the service does not run in the
+	// cluster.
 	Outside string `json:"outside,omitempty"`
-	// TrustDomain is the foreign trust domain of the service, and Cluster the other cluster of this
-	// trust domain.
+	// TrustDomain is the foreign trust domain to which the service belongs. Cluster is the other
+	// cluster of this trust domain to which the service belongs.
 	TrustDomain string `json:"trustDomain,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
-	// Each lists the hosts that each have their own service of this name.
+	// Each lists the hosts if each of them has its own instance of the service.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // hosts that lead there
 	what  string   // subject of sentences: "it", or the port
@@ -92,7 +94,7 @@ func (a *Access) ingresses(s compile.Service, entrance string) (hosts []string) 
 	return hosts
 }
 
-// reachedFrom reports whether a principal on the host reaches the service.
+// reachedFrom reports whether any principal on the host reaches the service.
 func (a *Access) reachedFrom(host, service string) bool {
 	for _, p := range a.principals {
 		if slices.Contains(p.Hosts, host) && len(a.held(p, service)) > 0 {
@@ -102,7 +104,8 @@ func (a *Access) reachedFrom(host, service string) bool {
 	return false
 }
 
-// String returns the relations as text, one line for each. For most services the text is empty.
+// String returns the Edge as text, with one line for each relation. For most services the text is
+// empty.
 func (e Edge) String() string {
 	var b strings.Builder
 	if len(e.Each) > 0 {

@@ -9,12 +9,12 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Remedy is a change of the topology that opens access.
+// Remedy is a change of the topology that gives a principal access to a service.
 type Remedy struct {
 	Place string `json:"place"` // such as "users.alice.roles"
 	Value string `json:"value"` // value to add at Place, or to set for visibility
 	// Part lists the requested faces that the change opens, sorted. It is empty if the change opens
-	// all of them.
+	// all requested faces.
 	Part []compile.Face `json:"part,omitempty"`
 	// Opens lists the access that the change opens beyond what was requested, sorted.
 	Opens []Pair `json:"opens"`
@@ -28,8 +28,8 @@ type Pair struct {
 	Service   string    `json:"service"` // service, or part of it as named in roles: "shell@forge", "wiki:http"
 }
 
-// right is the access of a principal to one face of a service. Access to one face does not include
-// the others.
+// right is the access of a principal to one face of a service. It does not include access to the
+// other faces.
 type right struct {
 	principal spiffe.ID
 	service   string
@@ -52,8 +52,9 @@ func compareFace(f, g compile.Face) int {
 	return cmp.Or(compareID(f.ID, g.ID), cmp.Compare(f.Port, g.Port))
 }
 
-// remedies returns the single changes that give p a chain: an additional role, or the service in a
-// role or group that p has. Changes that open everything requested come first.
+// remedies returns the single changes that give a principal a chain to a service. A change is an
+// additional role, or the addition of the service to a role or group that the principal has.
+// Changes that open everything requested come first.
 func (a *Access) remedies(p Principal, service string) []Remedy {
 	remedies := map[[2]string]Remedy{}
 	add := func(place, value string, opened []right) {
@@ -83,13 +84,14 @@ func (a *Access) remedies(p Principal, service string) []Remedy {
 	})
 }
 
-// asks reports whether a right is part of what a name stands for.
+// asks reports whether a right is part of the access that was requested by name.
 func (a *Access) asks(name string, r right) bool {
 	service, at := a.target(name)
 	return r.service == service && at(r.face)
 }
 
-// remedy returns a change that opens these rights, for p, which requested the service.
+// remedy returns a change as a Remedy. The principal requested the service, and the change opens
+// the given rights.
 func (a *Access) remedy(place, value string, opened []right, p Principal, service string) Remedy {
 	slices.SortFunc(opened, compareRight)
 	r := Remedy{Place: place, Value: value, Opens: []Pair{}}
@@ -117,8 +119,8 @@ func (a *Access) remedy(place, value string, opened []right, p Principal, servic
 	return r
 }
 
-// pairs returns the rights of one principal to one service as pairs, by the name of the service or
-// of its parts.
+// pairs converts rights to pairs of principal and service. Rights to some parts of a service are
+// named by these parts.
 func (a *Access) pairs(all []right) (pairs []Pair) {
 	if len(all) == len(a.faces(all[0].service)) {
 		return []Pair{{all[0].principal, all[0].service}}
@@ -136,8 +138,8 @@ func (a *Access) pairs(all []right) (pairs []Pair) {
 	return pairs
 }
 
-// given returns the rights that an additional role opens for all principals whose roles are at
-// place.
+// given returns the rights that an additional role opens. The role is added at a place of the
+// topology, and so for all principals whose roles are declared there.
 func (a *Access) given(place, role string) (opened []right) {
 	for _, p := range a.principals {
 		if p.place != place || len(p.Hosts) == 0 {
@@ -152,8 +154,9 @@ func (a *Access) given(place, role string) (opened []right) {
 	return opened
 }
 
-// let returns the rights that open if a role names the service: for its holders and for those of
-// roles that contain it, without the exceptions of either.
+// let returns the rights that open if a role names the service. They belong to the holders of the
+// role and of the roles that contain it. Rights that these roles exclude by exceptions are left
+// out.
 func (a *Access) let(role, service string) (opened []right) {
 	of, _ := a.target(service)
 	for name, r := range a.t.Roles {

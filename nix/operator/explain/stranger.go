@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Stranger is the name by which people ask for a client that has no identity in the cluster.
+// Stranger is the name that operators type for a client that has no identity in the cluster.
 const Stranger = "stranger"
 
 // Visit explains whether a stranger reaches a public URL.
@@ -26,21 +26,22 @@ type Visit struct {
 	Ingress []string `json:"ingress"`
 	// Redirect is the URL to which the stranger is redirected.
 	Redirect string `json:"redirect,omitempty"`
-	// Rule is the place of the rule that decides, empty if none does.
+	// Rule is the place of the rule that decides. It is empty if no rule decides.
 	Rule string `json:"rule,omitempty"`
-	// Networks lists the networks from which strangers reach the URL. It is empty for all.
+	// Networks lists the networks from which strangers reach the URL. It is empty if they reach it
+	// from all networks.
 	Networks []netip.Prefix `json:"networks,omitempty"`
 	Deny     bool           `json:"deny,omitempty"` // the rule denies it to everyone
 }
 
-// IsStranger reports whether WHO of a question stands for strangers.
+// IsStranger reports whether the word that an operator typed for a principal means strangers.
 func (a *Access) IsStranger(who string) bool {
 	_, err := a.Principal(who)
 	return who == Stranger && err != nil
 }
 
-// Visit explains whether a stranger with an address reaches a URL. The URL may be a public name
-// alone. The invalid address stands for all strangers.
+// Visit explains whether a stranger with a given address reaches a URL. The URL may consist of a
+// public name alone. The invalid address stands for all strangers.
 func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	if !strings.Contains(at, "://") {
 		at = "https://" + at
@@ -84,8 +85,8 @@ func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	return v, nil
 }
 
-// visited returns the public service that has a name, or to which the name is redirected, with the
-// target of the redirect.
+// visited returns the public service that has a name. If the name is redirected, visited returns
+// the service to which the redirect leads, and the target of the redirect.
 func (a *Access) visited(host string) (service, to string) {
 	exact := func(s compile.Service) bool { return s.TLSName == host || slices.Contains(s.TLSAliases, host) }
 	redirected := func(s compile.Service) bool { return s.Redirects[host] != "" }

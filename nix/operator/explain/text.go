@@ -94,7 +94,7 @@ func (r Remedy) text(to spiffe.ID, domain string) string {
 	}
 }
 
-// also describes the additional access, "" for none.
+// also describes the additional access that a remedy opens. If there is none, the text is empty.
 func (r Remedy) also(to spiffe.ID, domain string) string {
 	var opens, letsIn []string
 	for _, p := range r.Opens {
@@ -114,7 +114,7 @@ func (r Remedy) also(to spiffe.ID, domain string) string {
 	return strings.Join(all, " and ")
 }
 
-// few joins names, and shortens long lists.
+// few joins names with commas, and shortens a long list.
 func few(names []string) string {
 	if n := len(names); n > 5 {
 		names = append(names[:4], fmt.Sprintf("%d more", n-4))
@@ -169,7 +169,7 @@ func (a Answer) principals() string {
 	return b.String()
 }
 
-// holders names the holders of a role. If every node is among them, the nodes are summarized.
+// holders names the principals that hold a role. If all nodes hold it, they are summarized.
 func holders(w Way, nodes int, domain string) string {
 	ids, all := w.Holders, 0
 	for _, id := range ids {
@@ -189,7 +189,7 @@ func holders(w Way, nodes int, domain string) string {
 	}
 }
 
-// listed returns some of the holders, each with the end of its role.
+// listed names some of the holders of a role, with the time at which the role of each ends.
 func (w Way) listed(ids []spiffe.ID, domain string) string {
 	var all []string
 	for _, id := range ids {
@@ -198,7 +198,7 @@ func (w Way) listed(ids []spiffe.ID, domain string) string {
 	return strings.Join(all, ", ")
 }
 
-// faces joins services with their ports, for people in a trust domain.
+// faces joins the names of services and ports, for people in a trust domain.
 func faces(all []compile.Face, domain string) string {
 	var names []string
 	for _, f := range all {

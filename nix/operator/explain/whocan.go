@@ -15,7 +15,7 @@ type Answer struct {
 	domain string // trust domain of the cluster
 }
 
-// Reaching is a principal that reaches the service, with the chains that lead there.
+// Reaching is a principal that reaches the service, and the chains through which it does.
 type Reaching struct {
 	Principal spiffe.ID `json:"principal"`
 	Chains    []Chain   `json:"chains"`

@@ -18,22 +18,24 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// ErrAttention is the error of a command that has already printed problems of hosts. It only sets
-// the exit status.
+// ErrAttention is the error of a command that has already printed the problems of hosts. It only
+// sets the exit status, so that scripts notice.
 var ErrAttention = errors.New("a host needs attention")
 
-// skew is the acceptable difference of a host's clock. Enrolment proofs are valid for a minute.
+// skew is the largest difference between the clocks of a host and of florctl that is acceptable. A
+// host whose clock is wrong cannot enrol, because enrolment proofs are valid for a minute.
 const skew = 30 * time.Second
 
-// late is the divisor of a certificate's lifetime: if less than that part remains, it should have
-// been renewed.
+// late is a divisor of a certificate's lifetime. If less than 1/late of the lifetime remains, the
+// host has failed to renew the certificate in time.
 const late = 4
 
 // Host is a host in the flake, with the state in its last report.
 type Host struct {
 	Name string `json:"name"`
 
-	// Received is the time of the host's last report, or zero if there is none.
+	// Received is the time at which the host's last report arrived. It is zero if there is no
+	// report.
 	Received unixtime.Time      `json:"received"`
 	Report   *hostreport.Report `json:"report,omitempty"`
 
@@ -48,7 +50,7 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Seen contains the information that providers have about hosts, by the host's name.
+// Seen contains the information that providers have about hosts. The keys are the names of hosts.
 type Seen struct {
 	Reports map[string]hostreport.Kept    // last report
 	Waiting map[string]join.Request       // join request that waits for approval
@@ -134,7 +136,7 @@ func (h *Host) examine(s compile.Snapshot, now time.Time) error {
 	return nil
 }
 
-// behind adds notes about documents in force that differ from the flake's.
+// behind adds a note for each document in force on the host that differs from the flake's document.
 func (h *Host) behind(documents map[string]compile.Raw) error {
 	for _, kind := range slices.Sorted(maps.Keys(documents)) {
 		e, err := documents[kind].Head()
@@ -158,8 +160,9 @@ func (h *Host) behind(documents map[string]compile.Raw) error {
 	return nil
 }
 
-// needs adds notes about needs that were not fulfilled and units that were not restarted at the
-// time of the report, and about certificates that have expired since or are about to.
+// needs adds notes about needs and certificates. A need has a note if it was not fulfilled at the
+// time of the report, or if its units were not restarted. A certificate has a note if it has
+// expired since the report, or will expire soon.
 func (h *Host) needs(now time.Time) {
 	for _, n := range h.Report.Needs {
 		ended := ""
@@ -178,7 +181,7 @@ func (h *Host) needs(now time.Time) {
 	}
 }
 
-// programs adds notes about units and a forwarder with problems.
+// programs adds notes about the problems of units and of the forwarder.
 func (h *Host) programs() {
 	for _, p := range hostreport.Problems(*h.Report) {
 		if p.Kind != hostreport.OfNeed {
@@ -199,7 +202,8 @@ func (h *Host) programs() {
 	}
 }
 
-// ingress is a capability that only the flake declares; a machine cannot detect it.
+// ingress is the name of a capability. Only the flake declares it, because a machine cannot detect
+// it.
 const ingress = "ingress"
 
 // capabilities adds notes about capabilities that the flake declares but the host does not report.

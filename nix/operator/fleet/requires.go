@@ -13,7 +13,7 @@ import (
 )
 
 // Absent returns an error if a host lacks a capability that the cluster requires of it. It checks
-// only capabilities that hosts detect by themselves. It ignores hosts that no longer report,
+// only the capabilities that hosts detect themselves. It ignores hosts that no longer report,
 // because their capabilities are not known.
 func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string
@@ -40,7 +40,7 @@ func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Tim
 	return errors.New(strings.Join(lines, "\n"))
 }
 
-// requirement is a reason for which a host needs capabilities.
+// requirement is a reason why a host needs capabilities.
 type requirement struct {
 	what         string
 	capabilities []string

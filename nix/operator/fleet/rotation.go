@@ -20,8 +20,8 @@ type Roots struct {
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots returns the Roots in the reports of a cluster's hosts. It leaves out the hosts in
-// without.
+// ReadRoots returns the roots in the reports of a cluster's hosts. The argument without lists the
+// hosts to leave out.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -54,9 +54,9 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left returns an error if the roots in the flake, given by pins, lack a root to which certificates
-// of hosts lead. These certificates would no longer be accepted anywhere, and their hosts could not
-// reach a provider.
+// Left returns an error if the flake omits a root to which certificates of hosts lead. The argument
+// pins contains the roots in the flake. Certificates of an omitted root are no longer accepted
+// anywhere, so that their hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {
@@ -77,12 +77,12 @@ func (r Roots) Left(pins []string) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// Trusting returns the number of hosts that trust a root in all their programs.
+// Trusting returns the number of hosts on which all programs trust a root.
 func (r Roots) Trusting(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
 
-// Leading returns the number of hosts that use SVIDs which lead to a root.
+// Leading returns the number of hosts whose SVIDs lead to a root.
 func (r Roots) Leading(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Anchors, root) })
 }
@@ -96,7 +96,7 @@ func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
 	return n
 }
 
-// Unacknowledged returns the hosts that do not trust a root yet, each with the reason.
+// Unacknowledged returns the hosts that do not trust a root yet, and the reason for each host.
 func (r Roots) Unacknowledged(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -109,13 +109,13 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 	})
 }
 
-// settled is the time for which hosts must have had no other anchors. It is three times the time
-// until a host reports a connection to a peer that has not renewed its SVID.
+// settled is the time for which a host must have used no other roots. It is three times as long as
+// a host takes to report a connection to a peer that has not renewed its SVID.
 const settled = 30 * time.Second
 
-// Unrenewed returns the hosts that still use another root than the given one, each with the reason.
-// A host uses another root if its SVIDs, or the SVIDs of connected peers, lead there. Hosts that
-// stopped only recently are included.
+// Unrenewed returns the hosts that still use another root than the given one, and the reason for
+// each host. A host uses a root if its SVIDs, or the SVIDs of connected peers, lead to the root.
+// Hosts that stopped only recently are included.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
@@ -128,7 +128,7 @@ func (r Roots) Unrenewed(root string) map[string]string {
 	})
 }
 
-// Trusted returns the hosts of which any program still trusts a root, each with the reason.
+// Trusted returns the hosts on which any program still trusts a root, and the reason for each host.
 func (r Roots) Trusted(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -154,7 +154,7 @@ func (r Roots) lacking(why func(hostreport.Roots) string) map[string]string {
 	return all
 }
 
-// short shortens fingerprints for comparison by people.
+// short shortens fingerprints to a length that people can compare.
 func short(fingerprints []string) (all []string) {
 	for _, f := range fingerprints {
 		all = append(all, f[:min(16, len(f))])

@@ -15,8 +15,8 @@ import (
 // maxNotes is the maximum number of notes for each host in the table.
 const maxNotes = 3
 
-// Text writes a line for each host to w, followed by the notes about the host. Text from the
-// reports of hosts is made safe for terminals.
+// Text writes one line for each host, followed by the notes about the host. Text from the reports
+// of hosts is made safe for terminals.
 func Text(w io.Writer, hosts []Host, now time.Time) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -88,7 +88,7 @@ func (h Host) cells(now time.Time) []string {
 	}
 }
 
-// age formats a duration in its largest unit.
+// age formats a duration in the largest unit that fits, such as days.
 func age(d time.Duration) string {
 	sign := ""
 	if d = d.Truncate(time.Second); d < 0 {

@@ -11,10 +11,11 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// again is the interval at which Watch requests reports. Hosts check for changes every ten seconds.
+// again is the interval at which Watch requests reports. Hosts look for changes to report every ten
+// seconds.
 const again = 5 * time.Second
 
-// Read returns the hosts in the flake, each with its newest report, from whichever provider has it.
+// Read returns the hosts in the flake, each with the newest report that any provider has.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
 	stopped := make(chan map[string]hostreport.Problem, 1)
 	go func() { stopped <- providers.Stopped(ctx) }()

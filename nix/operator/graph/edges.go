@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// edge joins a role with a holder or target or, in a large cluster, with a frame that contains some
-// of them.
+// edge connects a role with a holder or a target of the role. In a large cluster it connects the
+// role with a frame that contains several of them.
 type edge struct {
 	role    *pill
 	reaches bool // false if it is held
@@ -18,7 +18,7 @@ type edge struct {
 	count   int
 }
 
-// edges returns all edges, each ending at the height of its target.
+// edges returns all edges. Each ends at the height of its target.
 func (p *picture) edges() (all []*edge) {
 	side := func(frames []*frame, left bool) {
 		for _, f := range frames {
@@ -57,7 +57,8 @@ type end struct {
 	host string
 }
 
-// ends returns the parts of a frame that a role reaches, or that hold it.
+// ends returns the parts of a frame at which edges of a role end. These are the parts that the role
+// reaches if reaches is set, and otherwise the parts that hold the role.
 func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []end) {
 	for _, b := range f.boxes {
 		if !reaches && slices.Contains(r.nodes, b.host) {
@@ -82,7 +83,8 @@ func (p *picture) ends(f *frame, r *pill, reaches bool) (ends []end) {
 	return ends
 }
 
-// order sorts the roles by the average height of what they are joined with.
+// order sorts the roles by the average height of the parts that they are connected with, so that
+// edges are short.
 func (p *picture) order() {
 	sum, n := map[*pill]int{}, map[*pill]int{}
 	for _, e := range p.edges() {
@@ -94,8 +96,8 @@ func (p *picture) order() {
 	})
 }
 
-// connect determines the ends of edges. Those of a frame are spread along its side in the order of
-// the roles, so that few of them cross.
+// connect determines the ends of edges. The ends at a frame are spread along its side in the order
+// of the roles, so that few edges cross.
 func (p *picture) connect() {
 	p.joined = p.edges()
 	if p.detail {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// withForeign adds another cluster, of a foreign trust domain or of this one, as a host with its
-// identities and services.
+// withForeign adds the other clusters that the topology declares to the picture. Each is drawn as a
+// host with its identities and services.
 func (c Cluster) withForeign() Cluster {
 	c.Hosts, c.Services, c.Users, c.Roles = maps.Clone(c.Hosts), maps.Clone(c.Services), maps.Clone(c.Users), maps.Clone(c.Roles)
 	for place, f := range c.Others() {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// needs draws the lines from hosts to their providers: one line for each provider runs beside the
-// hosts, on the left and over the top to the right.
+// needs draws the lines from hosts to their providers. There is one line for each provider. It runs
+// beside the hosts, on the left and over the top to the right.
 func (p *picture) needs(s *svg) {
 	s.printf(`<g class="needs">`)
 	for i, provider := range p.lanes {
@@ -104,7 +104,7 @@ func (p *picture) legend(s *svg) {
 	}
 }
 
-// marked reports whether a service in the picture has a mark.
+// marked reports whether any service in the picture has a mark, so that the legend must explain it.
 func (p *picture) marked(mark string) bool {
 	for _, b := range p.boxes {
 		if slices.ContainsFunc(b.rows, func(r *row) bool { return strings.Contains(r.mark, mark) }) {

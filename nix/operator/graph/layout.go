@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Dimensions of the picture in pixels. In the detailed picture, edges end at single services and
-// users. In that of a large cluster, they end at the frames of host groups, and services and users
-// show the numbers of their roles.
+// These constants are dimensions of the picture in pixels. In the detailed picture, edges end at
+// single services and users. In the picture of a large cluster, edges end at the frames of host
+// groups, and services and users show the numbers of their roles.
 const (
 	margin   = 28
 	gutter   = 150 // beside the roles, for edges
@@ -129,7 +129,8 @@ func lay(c Cluster) *picture {
 	return p
 }
 
-// nowhere is shown as the host of users on no host, and last sorts after all names of host groups.
+// The constant nowhere is the name under which users on no host are shown. The constant last sorts
+// after all names of host groups.
 const nowhere, last = "on no host", "~"
 
 func (p *picture) box(name string, numbers map[string]int) *box {
@@ -175,7 +176,7 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 	return b
 }
 
-// seen returns notes about a service: its visibility if it is not the whole cluster, UDP, and
+// seen returns notes about a service: its visibility unless the whole cluster sees it, UDP, and
 // additional names.
 func seen(s compile.Service) (note string) {
 	if s.Protocol == "udp" {

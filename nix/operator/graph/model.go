@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster, or the part of a cluster, that is to be drawn.
+// Cluster is the cluster that is drawn, or the part of it that is drawn.
 type Cluster struct {
 	compile.Topology
-	// Needs lists the kinds of need that a host requests from a provider, by host and then by
-	// provider.
+	// Needs lists the kinds of need that a host requests from a provider. The first key is the
+	// host, and the second key is the provider.
 	Needs map[string]map[string][]string
 	// around is the host for which the others are drawn, empty for all.
 	around string
@@ -24,7 +24,7 @@ type Cluster struct {
 	drawn map[string][]string
 }
 
-// New returns the whole cluster of a snapshot, for drawing.
+// New returns the cluster of a snapshot for drawing, with all its parts.
 func New(s compile.Snapshot) (Cluster, error) {
 	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
 	for host, docs := range s.Documents {
@@ -51,7 +51,7 @@ func New(s compile.Snapshot) (Cluster, error) {
 	return c, nil
 }
 
-// role is a role that is held or defined.
+// role is a role that a principal holds or that the cluster defines.
 type role struct {
 	name     string
 	groups   []string
@@ -119,8 +119,8 @@ func (c Cluster) roles() []*role {
 	return all
 }
 
-// entered returns the public services that can be reached through a host, sorted: if the host is an
-// ingress, those that its node or a service on it reaches.
+// entered returns the sorted public services that can be reached through a host. If the host is an
+// ingress, these are the services that its node, or a service on it, reaches.
 func (c Cluster) entered(host string) (services []string) {
 	h := c.Hosts[host]
 	if !slices.Contains(h.Capabilities, "ingress") {

@@ -66,7 +66,8 @@ func (p *picture) try(leftCols, rightCols int) (w, h int) {
 	return max(minW, rightX+rightW+lane*len(p.lanes)+8+margin), p.top + h + legendH
 }
 
-// widest returns the width of boxes at which no text in them is cut, within bounds.
+// widest returns the width that boxes need so that no text in them is cut. The result is at least
+// low and at most high.
 func (p *picture) widest(low, high int) int {
 	for _, b := range p.boxes {
 		for _, r := range b.rows {
@@ -76,8 +77,8 @@ func (p *picture) widest(low, high int) int {
 	return min(low, high)
 }
 
-// minW is the minimum width, at which the legend needs two lines, or three with an explanation of
-// numbers.
+// minW is the minimum width of the picture. At this width the legend needs two lines, or three
+// lines if it explains numbers.
 const minW, legendH = 680, 110
 
 // stack positions frames below each other, with the boxes of each in columns. Provider hosts are in
@@ -112,7 +113,7 @@ func stack(frames []*frame, at rect, cols int) (w, h int) {
 	return w, y - gap - at.y
 }
 
-// lines yields the rows of boxes in a number of columns. A missing box is nil.
+// lines yields rows of boxes. Each row has the given number of columns. A missing box is nil.
 func lines(boxes []*box, cols int) iter.Seq[[]*box] {
 	return func(yield func([]*box) bool) {
 		provide := func(b *box) bool { return len(b.kinds) > 0 && cols > 1 }
@@ -139,7 +140,7 @@ func lines(boxes []*box, cols int) iter.Seq[[]*box] {
 	}
 }
 
-// fill positions the rows of a box below its header.
+// fill positions the rows of a box below the header of the box.
 func (b *box) fill() {
 	y := b.y + headerH
 	if len(b.kinds) > 0 {

@@ -12,8 +12,8 @@ func on(f compile.Face, host string) bool {
 	return f.ID.Node() == "" || f.ID.Node() == host || f.ID.TrustDomain() == host || strings.HasPrefix(host, "cluster ")
 }
 
-// reached returns the parts of a service on a host to which a role leads: the service, or some of
-// its ports, such as "wiki:metrics".
+// reached returns the parts of a service on a host to which a role leads: the whole service, or
+// some of its ports, such as "wiki:metrics".
 func (c Cluster) reached(r *role, service, host string) (ends []string) {
 	if !slices.Contains(r.services, service) || !r.leadsTo(service, host) {
 		return nil
@@ -31,8 +31,8 @@ func (c Cluster) reached(r *role, service, host string) (ends []string) {
 	return ends
 }
 
-// apart returns the ports of a service on a host to which some role leads without leading to all
-// ports.
+// apart returns the ports of a service on a host that must be drawn separately, because some role
+// leads to them without leading to all ports.
 func (c Cluster) apart(roles []*role, service, host string) (ports []string) {
 	if c.Services[service].Ports == nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 //go:embed style.css
 var style string
 
-// Colours of roles that are distinguishable on white and on black.
+// These are the colours of roles. They are distinguishable on white and on black.
 var colours = []string{
 	"#3b7dd8", "#d9730d", "#2f9e6e", "#b5489b", "#a08000", "#1f9db3", "#8560d0", "#c4483c", "#5f8f2f", "#8a6a4f",
 }
@@ -98,7 +98,7 @@ func (p *picture) host(s *svg, b *box) {
 	}
 }
 
-// badges returns the width of the numbers of roles on a row.
+// badges returns the width that the role numbers on a row need.
 func (p *picture) badges(r *row) int {
 	if p.detail {
 		return 0
@@ -106,16 +106,17 @@ func (p *picture) badges(r *row) int {
 	return 14 * (min(len(r.dots), most) + min(len(r.holds), most))
 }
 
-// most is the maximum number of role numbers shown on one part.
+// most is the maximum number of role numbers that are shown on one part.
 const most = 4
 
-// dots draws the numbers of roles, the last of them at x, and returns their width. The detailed
-// picture has edges instead.
+// dots draws the numbers of roles from right to left, beginning at x, and returns their width. It
+// draws nothing in the detailed picture, which has edges instead.
 func (p *picture) dots(s *svg, x, y int, roles []int) int {
 	return p.numbers(s, x, y, roles, s.dot)
 }
 
-// rings draws the numbers of the roles that a service holds, beside the dots.
+// rings draws the numbers of the roles that a service holds. They are beside the numbers drawn by
+// dots.
 func (p *picture) rings(s *svg, x, y int, roles []int) int {
 	return p.numbers(s, x, y, roles, s.ring)
 }
@@ -171,7 +172,7 @@ func (p *picture) role(s *svg, r *pill) {
 	s.printf(`</g>`)
 }
 
-// under returns the text below a role's name.
+// under returns the text that is drawn below a role's name.
 func (r *role) under() string {
 	var parts []string
 	if r.every {
@@ -238,7 +239,8 @@ func text(s string) string {
 	return b.String()
 }
 
-// fit writes a text within a number of pixels. If it is cut, the full text is shown as a tooltip.
+// fit draws a text in a space of limited width, in pixels. If the text must be cut, the full text
+// is shown as a tooltip.
 func (s *svg) fit(class string, x, y int, v string, room, size int) {
 	if width(v, size) <= room {
 		s.text(class, x, y, v)
@@ -251,7 +253,8 @@ func (s *svg) fit(class string, x, y int, v string, room, size int) {
 	s.printf(`<text class="%s" x="%d" y="%d">%s<title>%s</title></text>`, class, x, y, text(string(cut)+"…"), text(v))
 }
 
-// width estimates the width of a text in pixels in the widest of our fonts, DejaVu Sans.
+// width estimates the width of a text in pixels. It assumes DejaVu Sans, the widest of the fonts
+// that the picture names.
 func width(v string, size int) int {
 	hundredths := 0
 	for _, r := range v {

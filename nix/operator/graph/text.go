@@ -105,7 +105,7 @@ func Mermaid(c Cluster) []byte {
 	return []byte(b.String())
 }
 
-// form describes how a language writes the parts of a cluster.
+// form describes how a language of graphs writes the parts of a cluster.
 type form struct {
 	*strings.Builder
 	host          func(id, name string, kinds, inside []string)
@@ -118,7 +118,7 @@ type form struct {
 	needs         func(from, to, kinds string) string
 }
 
-// write writes the parts in a fixed order: hosts, roles, edges.
+// write writes the parts of a cluster in a fixed order: hosts, roles, edges.
 func (c Cluster) write(f *form) {
 	roles := c.roles()
 	for _, name := range slices.Sorted(maps.Keys(c.Hosts)) {
@@ -186,12 +186,12 @@ func (c Cluster) write(f *form) {
 	}
 }
 
-// quoted returns a string of DOT.
+// quoted returns a text as a string of DOT.
 func quoted(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
 }
 
-// escaped returns a label of Mermaid.
+// escaped returns a text as a label of Mermaid.
 func escaped(s string) string {
 	return `"` + strings.NewReplacer("#", "#35;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "&", "#amp;", "\n", " ").Replace(s) + `"`
 }

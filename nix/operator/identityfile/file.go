@@ -20,7 +20,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// issue creates the content of the file and its record. It checks that hosts will accept all of it.
+// issue creates the content of the file and the record of its certificates. It checks that hosts
+// will accept all of the content.
 func (i *Issuing) issue() error {
 	m := i.manifest
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -106,7 +107,8 @@ func (i *Issuing) issueOne(roots *trust.Roots, id spiffe.ID, device string) erro
 	return nil
 }
 
-// recipient returns the host's own key as recipient, if the host already has a key that proves it.
+// recipient returns the host's own key as an age recipient, if the host already has a key with
+// which it can prove its identity.
 func (i *Issuing) recipient() ([]age.Recipient, error) {
 	if i.proves == nil || i.file.DeviceKey != "" {
 		return nil, fmt.Errorf("%s has no key yet to encrypt the file to: pass --passphrase, --passphrase-file FILE or --seal-to RECIPIENT", cmp.Or(i.Host, i.ID))

@@ -1,6 +1,6 @@
 // Package identityfile creates identity files. An identity file is for a machine that cannot fetch
-// its certificates, documents and revocation list over the network. It contains them, encrypted to
-// that machine.
+// its certificates, documents and revocation list over the network. The file contains these,
+// encrypted to that machine.
 package identityfile
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Issuing contains the options for creating an identity file, and creates it.
+// Issuing contains the options for creating an identity file. Its method Issue creates the file.
 type Issuing struct {
-	// Exactly one of Host, Request and ID is set. Host is the name of a host whose keys are
-	// generated with the file. Request is the path of a file with a host's request. ID is the
-	// single identity of a machine that is not a host.
+	// Exactly one of Host, Request and ID is set. Host is the name of a host, for which new keys
+	// are generated and stored in the file. Request is the path of a file with a host's request. ID
+	// is the single identity of a machine that is not a host.
 	Host, Request, ID string
 
 	Device   string        // fingerprint of the host's device key, if the flake declares no key
@@ -57,11 +57,12 @@ func CheckLifetime(d time.Duration) error {
 	return nil
 }
 
-// Issue creates the identity file and records the certificates in it. The function open returns the
-// identities that decrypt the enrolment key. The file is encrypted to recipients or, if there are
-// none, to the host itself. The function online returns the cluster, whose providers supply the
-// revocation list and joined devices, and record the certificates in their audit log. If online is
-// nil, the file is issued without the providers.
+// Issue creates the identity file and records its certificates. The argument open is a function
+// that returns the age identities that decrypt the enrolment key. The file is encrypted to the
+// configured recipients or, if there are none, to the host itself. The argument online is a
+// function that returns the cluster. The cluster's providers supply the revocation list and the
+// joined devices, and record the certificates in their audit log. If online is nil, the file is
+// issued without the providers.
 func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
 	i.now = time.Now()
 	read := i.read
@@ -205,7 +206,8 @@ func (i *Issuing) makeDevice() error {
 	return err
 }
 
-// fingerprint returns the fingerprint of the device key, "" for a host whose key is in the flake.
+// fingerprint returns the fingerprint of the host's device key. It is empty for a host whose key is
+// in the flake.
 func (i *Issuing) fingerprint() string {
 	if !i.manifest.Identity.Joins {
 		return ""
@@ -214,7 +216,7 @@ func (i *Issuing) fingerprint() string {
 }
 
 // compare adds the revocation list to the file. It returns an error if the list revokes the host,
-// or if the host has joined with another device.
+// or if the host has joined with another device than the one in the file.
 func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	list, err := c.Continued(ctx, i.Key)
 	if err != nil {

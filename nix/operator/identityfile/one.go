@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// readOne prepares the issue of a single identity.
+// readOne prepares an identity file with a single identity, for a machine that is not a host.
 func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 	t, err := compile.ReadTopology(ctx, src)
 	if err != nil {
@@ -47,7 +47,8 @@ func (i *Issuing) readOne(ctx context.Context, src compile.Source) error {
 	return nil
 }
 
-// knows returns an error if the flake does not contain an identity. Vertices are not in flakes.
+// knows returns an error if the flake does not contain an identity. It accepts all vertices,
+// because flakes do not contain them.
 func knows(t compile.Topology, id spiffe.ID) error {
 	switch id.Kind() {
 	case spiffe.KindNode:

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Issued is the record of a certificate in an issued identity file. It is kept in the directory of
-// the enrolment certificate.
+// Issued is the record of one certificate in an identity file that was issued. It is kept in the
+// directory of the enrolment certificate.
 type Issued struct {
 	Time   unixtime.Time `json:"time"`
 	Host   string        `json:"host,omitempty"` // empty for a machine that is not a host
@@ -31,8 +31,8 @@ type Issued struct {
 	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 }
 
-// Record returns the records of issued certificates in a directory, oldest first. It tolerates an
-// incomplete last line.
+// Record returns the records of issued certificates in a directory, the oldest first. An incomplete
+// last line is ignored.
 func Record(dir ca.Dir) (all []Issued, err error) {
 	path := dir.Path(ca.EnrolmentRecord)
 	b, err := os.ReadFile(path)
@@ -53,7 +53,8 @@ func Record(dir ca.Dir) (all []Issued, err error) {
 	return all, lines.Err()
 }
 
-// keepRecord writes the record before the file is handed out.
+// keepRecord stores the records of the certificates. It is called before the file is handed out, so
+// that no certificate is in use without a record.
 func keepRecord(dir ca.Dir, all []Issued) error {
 	for _, i := range all {
 		line, err := json.Marshal(i)

@@ -1,6 +1,6 @@
-// Package advance moves the rollout of a config provider forward: it reads the reports of hosts,
-// and writes each step of the rollout with its audit row in one transaction. Operators pause,
-// resume and abort a rollout through this package.
+// Package advance moves the rollout of a config provider forward. It reads the reports of hosts,
+// and writes each step of the rollout, together with an audit row, in one transaction. Operators
+// pause, resume and abort a rollout through this package.
 package advance
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Code is the audit code of rows about a rollout.
+// Code is the audit code of rows about rollouts.
 const Code = "rollout"
 
 // A Runner advances the rollout that is in progress, step by step, while its provider runs.
@@ -35,8 +35,8 @@ type Runner struct {
 	of    unixtime.Time
 }
 
-// every is the interval between two steps. After a step that takes long, the runner pauses for the
-// duration of the step multiplied by idle.
+// every is the interval between two steps of a rollout. If a step takes long, the runner then
+// pauses for the duration of the step multiplied by idle.
 const (
 	every = 2 * time.Second
 	idle  = 20
@@ -102,8 +102,9 @@ func same(a, b rollout.State) bool {
 	return err == nil && err2 == nil && string(was) == string(is)
 }
 
-// row returns the audit row of a step from the rollout state was to the state is. The result news
-// is true if the step ended the rollout or changed the documents that a host is offered.
+// row returns the audit row of a step. The arguments was and is are the rollout states before and
+// after the step. The result news is true if the step ended the rollout or changed the documents
+// that a host is offered.
 func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
 	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
 		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}
@@ -153,8 +154,8 @@ func (r *reader) report(host string) (report hostreport.Kept) {
 	return report
 }
 
-// Before returns a function for the field Before of archive.Terms. The function reads from hosts'
-// reports which problems they had before the rollout.
+// Before returns a function for the field Before of archive.Terms. From the reports of hosts, that
+// function reads which problems the hosts had before the rollout.
 func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
 	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
@@ -170,10 +171,10 @@ func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time
 	}
 }
 
-// An Act is a change that an operator makes to the rollout in progress, such as a pause.
+// An Act is an operation of an operator on the rollout in progress, such as a pause.
 type Act string
 
-// The acts of an operator.
+// These are all acts of operators on a rollout.
 const (
 	Pause  Act = "pause"
 	Resume Act = "resume"
@@ -191,8 +192,8 @@ var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 var ErrAct = errors.New("the rollout cannot be changed")
 
 // Do carries out an operator's act on the rollout, and writes the audit row in the same
-// transaction. The row names the caller. Do returns the new state of the rollout and the row as it
-// was written.
+// transaction. It returns the new state of the rollout and the audit row as written. The argument
+// row names the caller.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)
@@ -212,7 +213,7 @@ func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now ro
 	return now, row, err
 }
 
-// done reports whether a rollout is already in the state to which the act leads.
+// done reports whether the rollout is already in the state to which the act leads.
 func (act Act) done(s rollout.State) bool {
 	switch act {
 	case Pause:
@@ -225,7 +226,7 @@ func (act Act) done(s rollout.State) bool {
 	return s.Status == rollout.Aborted
 }
 
-// callerName returns the caller of a row without the trust domain.
+// callerName returns the name of a row's caller, without the trust domain.
 func callerName(row server.Row) string {
 	by := row.Caller
 	if _, name, ok := strings.Cut(by, "://"); ok {
@@ -253,9 +254,10 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
 }
 
-// Claim grants the caller of row the right to deploy a host in a disruption budget, for at most the
-// time lasts. The argument budgets contains the budgets of the policy in force. If a budget does
-// not permit to change the host now, Claim returns the reason. A host in no budget needs no claim.
+// Claim reserves a place in the disruption budgets of a host for the caller of row, so that the
+// caller can deploy the host. The reservation ends after the duration lasts. The argument budgets
+// contains the budgets of the policy in force. If a budget does not permit a change of the host
+// now, Claim returns the reason. A host in no budget needs no reservation.
 func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
 	by := callerName(row)
 	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}
@@ -266,7 +268,7 @@ func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, ho
 	return waits, row, err
 }
 
-// Release ends the claim for a host.
+// Release ends the reservation that Claim made for a host.
 func Release(ctx context.Context, a archive.Archive, host string, row server.Row) (_ server.Row, err error) {
 	err = claims(ctx, a, &row, "release", "host "+host+" is no longer being deployed", func(at archive.Rollout, _ []rollout.Host, _ *reader) rollout.State {
 		return at.Release(host, row.Time)
@@ -274,8 +276,8 @@ func Release(ctx context.Context, a archive.Archive, host string, row server.Row
 	return row, err
 }
 
-// claims changes the claims of the archive's rollout with the function change. If this changes the
-// state, claims writes the audit row in the same transaction.
+// claims changes the claims of the archive's rollout by calling a function. If the function changes
+// the state, claims writes the audit row in the same transaction.
 func claims(ctx context.Context, a archive.Archive, row *server.Row, act, message string, change func(archive.Rollout, []rollout.Host, *reader) rollout.State) error {
 	return store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)

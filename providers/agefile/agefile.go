@@ -13,7 +13,7 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal encrypts plain to the recipients, in age's ASCII armor.
+// Seal encrypts a text to the recipients. The result is in age's ASCII armor.
 func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)

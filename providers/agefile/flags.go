@@ -42,8 +42,8 @@ func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphra
 // records its own factor, so files with other factors can be opened. Tests set a lower factor.
 var WorkFactor = 18
 
-// Recipients returns the recipients that the flags name. It returns none if the file is not to be
-// encrypted. If a passphrase is needed, Recipients prompts for it and names the file.
+// Recipients returns the recipients that the flags name, or none if the file is not to be
+// encrypted. If a passphrase is needed, Recipients prompts for it. The prompt names the file.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)
@@ -86,9 +86,9 @@ func Recipient(text string) (age.Recipient, error) {
 	return age.ParseX25519Recipient(text)
 }
 
-// Opening adds flags to a command that select the identities for opening an encrypted file. The
-// names of the flags start with prefix, for example "ca-". The returned function reads the
-// identities for a file. If no flag selects identities, the function prompts on the terminal.
+// Opening adds flags to a command with which a user selects the identities that open an encrypted
+// file. The names of the flags start with a prefix, for example "ca-". The returned function reads
+// the identities for a file. If no flag selects identities, that function prompts on the terminal.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")
@@ -106,8 +106,8 @@ func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.I
 	}
 }
 
-// Identities parses the content of an identity file, which has age identities or an SSH private
-// key.
+// Identities parses the content of an identity file. The file contains age identities or an SSH
+// private key.
 func Identities(b []byte) ([]age.Identity, error) {
 	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
 		return age.ParseIdentities(bytes.NewReader(b))
@@ -119,11 +119,12 @@ func Identities(b []byte) ([]age.Identity, error) {
 	return []age.Identity{i}, nil
 }
 
-// passphraseOf is the identity of a file that is encrypted to a passphrase. Its prompt names the
+// passphraseOf is the identity that opens a file encrypted to a passphrase. Its prompt names the
 // file, so that people do not type the passphrase of another file.
 type passphraseOf struct{ sealed, file, prefix string }
 
-// Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to one.
+// Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to a
+// passphrase.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
 		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
@@ -157,12 +158,12 @@ func readPassphrase(file string) (string, error) {
 	return text, nil
 }
 
-// fromFile is the remedy in the error of a prompt without a terminal.
+// fromFile is the option that an error suggests if a prompt has no terminal.
 const fromFile = "--passphrase-file FILE"
 
 // Prompt reads a line, such as a passphrase, from the terminal without showing it. It does not read
-// standard input, which may be a certificate request. If there is no terminal, Prompt returns an
-// error with the remedy instead.
+// standard input, because that may be a certificate request. If there is no terminal, the error
+// suggests the argument instead.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

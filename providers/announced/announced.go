@@ -95,11 +95,11 @@ func (s *single) Close() error {
 
 func (s *single) Addr() net.Addr { return s.LocalAddr() }
 
-// retry is the pause after the socket has failed. It is also the interval at which Run calls
-// Config.Wanted until that returns true.
+// retry is the pause after the socket has failed. While Config.Wanted returns false, Run calls it
+// again at the same interval.
 const retry = time.Second
 
-// Run serves the API until ctx ends. It starts to listen when c.Wanted returns true.
+// Run serves the API until ctx ends. It begins to listen once c.Wanted returns true.
 func Run(ctx context.Context, c Config) {
 	journal.Every(ctx, retry, c.Logger, func(ctx context.Context) error {
 		if c.Wanted() {

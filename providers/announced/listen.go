@@ -21,7 +21,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// patience is the longest time that the forwarder may take to announce the caller of a connection.
+// patience is the longest time that listener waits for the forwarder to announce the caller of a
+// connection.
 const patience = 5 * time.Second
 
 // conn is a connection with the caller that the forwarder announced for it.

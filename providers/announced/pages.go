@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// PageConnections is the largest number of open connections to web pages. The limit leaves the
-	// connections that hosts need.
+	// PageConnections is the largest number of open connections to web pages. The limit ensures
+	// that enough connections remain for hosts.
 	PageConnections = 1024
 	maxPageHeader   = 32 << 10
 )
@@ -85,8 +85,8 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 	return u, nil
 }
 
-// AtIssuer reports whether the Host header of a request has the issuer's name. Requests under other
-// names can come from DNS rebinding.
+// AtIssuer reports whether the Host header of a request names the host of the issuer. Requests
+// under other names must be refused, because they can come from DNS rebinding.
 func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))

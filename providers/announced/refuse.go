@@ -23,8 +23,8 @@ type Refusals struct {
 	Logger *slog.Logger
 }
 
-// Row returns the audit row of a request. The caller completes the row when it acts on the request
-// or refuses it.
+// Row returns the first fields of the audit row of a request. The caller of Row fills in the others
+// when it acts on the request or refuses it.
 func (f Refusals) Row(r *http.Request) server.Row {
 	caller := From(r.Context())
 	row := server.Row{Time: time.Now().UTC(), Caller: caller.String(), Kind: f.Kind}
@@ -35,8 +35,8 @@ func (f Refusals) Row(r *http.Request) server.Row {
 }
 
 // Refuse records in the audit log that a request failed, and returns the error to send to the
-// caller. For an internal error, Refuse logs the details and returns an error without them. It also
-// sets headers of the answer.
+// caller. If the error is internal, Refuse logs the details and returns an error without them. It
+// also sets headers of the answer.
 func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
@@ -62,9 +62,9 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	return refusal
 }
 
-// Access refuses a request from a page of another site, and a caller who has less access than the
-// request needs. The error names the group that a role must have: group to read, or group with the
-// suffix "-write" to write.
+// Access refuses a request from a page of another site, and a request whose caller has less access
+// than the request needs. The error names the group that a role must have. To read, this is the
+// argument group; to write, it is the same name with the suffix "-write".
 func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
@@ -83,8 +83,8 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
-// Operator refuses a caller who is no operator or has less access than the request needs. An
-// account of this host that can open the state may do everything.
+// Operator refuses a request unless its caller is an operator with the access that the request
+// needs. An account of this host that can open the state may make all requests.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	if From(r.Context()).Account != "" {
 		return nil

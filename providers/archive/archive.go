@@ -74,7 +74,7 @@ type Version struct {
 	Restored bool `json:"restored,omitempty"`
 }
 
-// entry is a document in the index.
+// entry is a document of a host in the index.
 type entry struct {
 	Envelope  string `json:"envelope"`
 	Signature string `json:"signature"`
@@ -86,7 +86,7 @@ type entry struct {
 	Before rollout.Problems `json:"before,omitempty"` // problems of the host when the rollout began
 }
 
-// index is the content of a bucket: the documents of each host, by the host's name.
+// index is the content of a bucket. It maps the name of each host to the documents of the host.
 type index map[string][]entry
 
 // ErrNone is the error for an archive that has no versions, or that does not have the requested
@@ -131,7 +131,7 @@ func (a Archive) Newest(ctx context.Context) (Version, error) {
 	return v, err
 }
 
-// last returns the newest version, even if it is not served.
+// last returns the newest version, even if it is not served to hosts.
 func (a Archive) last(ctx context.Context) (Version, error) {
 	const most = 100
 	newest := store.Entry{}
@@ -216,7 +216,8 @@ func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	return whole, nil
 }
 
-// Closures returns the Nix store path of each host's system in a version, by host.
+// Closures returns the Nix store path of each host's system in a version. The keys are the names of
+// the hosts.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
 	whole, err := a.whole(ctx, v)
 	if err != nil {

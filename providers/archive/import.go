@@ -30,29 +30,30 @@ type Terms struct {
 	Signers signers.Set // signing keys of each document, with their threshold
 	Keep    int         // number of versions to keep
 
-	// Host is the name of this provider's host, whose policy contains the plan of the rollout. If
-	// AtOnce is true, the version is offered to all hosts without a rollout, and a rollout in
-	// progress ends.
+	// Host is the name of this provider's host. The plan of the rollout is in the policy of this
+	// host. If AtOnce is true, the version is offered to all hosts without a rollout, and a rollout
+	// in progress ends.
 	Host   string
 	AtOnce bool
 
-	// BeyondBudget permits an import that offers the version to all hosts at once although that
+	// BeyondBudget permits an import that offers the version to all hosts at once, although this
 	// exceeds their disruption budgets.
 	BeyondBudget bool
 
-	// Before returns the problems that hosts had before the rollout, by host. It may be nil.
+	// Before returns the problems that hosts had before the rollout. The keys are the names of the
+	// hosts. Before may be nil.
 	Before func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error)
 
-	// Record is called before the version next replaces the version last. It returns changes to
-	// make in the same transaction, or an error to refuse the version. The argument last is the
-	// zero Version for the first import. Record may be nil.
+	// Record is called before a new version replaces the last one. It returns changes to make in
+	// the same transaction, or an error to refuse the new version. The argument last is the zero
+	// Version for the first import. Record may be nil.
 	Record func(last, next Version, r Rollout) ([]store.Op, error)
 }
 
-// Import publishes the version that r contains: it serves the version, or begins its rollout. The
-// result changed is false if the same version was imported before. Import refuses a version that is
-// not signed, that is older than the newest one, or that differs from the version with the same
-// serial. The error is then a Refusal, and nothing changes.
+// Import publishes the version that r contains. It serves the version, or begins the rollout of the
+// version. The result changed is false if the same version was imported before. Import refuses a
+// version that is not signed, that is older than the newest one, or that differs from the version
+// with the same serial. The error is then a Refusal, and nothing changes.
 func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {
@@ -130,7 +131,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 	return v, true, l.flush(ctx)
 }
 
-// follows refuses a version that would take hosts back to an earlier version.
+// follows returns an error if a version would take hosts back to an earlier version.
 func follows(next publish.Head, old Version) error {
 	switch {
 	case next.Serial < 1:
@@ -143,7 +144,7 @@ func follows(next publish.Head, old Version) error {
 	return nil
 }
 
-// tree is the progress of an import until its index is written.
+// tree is the state of an import until the index of the version is written.
 type tree struct {
 	hosts               index
 	rev, signer         string
@@ -195,8 +196,8 @@ func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree
 	return t, l.flush(ctx)
 }
 
-// body writes a body unless the version before has it. If a failed import has written the body, it
-// is written again, because looking for each body in the store would take longer.
+// body writes a body, unless the version before already has it. A body that a failed import left
+// behind is written again, because it would take longer to look for each body in the store.
 func (l *lock) body(ctx context.Context, digest, text string) error {
 	prefix, err := bodyKey(digest)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Held is the key of the import in progress, which holds it with a lease.
+// Held is the key in the state store that an import holds, with a lease, while it is in progress.
 const Held = everything + "import"
 
 // ttl is the time for which the lock stays held after the importing process has died.
@@ -63,8 +63,8 @@ func (a Archive) lock(ctx context.Context) (*lock, error) {
 	}
 }
 
-// keep extends the lease of the lock until release. On a busy machine the time between two commits
-// may be longer than the lease.
+// keep extends the lease of the lock until the lock is released. This is necessary because the time
+// between two commits may be longer than the lease on a busy machine.
 func (l *lock) keep(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	var keeping sync.WaitGroup
@@ -178,7 +178,7 @@ func (l *lock) sweep(ctx context.Context, keep int) error {
 	return errors.Join(l.collect(ctx, indices, used, whole), l.collect(ctx, bodies, used, body))
 }
 
-// bodiesOf adds the digests of a version's bodies to the set note.
+// bodiesOf adds the digests of a version's bodies to the set given by note.
 func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) error {
 	whole, err := l.whole(ctx, v)
 	if err != nil {
@@ -199,9 +199,9 @@ func (l *lock) bodiesOf(ctx context.Context, v Version, note map[string]bool) er
 // page is the number of values that are in memory at once. Each value is at most one chunk.
 const page = 32
 
-// collect removes unused keys below prefix. A key is used if the function name returns a name in
-// the set used. Keys are removed in order, so that the first chunk of a body goes before its other
-// chunks.
+// collect removes unused keys below a prefix. The function name returns the name of a key, and a
+// key is used if its name is in the set used. Keys are removed in order, so that the first chunk of
+// a body is removed before the others.
 func (l *lock) collect(ctx context.Context, prefix string, used map[string]bool, name func(key string) string) error {
 	for after := ""; ; {
 		entries, err := l.Page(ctx, prefix, after, page)

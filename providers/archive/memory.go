@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// memory caches what hosts read from the archive, so that hosts that call at the same time share
-// one read. It belongs to one process. A nil memory caches nothing.
+// memory caches the parts of the archive that hosts read, so that hosts that call at the same time
+// share one read. It belongs to one process. A nil memory caches nothing.
 type memory struct {
 	mu      sync.Mutex
 	buckets map[string]decoded // by key in the index
@@ -14,17 +14,17 @@ type memory struct {
 	busy    bool               // a read is in progress
 }
 
-// decoded is a bucket of the index at a revision of its key.
+// decoded is a decoded bucket of the index, with the revision of the bucket's key.
 type decoded struct {
 	index
 	modified int64
 }
 
-// maxBuckets bounds the cached buckets, to those of 32,000 hosts.
+// maxBuckets is the largest number of cached buckets. This many buckets contain about 32,000 hosts.
 const maxBuckets = 2048
 
-// Remembering returns an archive for a process that serves many hosts. It caches the index, and
-// hosts that call at the same time share one read of the state store.
+// Remembering returns a copy of the archive for a process that serves many hosts. The copy caches
+// the index, and hosts that call at the same time share one read of the state store.
 func (a Archive) Remembering() Archive {
 	a.memory = &memory{buckets: map[string]decoded{}}
 	return a
@@ -52,7 +52,7 @@ func (m *memory) keep(key string, modified int64, of index) {
 	m.buckets[key] = decoded{of, modified}
 }
 
-// reading is one read of the offering, for all callers that wait for it.
+// reading is one read of the offering. All callers that wait for it share the result.
 type reading struct {
 	done chan struct{}
 	is   offering
@@ -83,7 +83,7 @@ func (m *memory) read(ctx context.Context, read func(context.Context) (offering,
 	}
 }
 
-// work reads the offering as long as a caller waits for it.
+// work reads the offering as long as at least one caller waits for it.
 func (m *memory) work(ctx context.Context, read func(context.Context) (offering, error)) {
 	for {
 		m.mu.Lock()

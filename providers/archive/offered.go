@@ -64,10 +64,10 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout changes the state of a rollout to s, and makes the changes then in the same
-// transaction. The rollout r must come from Archive.Rollout. If s returns to the former version,
-// that version's documents become the newest version. If the rollout has changed since it was read,
-// the error is store.ErrConflict.
+// SetRollout changes the state of a rollout. It makes further changes, given by then, in the same
+// transaction. The rollout r must come from Archive.Rollout. If the new state s returns to the
+// former version, the documents of that version become the newest version. If the rollout has
+// changed since it was read, the error is store.ErrConflict.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
 	if r.AtWork() && r.Status != rollout.Returning && slices.Contains([]rollout.Status{rollout.Returning, rollout.Stopped, rollout.Aborted}, s.Status) {
 		back := *r.Return
@@ -125,10 +125,10 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Documents returns the documents that a host is offered, or none if the host has no documents. The
-// argument has is the tag of the documents that the host already has. If the tag is still the same,
-// Documents does not read them, and the result same is true. The answer depends on config/rollout
-// and on the keys below config/version/.
+// Documents returns the documents that a host is offered. It returns none if the host has no
+// documents. The argument has is the tag of the documents that the host already has. If the tag is
+// unchanged, Documents does not read the documents, and the result same is true. The answer depends
+// on config/rollout and on the keys below config/version/.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {
@@ -172,8 +172,8 @@ func (a Archive) offering(ctx context.Context) (offering, error) {
 	return offering{}, err
 }
 
-// offered reads the documents that a host is offered. If they were removed meanwhile, it starts
-// again.
+// offered reads the documents that a host is offered. If they are removed during the read, it
+// starts again.
 func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
 	is, err := a.memory.read(ctx, a.offering)
 	for err == nil {
@@ -193,7 +193,7 @@ func (a Archive) offered(ctx context.Context, host string, read func([]entry) er
 	return err
 }
 
-// offer returns the documents that a host is offered during the rollout r to the version newest.
+// offer returns the documents that a host is offered during a rollout to the newest version.
 func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host string) ([]entry, error) {
 	entries, err := a.entries(ctx, newest, host)
 	if err != nil || !r.AtWork() {

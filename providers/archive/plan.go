@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/rollout"
 )
 
-// plan returns the state of the rollout after an import. If the version has a plan, it is a new
-// rollout. Otherwise it is the last rollout, which has ended.
+// plan returns the state of the rollout after an import. If the version has a rollout plan, plan
+// returns a new rollout. Otherwise it returns the last rollout as ended.
 func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
 	now := time.Now()
 	bridge, back, err := l.follow(ctx, r, t, old, v)
@@ -87,8 +87,9 @@ func (l *lock) budgets(ctx context.Context, host string, made *tree, served Vers
 	return all, nil
 }
 
-// kept returns the budgets for the rollout of a version: its own, and those of limits with tags for
-// which it has none. A version that removes a budget is still rolled out within it.
+// kept returns the budgets that apply to the rollout of a version. These are the budgets of the
+// version, and the limits for tags for which the version has no budget. A version that removes a
+// budget is thus still rolled out within that budget.
 func kept(own, limits []document.Budget, hosts index) []document.Budget {
 	all := slices.Clone(own)
 	for _, b := range limits {
@@ -104,8 +105,9 @@ func kept(own, limits []document.Budget, hosts index) []document.Budget {
 	return all
 }
 
-// follow writes two sets of documents for a rollout: the policies for its duration, with a serial
-// below the version's, and the documents for a return, with a serial above it.
+// follow writes two further sets of documents for a rollout: the policies that apply during the
+// rollout, with a serial below that of the version, and the documents for a return, with a serial
+// above it.
 func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
 	for {
 		if r, err = r.Next(); r == nil || err != nil {

@@ -25,7 +25,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Lifetimes of the certificates that an operator signs.
+// These are the lifetimes of the certificates that an operator signs.
 const (
 	RootLifetime    = 10 * 365 * 24 * time.Hour
 	IssuingLifetime = 365 * 24 * time.Hour
@@ -46,8 +46,8 @@ func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
 }
 
-// RootOf makes the root certificate of a trust domain. The function newKey makes its key, or finds
-// it, for example in a hardware token.
+// RootOf makes the root certificate of a trust domain. The function newKey makes the key of the
+// root, or finds an existing key, for example in a hardware token.
 func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -66,8 +66,8 @@ func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.T
 // TrustDomain returns the name of the trust domain to which the authority belongs.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. If the
-// lifetime is longer than the root's, the certificate ends with the root.
+// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. The
+// certificate is valid for the given lifetime, but not longer than the root.
 func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -94,8 +94,7 @@ type SVID struct {
 	Until  time.Time
 }
 
-// Issue signs an SVID. If its lifetime is longer than the authority's, the SVID ends with the
-// authority.
+// Issue signs an SVID. The SVID is valid for its lifetime, but not longer than the authority.
 func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {

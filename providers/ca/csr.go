@@ -47,7 +47,7 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 }
 
 // ParseCSR verifies a certificate request for an SVID with the given SPIFFE ID, and returns the
-// public key of the request. The request may omit the ID, but it must not name anything else.
+// public key of the request. The request may omit the ID, but it must not name any other identity.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -82,8 +82,8 @@ func parseCSR(b []byte) (*x509.CertificateRequest, error) {
 	return r, nil
 }
 
-// one returns the content of the PEM block in b. It returns an error unless b has exactly one
-// block, of the given kind.
+// one returns the content of the only PEM block in b. It returns an error if b has more than one
+// block, or a block of another kind.
 func one(b []byte, kind string) ([]byte, error) {
 	block, rest := pem.Decode(b)
 	switch {

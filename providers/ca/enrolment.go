@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// Files of the operator's enrolment certificate in a Dir, and the record of the certificates issued
-// with it.
+// These are the files in a Dir that contain the operator's enrolment certificate, and the record of
+// the certificates issued with it.
 const (
 	EnrolmentCertificate = "enrol.crt"
 	EnrolmentKey         = "enrol.key"
 	EnrolmentRecord      = "issued.jsonl"
 )
 
-// SignEnrolment signs an operator's enrolment certificate, with which the operator issues SVIDs
+// SignEnrolment signs an operator's enrolment certificate. With it, the operator issues SVIDs
 // without a provider. It is an issuing CA certificate with another subject.
 func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	name, err := domain(a.TrustDomain())
@@ -34,9 +34,9 @@ func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, 
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// Enrolment makes an operator's enrolment certificate and its key. The key is encrypted if there
-// are recipients. If the directory already has an enrolment key, Enrolment signs a new certificate
-// for that key, and does not need to open it.
+// Enrolment makes an operator's enrolment certificate and its key. If there are recipients, the key
+// is encrypted to them. If the directory already has an enrolment key, Enrolment signs a new
+// certificate for that key, and does not need to open the key.
 func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
 	held, err := d.certificate(EnrolmentCertificate)
 	if err != nil {

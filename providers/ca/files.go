@@ -51,7 +51,7 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse returns an authority from a PEM certificate and a key file. The argument from names the
+// Parse returns an authority from a certificate in PEM and a key file. The argument from names the
 // source of the certificate in errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
@@ -66,7 +66,7 @@ func ofDomain(c *x509.Certificate) error {
 	return err
 }
 
-// LoadStore reads the CA of a state store, which belongs to no trust domain.
+// LoadStore reads the CA of a state store. This CA belongs to no trust domain.
 func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -94,7 +94,7 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return of(c, from, key, keyPath)
 }
 
-// LoadWith reads the certificate of an authority whose key is not in a file, for example in a
+// LoadWith reads the certificate of an authority whose key is not in a file, but for example in a
 // hardware token. The argument where names the place of the key in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
@@ -108,8 +108,8 @@ func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authori
 	return of(c, certificatePath, key, where)
 }
 
-// of returns the authority with the certificate c and its key. It returns an error if they do not
-// match.
+// of returns the authority that consists of a certificate and a key. It returns an error if the two
+// do not match.
 func of(c *x509.Certificate, from string, key crypto.Signer, keyPath string) (*Authority, error) {
 	if pub, ok := c.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !pub.Equal(key.Public()) {
 		return nil, fmt.Errorf("%s: not for the key in %s: sign the request made from that key", from, keyPath)
@@ -140,8 +140,8 @@ func Sealed(path string) (bool, error) {
 	return agefile.Sealed(b), err
 }
 
-// LoadKey reads a private key from a file, which no other account may be able to read. If the key
-// is encrypted, one of the identities must open it.
+// LoadKey reads a private key from a file. It returns an error if another account can read the
+// file. If the key is encrypted, one of the identities must open it.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
@@ -167,8 +167,8 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	return key, nil
 }
 
-// Request makes the certificate request of an issuing CA. It also makes the key, unless that
-// exists.
+// Request makes the certificate request of an issuing CA. If the key of the CA does not exist yet,
+// Request makes the key as well.
 func Request(trustDomain, keyPath, csrPath string) error {
 	key, err := LoadKey(keyPath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,8 +187,8 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey atomically writes a private key to a file with mode 0600. The key is encrypted if there
-// are recipients.
+// SaveKey atomically writes a private key to a file with mode 0600. If there are recipients, the
+// key is encrypted to them.
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {
@@ -200,7 +200,7 @@ func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	return atomicfile.File(path, b, 0o600)
 }
 
-// Save atomically writes a public file with mode 0644.
+// Save atomically writes a file with mode 0644. The content must be public.
 func Save(path string, b []byte) error {
 	return atomicfile.File(path, b, 0o644)
 }

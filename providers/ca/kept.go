@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// lookAgain is the interval at which Kept looks for changed files. Without it, Kept would look at
-// the files for each certificate.
+// lookAgain is the interval at which Kept checks whether the files have changed. Without this
+// interval, Kept would check them for each certificate that is issued.
 const lookAgain = time.Second
 
 // Kept is an authority that is read from a certificate file and a key file. If the files change,
@@ -22,7 +22,7 @@ type Kept struct {
 	last   *Authority
 }
 
-// Load returns the authority from the files as they are now, or as they were up to a second ago.
+// Load returns the authority as the files contain it, or as they contained it up to a second ago.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -50,7 +50,7 @@ func (k *Kept) Load() (*Authority, error) {
 	return a, nil
 }
 
-// same reports whether two states of a file are of the same unchanged file.
+// same reports whether two states of a file show that the file has not changed.
 func same(a, b fs.FileInfo) bool {
 	return os.SameFile(a, b) && a.ModTime().Equal(b.ModTime()) && a.Size() == b.Size() && a.Mode() == b.Mode()
 }

@@ -12,8 +12,8 @@ import (
 // Stage is the stage that the rotation of a root has reached.
 type Stage string
 
-// A Prepared root signs nothing yet. An Activated one signs, and the former one is kept until no
-// host trusts it.
+// A Prepared root signs nothing yet. An Activated root signs, and the files of the former root are
+// kept until no host trusts that root.
 const (
 	Steady    Stage = "steady" // no rotation is under way
 	Prepared  Stage = "prepared"
@@ -78,13 +78,14 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare stores the certificate of the next root, whose key must already be in next.key. Without
-// its certificate, that key does not begin a rotation.
+// Prepare stores the certificate of the next root. The key of the next root must already be in
+// next.key. A rotation begins only when the certificate is stored.
 func (d Dir) Prepare(root *x509.Certificate) error {
 	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
-// Activate makes the next root the one that signs. It keeps the former root's files as old.*.
+// Activate makes the next root sign in place of the current one. It keeps the files of the former
+// root as old.*.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
 		// If old.* exists, an interrupted activation has moved it. If ca.* exists, it must be
@@ -108,7 +109,7 @@ func (d Dir) Activate() error {
 	return nil
 }
 
-// Retire ends a rotation: it removes the key of the former root, then its certificate.
+// Retire ends a rotation by removing the key and then the certificate of the former root.
 func (d Dir) Retire() error {
 	for _, name := range []string{"old.key", "old.crt"} {
 		if err := os.Remove(d.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

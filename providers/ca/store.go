@@ -11,12 +11,12 @@ import (
 // StoreLifetime is the lifetime of the certificates of a state store's members and clients.
 const StoreLifetime = 365 * 24 * time.Hour
 
-// StoreMember is the common name in the certificates of a state store's members. It distinguishes
-// members from clients.
+// StoreMember is the common name in the certificates of a state store's members. The common name
+// distinguishes members from clients.
 const StoreMember = "florete store member"
 
-// NewStore makes the CA of the state store that provider hosts share. This CA is separate from that
-// of the trust domain, because the store holds the state of the processes that issue SVIDs.
+// NewStore makes the CA of the state store that provider hosts share. This CA is separate from the
+// CA of the trust domain, because the store contains the state of the processes that issue SVIDs.
 func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	if _, err := domain(trustDomain); err != nil {
 		return nil, err

@@ -1,7 +1,7 @@
 package plan
 
-// certificateRights returns the rights of a caller that has the certificate of a public name, or
-// that answers the CA's challenges for it.
+// certificateRights returns the rights of a caller that requests the certificate of a public name,
+// or that answers the CA's challenges for the name.
 func certificateRights(a at, caller string, request map[string]any) []fact {
 	names := list(request["names"])
 	if len(names) == 0 {
@@ -23,7 +23,8 @@ func certificateRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// certificateSettings contains the settings about issuers and the proof of orders.
+// certificateSettings contains the rules for settings about issuers and about how orders are
+// proved.
 var certificateSettings = map[string]func(a at) []fact{
 	"contact": func(at) []fact { return nil }, // address for mail from the CA
 	"directory": func(a at) []fact {

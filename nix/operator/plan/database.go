@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// servers returns rights about the servers on which a provider creates databases and logins: the
-// provider's account there, and the address given to services.
+// servers returns the rights about the servers on which a provider creates databases and logins.
+// These concern the account that the provider has there, and the address given to services.
 func servers(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

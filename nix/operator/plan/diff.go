@@ -16,14 +16,14 @@ type Change struct {
 	// Document is "manifest" or "policy", or "units" if the prefix of the host's names changes.
 	Document string `json:"document"`
 	// Path is the path to the changed value, such as ["needs", "oidc-wiki", "renew"]. It consists
-	// of names of fields, and of an identifying value for each element of a list.
+	// of names of fields and, for each element of a list, of a value that identifies the element.
 	Path   []string `json:"path"`
 	Before any      `json:"before,omitempty"` // missing if the value is new
 	After  any      `json:"after,omitempty"`  // missing if the value was removed
 }
 
 // changes returns the changes of a host. For a host that is added or removed, it returns only the
-// parts that other hosts see.
+// parts of the host that other hosts see.
 func changes(change string, was, is documents) ([]Change, error) {
 	all := []Change{}
 	for _, kind := range []string{document.DocManifest, document.DocPolicy} {
@@ -60,7 +60,7 @@ func outline(manifest map[string]any) map[string]any {
 	return map[string]any{"needs": manifest["needs"], "forwarder": map[string]any{"publish": forwarder["publish"]}}
 }
 
-// compare compares two values from json.Unmarshal in a fixed order.
+// compare compares two values from json.Unmarshal. It reports the changes in a fixed order.
 func compare(path []string, was, is any, emit func(Change)) {
 	list := isList(was) || isList(is)
 	change := func(key string, before, after any) {
@@ -107,8 +107,9 @@ func isList(v any) bool {
 	return ok
 }
 
-// entries converts a value to a set: an object by its fields, in order, and a list by identifying
-// values of its elements. ok is false if the elements have none.
+// entries converts a value to a set, so that two values can be compared. The keys of an object are
+// its fields, in order. The keys of a list are values that identify its elements. If an element has
+// no such value, the result ok is false.
 func entries(v any) (set map[string]any, keys []string, ok bool) {
 	switch v := v.(type) {
 	case nil:

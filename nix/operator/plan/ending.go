@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ending returns the end of a right. A later end, or none, is wider, as for limits.
+// ending returns the end of a right as a fact. A later end, or no end, permits more, as for limits.
 func (a at) ending(of Right) []fact {
 	end, ok := a.v.(float64)
 	if !ok {
@@ -33,7 +33,8 @@ func writeUntil(may, what string) func(at) []fact {
 
 const until = " until"
 
-// end formats the end of a right for people. It returns "" for lengths of another kind.
+// end formats the end of a right for people. For numbers that are not the end of a right, it
+// returns "".
 func end(may string, n int64) string {
 	switch {
 	case !strings.HasSuffix(may, until):
@@ -44,7 +45,8 @@ func end(may string, n int64) string {
 	return time.Unix(n, 0).UTC().Format("2006-01-02 15:04 MST")
 }
 
-// ends returns the end in a change, or the ends before and after, as text; "" if there is none.
+// ends returns the end in a change, or the ends before and after the change, as text. If there is
+// none, the text is empty.
 func ends(c Change) string {
 	at := func(v any) string {
 		if n, ok := v.(float64); ok {

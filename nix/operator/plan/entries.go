@@ -10,7 +10,7 @@ import (
 // An entry is a listener at which callers without an identity reach a service. They may come from
 // anywhere, or from networks that prove nothing but an address.
 
-// enters returns the right of the callers of an entry.
+// enters returns the right of callers without an identity to reach a service through an entry.
 func enters(a at) []fact {
 	e := a.up[0]
 	return one(entering(a.host(), e, portOf(a.id(a.v), e)), Right{callersOf(e), "reach", portOf(a.id(a.v), e)})
@@ -20,7 +20,7 @@ func entering(host string, e map[string]any, service string) Right {
 	return Right{callersOf(e), "come in through", "host " + host + " at " + entryPort(e) + " to " + service}
 }
 
-// callersOf describes who may use an entry.
+// callersOf describes the callers who may use an entry.
 func callersOf(e map[string]any) string {
 	var from []string
 	for _, network := range list(e["from"]) {
@@ -35,7 +35,7 @@ func callersOf(e map[string]any) string {
 	return "anyone"
 }
 
-// entryPort describes the port of an entry, with the TLS server names for which it is.
+// entryPort describes the port of an entry, and the TLS server names to which the entry applies.
 func entryPort(e map[string]any) string {
 	protocol := cmp.Or(strings.ToUpper(shown(e["protocol"])), "TCP")
 	address, port, err := net.SplitHostPort(shown(e["listen"]))
@@ -69,7 +69,7 @@ func entryLog(a at) []fact {
 	return one(Right{"who reads the logs of " + a.host(), "see", words + portOf(a.id(e["id"]), e) + " at " + entryPort(e)})
 }
 
-// states returns the right of a node to state the addresses of strangers to a service.
+// states returns the right of a node to tell a service the addresses of strangers.
 func states(a at) []fact {
 	return one(Right{a.id(a.v), "state", "the addresses of strangers to " + a.port(a.up[0])})
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// beside returns other with its trust domain if that differs from the trust domain of id.
+// beside returns the ID other for display next to the ID id. It includes the trust domain only if
+// the trust domains of the two differ.
 func beside(id, other string) string {
 	a, b := idPrefix.FindString(id), idPrefix.FindString(other)
 	if a == b || a == "" {
@@ -16,8 +17,8 @@ func beside(id, other string) string {
 	return strings.TrimPrefix(other, b) + " of " + strings.TrimSuffix(strings.TrimPrefix(b, "spiffe://"), "/")
 }
 
-// domains returns the foreign trust domains that a change affects: the named one, or all in the
-// lists before and after.
+// domains returns the foreign trust domains that a change affects. This is the named domain or, if
+// none is named, all domains in the lists before and after the change.
 func domains(named string, c Change) string {
 	var all []string
 	for _, v := range append(list(c.Before), list(c.After)...) {
@@ -30,8 +31,8 @@ func domains(named string, c Change) string {
 	return strings.Join(slices.Compact(all), ", ")
 }
 
-// bundle returns the rights of the keys in the bundle of a foreign trust domain to vouch for its
-// identities. An invalid bundle is one right as a whole.
+// bundle returns the rights of the keys in the bundle of a foreign trust domain to vouch for
+// identities of the domain. An invalid bundle counts as a single right.
 func bundle(domain string, v any) (facts []fact) {
 	var b struct {
 		Keys []struct {
@@ -61,8 +62,8 @@ func bundle(domain string, v any) (facts []fact) {
 	return facts
 }
 
-// trusts returns the rights about the foreign bundles that a provider fetches, and about their
-// sources.
+// trusts returns the rights that follow from the foreign bundles that a provider fetches, and from
+// the sources of these bundles.
 func trusts(a at) (facts []fact) {
 	for _, v := range list(a.v) {
 		t := object(v)
@@ -76,7 +77,7 @@ func trusts(a at) (facts []fact) {
 	return facts
 }
 
-// endpoint returns the names of those that are trusted at a bundle endpoint: a SPIFFE ID, or CAs.
+// endpoint names who is trusted at a bundle endpoint: a SPIFFE ID, or CAs.
 func endpoint(t map[string]any) (who []string) {
 	if t["profile"] != "https_web" {
 		return []string{shown(t["endpointID"])}
@@ -92,8 +93,7 @@ func endpoint(t map[string]any) (who []string) {
 	return who
 }
 
-// federates returns the rights of processes with an identity to verify foreign identities through
-// the Workload API.
+// federates returns the rights of processes to verify foreign identities through the Workload API.
 func federates(a at) []fact {
 	return one(Right{"who acts as " + a.id(a.up[0]["id"]) + " on " + a.host(), "verify", "identities of " + shown(a.v)}, a.holds(a.up[0]["id"]))
 }

@@ -17,8 +17,8 @@ func gitRights(a at, caller string, request map[string]any) []fact {
 	return append(facts, lasting(Right{Who: "tokens of " + account, May: "be valid for"}, request["lifetime"], 0, fetch))
 }
 
-// forges returns rights about the forges at which a provider creates accounts and tokens: the
-// provider's account there, and the address given to services.
+// forges returns the rights about the forges at which a provider creates accounts and tokens. These
+// concern the account that the provider has there, and the address given to services.
 func forges(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -89,8 +89,8 @@ func files(a at) (facts []fact) {
 	return facts
 }
 
-// owner returns the right of the owner of a need's files. It is part of the rights of the files,
-// unless the need names no files.
+// owner returns the right of the owner of a need's files. The rights to the files include this
+// right, so it is separate only if the need names no files.
 func owner(a at) []fact {
 	if len(object(a.up[0]["files"])) > 0 || a.v == "" {
 		return nil
@@ -98,7 +98,7 @@ func owner(a at) []fact {
 	return one(Right{"account " + shown(a.v) + " on " + a.host(), "own", "what comes of " + a.id(a.up[1]["id"])})
 }
 
-// renewal returns the time for which a host continues without fetching again.
+// renewal returns how long a host may continue to use a secret without fetching it again.
 func renewal(a at) []fact {
 	renew := object(a.v)
 	every, ok := renew["interval"].(float64)
@@ -114,7 +114,8 @@ func renewal(a at) []fact {
 	return []fact{{Right: Right{Who: a.node(), May: "keep " + a.id(a.up[0]["id"]) + " without asking again for"}, seconds: seconds(every), because: a.requested()}}
 }
 
-// port returns the service of an entry of the forwarder, or its port if it has several.
+// port returns the service of an entry of the forwarder. If the service has several ports, port
+// returns the port of the entry.
 func (a at) port(entry map[string]any) string { return portOf(a.id(entry["id"]), entry) }
 
 func portOf(service string, entry map[string]any) string {
@@ -124,7 +125,8 @@ func portOf(service string, entry map[string]any) string {
 	return service
 }
 
-// upstream returns rights about the destination of a service's connections and its owner.
+// upstream returns the rights about the destination of a service's connections, and about the owner
+// of that destination.
 func upstream(a at) []fact {
 	p := a.up[0]
 	id, service, to := a.id(p["id"]), a.port(p), shown(a.v)
@@ -149,8 +151,8 @@ func upstream(a at) []fact {
 	return facts
 }
 
-// identity returns rights about the way in which an upstream learns its callers, or trusts what
-// callers write.
+// identity returns the rights about how an upstream learns its callers, or whether it trusts the
+// identity that a caller states.
 func identity(a at) []fact {
 	p := a.up[0]
 	return one(Right{a.port(p), "learn callers from", "the forwarder, by " + shown(a.v)}, Right{a.node(), "act as", a.id(p["id"])})
@@ -172,8 +174,8 @@ func allow(a at) []fact {
 	return a.endless(one(Right{who, "reach", a.port(a.up[1])}))
 }
 
-// operator returns the rights of an identity at a config provider. Write access includes read
-// access.
+// operator returns the rights of an identity at a config provider. The right to write includes the
+// right to read.
 func operator(a at) []fact {
 	who := a.id(a.up[0]["id"])
 	// Access to the service may have an end, which then ends reading.
@@ -194,8 +196,8 @@ func cacheAccess(a at) []fact {
 	return a.endless(facts)
 }
 
-// account returns the right of an account to act as an identity of the host. A string is the name
-// of an account.
+// account returns the right of a Unix account to act as an identity of the host. If the value is a
+// string, it is the name of the account.
 func account(a at, v any) Right {
 	who := "account " + shown(v)
 	if _, uid := v.(float64); uid {
@@ -204,13 +206,13 @@ func account(a at, v any) Right {
 	return Right{who + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
-// unit returns the right of a unit to act as an identity of the host.
+// unit returns the right of a systemd unit to act as an identity of the host.
 func unit(a at, v any) Right {
 	return Right{shown(v) + " on " + a.host(), "act as", a.id(a.up[0]["id"])}
 }
 
-// socks returns rights about a listener through which an account can select an identity that is not
-// its first.
+// socks returns the rights about a SOCKS5 listener. Through the listener an account can select any
+// of its identities, not only the first.
 func socks(a at) []fact {
 	f := fact{Right: Right{a.id(a.v) + " on " + a.host(), "be chosen at", "a SOCKS5 listener"}, because: []Right{a.holds(a.v)}}
 	for _, c := range list(object(a.root["forwarder"])["callers"]) {

@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// Input is an input of the flake whose locked reference changes. A plan shows it because hosts run
-// code from inputs: the modules and programs of Florete run as root.
+// Input is an input of the flake whose locked reference changes. A plan shows such inputs because
+// hosts run code from them: the modules and programs of Florete run as root.
 type Input struct {
 	Name   string `json:"name"`             // path of the input, such as "florete/nixpkgs"
 	Before string `json:"before,omitempty"` // missing if the input is new
 	After  string `json:"after,omitempty"`  // missing if the input was removed
 }
 
-// inputs returns the inputs that differ, Florete first. It returns none if either side was not
-// read.
+// inputs returns the inputs that differ, with Florete first. It returns none if the inputs before
+// or after the change could not be read.
 func inputs(before, after map[string]string) (all []Input) {
 	if before == nil || after == nil {
 		return nil

@@ -2,10 +2,10 @@ package plan
 
 import "slices"
 
-// kind describes the rights that needs of one kind grant. A kind without a description lets its
-// caller fetch "its <kind>", and every field of its requests and settings is a right of its own, so
-// that nothing is overlooked. The descriptions are in Go and not in the compiler's output, because
-// a change of a flake could modify the latter.
+// kind describes the rights that needs of one kind grant. If a kind has no description, its caller
+// gets the right to fetch "its <kind>", and every field of its requests and settings is a right of
+// its own, so that nothing is overlooked. The descriptions are in Go and not in the compiler's
+// output, because a change of a flake could alter that output.
 type kind struct {
 	fields   []string                                                 // fields of requests that rights explains
 	rights   func(a at, caller string, request map[string]any) []fact // rights that a request includes
@@ -154,7 +154,7 @@ func withSettings(rules map[string]rule) map[string]rule {
 	return rules
 }
 
-// request returns the rights that a caller has through a request to providers.
+// request returns the rights that a caller gets through a request to providers.
 func (a at) request(caller string, of any) []fact {
 	request := object(a.v)
 	if request == nil {
@@ -175,5 +175,5 @@ func (a at) request(caller string, of any) []fact {
 	return k.rights(a, caller, request)
 }
 
-// readable reports whether everyone may read a value of answers to a kind.
+// readable reports whether everyone on the host may read a value in the answers to needs of a kind.
 func readable(of any, value string) bool { return slices.Contains(kinds[shown(of)].open, value) }

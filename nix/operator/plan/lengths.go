@@ -8,8 +8,8 @@ import (
 
 // Durations and lengths are compared: a larger value is a wider right.
 
-// lasting returns a right for a number of seconds. zero is the meaning of 0, and a missing value
-// means forever.
+// lasting returns a right that lasts for a number of seconds. The argument zero is the duration
+// that the value 0 means. A missing value means forever.
 func lasting(r Right, v any, zero int64, because ...Right) fact {
 	n, ok := v.(float64)
 	switch {
@@ -29,18 +29,19 @@ func seconds(n float64) int64 {
 	return int64(n)
 }
 
-// keyLifetime returns the time for which a holder of a sealing key of the shared store can decrypt
-// its content, even after it is no longer a replica.
+// keyLifetime returns how long a holder of a sealing key of the shared store can decrypt the
+// store's content. The holder can do so even after its host is no longer a replica.
 func keyLifetime(a at) []fact {
 	return []fact{lasting(Right{Who: "a sealing key of the shared store", May: "be in use for"}, a.v, ever)}
 }
 
-// replica returns the right of a node with a sealing key of the shared store.
+// replica returns the right of a node that has a sealing key of the shared store.
 func replica(a at) []fact {
 	return one(Right{a.id(a.up[0]["id"]), "open", "the sealing key of " + a.path[2] + " providers"})
 }
 
-// refresh returns the interval at which other trust domains notice that a root was removed.
+// refresh returns the interval at which other trust domains fetch the bundle, and so the time until
+// they notice that a root was removed.
 func refresh(a at) []fact {
 	return []fact{lasting(Right{Who: "other trust domains", May: "trust a root that was taken away for"}, a.v, ever)}
 }
@@ -59,7 +60,7 @@ func accessLog(a at) []fact {
 	return one(Right{readers, "see", "callers of " + service + ": " + shown(a.v)}, because)
 }
 
-// atMost returns a right up to a number.
+// atMost returns a right that is limited by a number, such as a size.
 func atMost(r Right, v any, because ...Right) fact {
 	n, ok := v.(float64)
 	if !ok {
@@ -68,7 +69,7 @@ func atMost(r Right, v any, because ...Right) fact {
 	return fact{Right: r, seconds: seconds(n), because: because}
 }
 
-// period formats a number of seconds for people. none is the text for zero.
+// period formats a number of seconds for people. For zero seconds it returns the text none.
 func period(v any, none string) string {
 	n, ok := v.(float64)
 	switch {
@@ -80,7 +81,7 @@ func period(v any, none string) string {
 	return duration(seconds(n))
 }
 
-// shortest is a right about the length of a secret. A smaller value is wider.
+// shortest is the verb of a right about the length of a secret. A smaller length permits more.
 const shortest = "be as short as"
 
 // atLeast returns the minimum length of a secret as a right.
@@ -92,7 +93,7 @@ func atLeast(who string, v any, because ...Right) fact {
 	return fact{Right: Right{Who: who, May: shortest}, seconds: math.MaxInt32 - int64(n), because: because}
 }
 
-// amount formats the amount of a right without What for people.
+// amount formats the number in a right that has no target, for people.
 func amount(may string, n int64) string {
 	switch {
 	case strings.HasSuffix(may, " up to"):

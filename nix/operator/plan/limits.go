@@ -1,14 +1,15 @@
 package plan
 
-// limits maps limits to rights that they bound. A higher limit is wider, and so is none;
-// delta.unbounded handles a limit that only one side has.
+// limits maps each limit to the rights that it bounds. A higher limit permits more, and no limit
+// permits most. If only one side of a change has the limit, delta.unbounded handles it.
 var limits = map[string]string{
 	"connections":    "hold connections at one host, up to",
 	"opensPerSecond": "open connections at one host, each second up to",
 	"bytesPerSecond": "carry bytes at one host, each second up to",
 }
 
-// limit returns a limit of somebody, for the rights that it bounds.
+// limit returns a limit on a holder of rights. The argument bounds contains the rights that are
+// limited.
 func (a at) limit(who string, bounds []Right) []fact {
 	n, ok := a.v.(float64)
 	may, known := limits[a.path[len(a.path)-1]]
@@ -41,8 +42,8 @@ func relayLimit(a at) []fact {
 	return a.limit("each host through "+a.node(), []Right{{a.node(), "relay", "connections of other hosts"}})
 }
 
-// unbounded records limits that only one side has, if the other side has the rights that they
-// bound.
+// unbounded records limits that exist only before or only after a change. It records them only if
+// the bounded rights exist on the side without the limit.
 func (d *delta) unbounded(sides [2][]fact) {
 	var has [2]map[Right]bool
 	for s, facts := range sides {

@@ -8,15 +8,16 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Loss is data, or an account, that providers keep for a need which a change removes, such as a
-// database. A plan warns about it, because a renamed service loses the data under its old name.
+// Loss is data, or an account, that a provider keeps although a change removes the need for it,
+// such as a database. A plan warns about a loss because a service that is renamed can no longer
+// reach the data under its old name.
 type Loss struct {
 	What string `json:"what"` // such as "database wiki_main at postgres"
 	Then string `json:"then"` // description of what happens to it, and when
 }
 
-// kept describes what a provider keeps for a grant, and what happens to it when the grant is
-// removed.
+// kept describes the data that a provider keeps for a grant, and what happens to the data when the
+// grant is removed.
 func (a at) kept(grant map[string]any) (what, then string) {
 	kind, request := shown(grant["kind"]), object(grant["request"])
 	switch kind {
@@ -38,7 +39,7 @@ func (a at) kept(grant map[string]any) (what, then string) {
 	return "", ""
 }
 
-// losses returns what providers kept before and no longer keep.
+// losses returns the data and accounts that services can no longer reach after a change.
 func losses(was, is compile.Snapshot) (all []Loss, err error) {
 	var kept [2]map[string]string
 	for s, snapshot := range []compile.Snapshot{was, is} {

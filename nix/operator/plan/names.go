@@ -15,10 +15,10 @@ import (
 // wildcard, and port numbers) are compared on each host: a name that leads to another service than
 // before is a right on that host.
 
-// alias is another name of a service.
+// alias returns the right of a service to answer under an additional name.
 func alias(a at) []fact { return one(Right{a.id(a.up[0]["id"]), "answer as", shown(a.v)}) }
 
-// leads maps names to the service or port to which they lead on a host.
+// leads maps each name to the service or port that callers of the name reach on a host.
 type leads struct {
 	exact map[string]string
 	wild  map[string]string
@@ -33,8 +33,8 @@ func (l leads) at(name string) string {
 	return l.wild["*."+above]
 }
 
-// insideAndOut returns the targets of names for programs of the host, and for strangers that use it
-// as an ingress.
+// insideAndOut returns the targets of names on a host. The first result applies to programs of the
+// host, and the second to strangers who use the host as an ingress.
 func insideAndOut(manifest map[string]any) (inside, out leads) {
 	a := at{walk: &walk{root: manifest}}
 	inside, out = leads{map[string]string{}, map[string]string{}}, leads{map[string]string{}, map[string]string{}}
@@ -71,7 +71,7 @@ func insideAndOut(manifest map[string]any) (inside, out leads) {
 	return inside, out
 }
 
-// names records names that lead elsewhere than before on a host.
+// names records the names on a host that lead to another target than before.
 func (d *delta) names(host string, was, is documents) error {
 	var inside, out [2]leads
 	for s, docs := range []documents{was, is} {

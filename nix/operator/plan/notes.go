@@ -51,7 +51,8 @@ func moved(was, is compile.Snapshot) (all []Note, err error) {
 	return all, nil
 }
 
-// replaced adds a note if the cluster keeps none of its roots.
+// replaced returns a note if the cluster keeps none of its former roots, because hosts then reject
+// all providers.
 func replaced(was, is compile.Snapshot) []Note {
 	if err := compile.CheckRootsKept(was.Topology.Trust.Roots, is.Topology.Trust.Roots); err != nil {
 		return []Note{{"the roots", "hosts with documents from the network are lost until they are deployed by hand: " + err.Error()}}
@@ -59,8 +60,8 @@ func replaced(was, is compile.Snapshot) []Note {
 	return nil
 }
 
-// limited returns a note for each wave in which a disruption budget permits fewer hosts at once
-// than are changed.
+// limited returns notes about waves of a rollout. A wave has a note if a disruption budget permits
+// fewer hosts at once than the change affects in the wave.
 func limited(is compile.Snapshot, changed []Host) (all []Note, err error) {
 	for _, provider := range is.Topology.Providers[document.KindConfig].Hosts {
 		body := is.Documents[provider][document.DocPolicy]

@@ -13,10 +13,10 @@ import (
 // relay's host: to relay at all, to relay for a host, to pass connections on to a host, and to see
 // who talks to whom.
 
-// relaying returns the right of a relay's host.
+// relaying returns the right of a relay's host to relay connections.
 func relaying(a at) []fact { return one(Right{a.node(), "relay", "connections of other hosts"}) }
 
-// relayFor returns the right of the identity that a host accepts as a relay.
+// relayFor returns the right of an identity to relay for a host that accepts it as a relay.
 func relayFor(a at) []fact { return one(Right{a.id(a.v), "relay for", a.node()}, join(a.node())) }
 
 // uplink returns the right of a relay to which a host keeps a connection.
@@ -24,14 +24,14 @@ func uplink(a at) []fact {
 	return one(Right{"node/" + shown(a.v), "pass connections on to", a.node()}, join(a.node()))
 }
 
-// talk returns the right of a relay on a path to see who uses it. What the caller reaches there is
-// decided by the host at the end of the path.
+// talk returns the right of a relay on a path to see who uses the path. It is no right to a
+// service, because the host at the end of the path decides what the caller reaches.
 func talk(a at) []fact {
 	return one(Right{a.node(), "see when and how much", a.id(a.v) + " sends to " + a.id(a.up[0]["to"])})
 }
 
-// shownAddress returns the right of callers to the addresses of a host that is hidden on the other
-// side.
+// shownAddress returns the right of callers to learn the address of a host that is hidden on the
+// other side of the change.
 func shownAddress(host string) fact {
 	return fact{Right: Right{"callers of services on " + host, "learn", "the addresses of " + host}}
 }
@@ -41,7 +41,8 @@ func meets(a at) []fact {
 	return one(Right{"hosts that exchange data with " + a.node() + " through relays", "learn", "its address"})
 }
 
-// relayed describes a change of the relays that a host calls, or of what it relays itself.
+// relayed describes a change of the relays that a host calls, or of the connections that the host
+// relays.
 func (c Change) relayed(section, element string, rest []string, value string) (noun, words string) {
 	whole := cmp.Or(c.After, c.Before)
 	switch {
@@ -86,7 +87,7 @@ func route(v any) string {
 	return "from " + some(from, 4) + " to " + shown(r["to"])
 }
 
-// by names the relays of a path, or of several.
+// by names the relays of one or several paths.
 func by(c Change, value string) string {
 	if c.Before != nil && c.After != nil {
 		return value

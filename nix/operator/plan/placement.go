@@ -10,10 +10,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Placement lists the hosts on which each service runs.
+// Placement lists services, each with the hosts on which it runs.
 type Placement []Placed
 
-// Placed is a service with the hosts on which it runs.
+// Placed is one service and the hosts on which it runs.
 type Placed struct {
 	Service string   `json:"service"`
 	Hosts   []string `json:"hosts"`

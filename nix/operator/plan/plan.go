@@ -22,7 +22,7 @@ import (
 // Plan lists the changes between two revisions of a cluster.
 type Plan struct {
 	Cluster string `json:"cluster"`
-	// Widens means that the change permits access that was not permitted before.
+	// Widens reports whether the change permits access that was not permitted before.
 	Widens    bool           `json:"widens"`
 	Opened    []Right        `json:"opened"` // sorted
 	Closed    []Right        `json:"closed"` // sorted
@@ -49,14 +49,15 @@ type Move struct {
 	After   []string `json:"after"`
 }
 
-// Stay is a declaration, such as a service, that still names a host which is to be drained.
+// Stay is a declaration, such as a service, that still names a host although the host is being
+// drained.
 type Stay struct {
 	Drain  string `json:"drain"` // such as "hosts.forge.drain"
 	What   string `json:"what"`  // such as "service wiki"
 	Remedy string `json:"remedy"`
 }
 
-// stays returns the compiler's warnings about hosts that are drained.
+// stays returns the compiler's warnings about hosts that are being drained.
 func stays(after compile.Snapshot) (all []Stay) {
 	for _, f := range after.Warnings {
 		if f.ID == "FL070" {
@@ -75,12 +76,12 @@ type Host struct {
 	// is empty for a new host.
 	Units []Unit `json:"units"`
 	// Format is the document format that the host's programs must support before the change is
-	// deployed. It is empty if the format does not become newer.
+	// deployed. It is empty if the present format is sufficient.
 	Format string `json:"format,omitempty"`
 	domain string // trust domain of the host
 }
 
-// Unit is a systemd unit that is restarted because of a need.
+// Unit is a systemd unit that is restarted because one of its needs is requested again.
 type Unit struct {
 	Unit string `json:"unit"`
 	Need string `json:"need"`
@@ -141,8 +142,8 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 
 type documents = map[string]compile.Raw
 
-// instance returns a change of the names of a host's directories, units and accounts, which no
-// document contains.
+// instance returns the change of the names of a host's directories, units and accounts. No document
+// contains these names.
 func instance(before, after compile.Topology, host string) *Change {
 	was, had := before.Hosts[host]
 	is, has := after.Hosts[host]
@@ -190,7 +191,7 @@ func compareHost(name string, was, is documents, moved *Change, rights *delta) (
 	return h, nil
 }
 
-// read decodes a document's body. A missing document is left empty.
+// read decodes the body of a document into v. If the document is missing, v is unchanged.
 func read(raw compile.Raw, v any) error {
 	if raw.Body == "" {
 		return nil
@@ -219,8 +220,8 @@ func (h *Host) upgrade(was, is documents) error {
 	return nil
 }
 
-// restarts returns the units of needs that will be requested again. A need remains fulfilled as
-// long as its request, delivery and generation are the same.
+// restarts returns the units whose needs will be requested again. A need remains fulfilled as long
+// as its request, delivery and generation stay the same.
 func restarts(was, is []document.Need) (units []Unit) {
 	request := func(n document.Need) string {
 		b, _ := json.Marshal([]any{n.Kind, n.Request, n.Deliver, n.Generation})

@@ -20,8 +20,8 @@ func (c Change) mark() string {
 	return "~"
 }
 
-// prose describes a change in words, and returns the noun for changes of its type. IDs in the
-// host's own trust domain are shortened.
+// prose describes a change in words. It also returns the noun that names changes of this type. IDs
+// in the host's own trust domain are shortened.
 func (c Change) prose(domain string) (noun, words string) {
 	var value string
 	switch {
@@ -129,14 +129,15 @@ func (c Change) prose(domain string) (noun, words string) {
 	return noun, own.ReplaceAllString(words, "$1")
 }
 
-// follows reports whether a change is implied by the change of a need, which has a unit of its own.
+// follows reports whether a change follows from the change of a need, because its unit exists only
+// for this need.
 func (c Change) follows() bool {
 	section, element, _ := c.place()
 	return section == "units" && strings.HasPrefix(element, "need-")
 }
 
-// relativeTo removes the name of the host from a sentence, so that hosts with the same change can
-// be grouped.
+// relativeTo removes the name of the host from a sentence. Hosts with the same change then have the
+// same sentence, and can be grouped.
 func relativeTo(host, words string) string {
 	if host == "" || !strings.Contains(words, host) {
 		return words
@@ -146,7 +147,8 @@ func relativeTo(host, words string) string {
 	return node.ReplaceAllString(words, "its node$1")
 }
 
-// place splits the path of a change into the section of the document, the element, and the rest.
+// place splits the path of a change into three parts: the section of the document, the element of
+// the section, and the rest.
 func (c Change) place() (section, element string, rest []string) {
 	rest = c.Path
 	if len(rest) > 1 && rest[0] == "forwarder" {
@@ -161,7 +163,7 @@ func (c Change) place() (section, element string, rest []string) {
 	return section, element, rest
 }
 
-// unquote removes the syntax of JSON from a list of names.
+// unquote replaces the JSON syntax of a list of names with commas.
 var unquote = strings.NewReplacer("[", "", "]", "", `"`, "", ",", ", ")
 
 // idPrefix matches the beginning of an ID, with its trust domain.
@@ -182,7 +184,7 @@ func from(c Change) string {
 	return fmt.Sprintf(" (%v from %s)", need["kind"], some(hosts, 4))
 }
 
-// addresses returns the addresses of one forwarder if a change adds or removes them.
+// addresses returns the addresses of a forwarder if a change adds or removes them.
 func addresses(c Change, value string) string {
 	list, ok := cmp.Or(c.After, c.Before).([]any)
 	if !ok || c.Before != nil && c.After != nil {
@@ -209,7 +211,8 @@ func publicly(c Change) string {
 	return ""
 }
 
-// hostOf returns the host of a principal or an account, "" if it is on several.
+// hostOf returns the host of a principal or an account. It returns "" if the principal is on
+// several hosts.
 func hostOf(who string) string {
 	kind, name, _ := strings.Cut(who, "/")
 	host, _, ofHost := strings.Cut(name, "/")
@@ -223,8 +226,8 @@ func hostOf(who string) string {
 	return ""
 }
 
-// sentences combines rights that have the same holders or the same object. On several hosts, the
-// object may be a separate one for each.
+// sentences combines rights that have the same holders, or the same object, in one sentence. If a
+// right exists on several hosts, each host may have an object of its own.
 func sentences(rights []Right, may string) []string {
 	type deed struct{ may, what string }
 	who := map[deed][]string{}
@@ -258,7 +261,7 @@ func sentences(rights []Right, may string) []string {
 	return all
 }
 
-// some joins names in a sentence, at most n of them.
+// some joins at most n names for use in a sentence.
 func some(names []string, n int) string {
 	switch {
 	case len(names) == 0:
@@ -271,8 +274,8 @@ func some(names []string, n int) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// prose describes the hosts of the service before and after. If there are many, only the
-// differences are shown.
+// prose describes the hosts on which the service ran before and will run after the change. If there
+// are many hosts, it describes only the differences.
 func (m Move) prose() string {
 	const few = 6
 	if max(len(m.Before), len(m.After)) <= few+1 {

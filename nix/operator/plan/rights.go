@@ -37,7 +37,7 @@ func compareRights(a, b Right) int {
 	return cmp.Or(cmp.Compare(a.May, b.May), cmp.Compare(a.What, b.What), cmp.Compare(a.Who, b.Who))
 }
 
-// fact is a right that is given by documents.
+// fact is a right that documents grant.
 type fact struct {
 	Right
 	// seconds is the duration or limit of the right. For a right without What, a larger value is
@@ -51,10 +51,10 @@ type fact struct {
 	endless bool
 }
 
-// ever is the duration of something without an end.
+// ever is the number of seconds that stands for a duration without an end.
 const ever = math.MaxInt64
 
-// delta collects rights with their extent on both sides.
+// delta collects the rights before and after a change, so that they can be compared.
 type delta struct {
 	mu   sync.Mutex
 	seen map[Right]*extent
@@ -98,8 +98,8 @@ func (d *delta) note(s side, facts []fact) {
 	}
 }
 
-// keep records the rights given by a host that does not change, if they change on other hosts: a
-// service may run on several hosts and remain reachable when it leaves one of them.
+// keep records the rights that an unchanged host grants, if they change on other hosts. A service
+// that runs on several hosts remains reachable when it leaves one of them.
 func (d *delta) keep(docs documents) error {
 	facts, _, err := granted(docs)
 	if err != nil {
@@ -117,9 +117,9 @@ func (d *delta) keep(docs documents) error {
 	return nil
 }
 
-// sorted returns the rights that change, without those that are implied by the change of another
-// right. implied marks returned rights that are not shown to people because another right includes
-// them.
+// sorted returns the rights that a change opens and closes, without those that follow from the
+// change of another right. The map implied marks returned rights that are not shown to people,
+// because another right includes them.
 func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
 	implied = map[Right]bool{}
 	pick := func(from, to side) []Right {
@@ -145,9 +145,9 @@ func (d *delta) sorted() (opened, closed []Right, implied map[Right]bool) {
 	return pick(before, after), pick(after, before), implied
 }
 
-// withEnds returns the rights that are implied by the change of their end, and ends that are
-// implied by the change of their right: a right that is opened is implied by its end, unless some
-// host gives it without one; an end is implied by the right that is closed.
+// withEnds returns rights and ends that need not be shown separately. A right that is opened
+// follows from its end, unless some host grants the right without an end. An end follows from a
+// right that is closed.
 func (d *delta) withEnds(to side, changes func(Right) bool) map[Right]bool {
 	implied := map[Right]bool{}
 	for end, e := range d.seen {
@@ -185,7 +185,7 @@ func duration(seconds int64) string {
 	return fmt.Sprintf("%d %s", n, unit)
 }
 
-// topology records rights that are in no document.
+// topology records the rights that appear in no document.
 func (d *delta) topology(was, is compile.Topology) {
 	for s, t := range map[side]compile.Topology{before: was, after: is} {
 		var facts []fact
@@ -217,8 +217,9 @@ func (d *delta) topology(was, is compile.Topology) {
 	}
 }
 
-// host records the rights granted by a host's documents. A value that no rule explains, and that
-// only one side has, counts on the other side as missing, because it may have kept somebody out.
+// host records the rights that a host's documents grant. A value that no rule explains may have
+// kept somebody out. If such a value exists on one side only, its absence counts as a right of the
+// other side.
 func (d *delta) host(name string, was, is documents) error {
 	var granting [2][]fact
 	var loose [2]map[string]string
@@ -254,11 +255,11 @@ func (d *delta) host(name string, was, is documents) error {
 	return nil
 }
 
-// join returns the right of a host that is added.
+// join returns the right of a host that is added to the cluster.
 func join(node string) Right { return Right{node, "join", "the cluster"} }
 
-// granted returns the rights granted by a host's documents, and the values that no rule explains,
-// by their paths.
+// granted returns the rights that a host's documents grant. It also returns the values that no rule
+// explains, by their paths.
 func granted(docs documents) (facts []fact, loose map[string]string, err error) {
 	loose = map[string]string{}
 	for _, kind := range []string{document.DocManifest, document.DocPolicy} {

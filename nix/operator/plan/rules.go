@@ -1,15 +1,16 @@
 package plan
 
-// rule describes what a value of a document grants. A rule without grants grants nothing, because
-// the value is part of what another value grants, or is harmless; why gives the reason.
+// rule describes the rights that a value of a document grants. A rule may grant no rights, because
+// the value is harmless or part of what another value grants. The field why then gives the reason.
 type rule struct {
 	why    string
 	grants func(at) []fact
 	deeper bool // values below it have rules of their own
 }
 
-// rules contains the rules by the path of a value: "[]" is an element of a list, and "*" any name.
-// A value without a rule is a right of its own, so that nothing is overlooked.
+// rules contains the rules by the path of a value. In a path, "[]" stands for any element of a
+// list, and "*" for any name. A value without a rule is a right of its own, so that nothing is
+// overlooked.
 var rules = withSettings(map[string]rule{
 	"manifest.host": {why: "the document's own name"},
 	"policy.host":   {why: "the document's own name"},

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// clientFields lists the fields of a request for a client of the issuer.
+// clientFields lists the fields of a request for an OpenID Connect client at the issuer.
 var clientFields = []string{"allowedGroups", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
 
-// clientRights returns the rights that a client includes.
+// clientRights returns the rights of an OpenID Connect client.
 func clientRights(a at, caller string, request map[string]any) []fact {
 	service := a.id(request["service"])
 	signs := Right{caller, "sign people in for", service}
@@ -40,8 +40,8 @@ func clientRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// connectors returns rights about the places where people sign in. Their settings determine who the
-// people are.
+// connectors returns the rights about the identity providers at which people sign in. Their
+// settings determine who the people are.
 func connectors(a at) []fact {
 	all := object(a.v)
 	if all == nil {

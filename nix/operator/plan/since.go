@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Since returns the changes from the cluster at the git revision rev of src to the cluster in now.
+// Since returns the changes between two versions of a cluster. The first version is at the git
+// revision rev of src, and the second is now.
 func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, err error) {
 	old, err := src.At(ctx, rev)
 	if err != nil {
@@ -41,7 +42,7 @@ func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, er
 	return Compare(before, after)
 }
 
-// snapshot returns the cluster and the locked inputs of its flake.
+// snapshot returns the cluster, together with the locked inputs of its flake.
 func snapshot(ctx context.Context, src compile.Source) (s compile.Snapshot, err error) {
 	if s, err = compile.Read(ctx, src); err == nil {
 		s.Inputs, err = compile.ReadInputs(ctx, src)

@@ -11,17 +11,17 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// comparedByPath is the reason why single rules of an ingress grant nothing: one rule may widen what
-// another one restricts, so delta.strangers compares what all of them permit.
+// comparedByPath is the reason why single rules of an ingress grant nothing. One rule may open what
+// another rule restricts, so delta.strangers compares what all rules together permit.
 const comparedByPath = "what the rules for strangers permit together is compared for each path"
 
-// redirect is the right to come in by a name that is redirected.
+// redirect returns the right of strangers to use a name that is redirected.
 func redirect(a at) []fact {
 	name := a.path[len(a.path)-1]
 	return one(Right{"anyone", "come in through", "host " + a.host() + " as " + name + ", which leads to " + shown(a.v)})
 }
 
-// public is a public name of a host with an ingress.
+// public is a public name that a host with an ingress serves.
 type public struct {
 	service, port string // the port is that of the service to which requests go without a rule
 	rules         document.PublicRules
@@ -52,7 +52,7 @@ func publicNames(manifest map[string]any) (map[string]public, error) {
 	return names, nil
 }
 
-// to returns the port to which requests with a decision go.
+// to returns the port to which the ingress sends the requests that a decision permits.
 func (p public) to(d document.Decision) string {
 	if d.Port == "" {
 		return p.port
@@ -60,7 +60,8 @@ func (p public) to(d document.Decision) string {
 	return p.service + ":" + d.Port
 }
 
-// strangers records the paths of public names that strangers reach on one side only.
+// strangers records the paths of public names that strangers reach only before or only after the
+// change.
 func (d *delta) strangers(host string, was, is documents) error {
 	var names [2]map[string]public
 	for s, docs := range []documents{was, is} {
@@ -104,8 +105,9 @@ func (d *delta) strangers(host string, was, is documents) error {
 	return nil
 }
 
-// beyond returns the strangers whom one decision permits to come in, and the other one not. If the
-// decisions lead to different ports, these are all whom the first permits.
+// beyond returns the strangers whom the decision here permits to come in and the decision there
+// does not. If the decisions lead to different ports, beyond returns all strangers whom the
+// decision here permits.
 func beyond(here, there document.Decision, sameTarget bool) (who []string) {
 	if here.Deny {
 		return nil
@@ -128,8 +130,8 @@ func beyond(here, there document.Decision, sameTarget bool) (who []string) {
 	return who
 }
 
-// open returns the rights of strangers at a path of a name. A path that is as open as the name, and
-// leads to the same port, follows from the name.
+// open returns the rights of strangers at a path of a public name. There are none if the path is as
+// open as the name and leads to the same port, because they follow from the rights at the name.
 func (p public) open(host, name, path, who string, d document.Decision, both bool) []fact {
 	target := p.to(d)
 	whole := entrance(host, name, p.port)

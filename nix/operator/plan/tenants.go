@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// tokenRights returns the rights of the bearer of a tenant's token, and those of the holder of the
-// keys that verify tokens. Without names of actions or objects, all are included.
+// tokenRights returns the rights of the bearer of a tenant's token, and the rights of the holder of
+// the keys that verify tokens. If a request names no actions or objects, it includes all.
 func tokenRights(a at, caller string, request map[string]any) []fact {
 	tenant := "tenant " + shown(request["tenant"])
 	if request["id"] == nil {
@@ -31,8 +31,8 @@ func tokenRights(a at, caller string, request map[string]any) []fact {
 	return facts
 }
 
-// tenants returns the rights to objects of a tenant, the issuers that are trusted for it, and its
-// limits.
+// tenants returns the rights to objects of a tenant, the rights of the issuers that are trusted for
+// the tenant, and the tenant's limits.
 func tenants(a at) (facts []fact) {
 	all := object(a.v)
 	for _, name := range slices.Sorted(maps.Keys(all)) {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Colours on a terminal: green is added, red removed, yellow changed. Changes that widen access
-// stand out.
+// The colours on a terminal are green for additions, red for removals and yellow for changes.
+// Changes that permit more access stand out.
 const (
 	green  = "\x1b[32m"
 	red    = "\x1b[31m"
@@ -126,7 +126,7 @@ func (p Plan) summary() string {
 	return fmt.Sprintf("Hosts: %s; %s", strings.Join(parts, ", "), access)
 }
 
-// count formats a number of things.
+// count formats a number and a noun, such as "3 hosts".
 func count(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
@@ -155,7 +155,7 @@ func (t *page) section(title string) {
 	t.b.WriteString(title + "\n")
 }
 
-// changes describes the changes of one host. Many of the same type are counted.
+// changes describes the changes of one host. If there are many of one type, it only counts them.
 func (t *page) changes(h Host) string {
 	type sort struct{ mark, noun string }
 	lines := map[sort][]string{}
@@ -194,7 +194,7 @@ func (t *page) changes(h Host) string {
 	return t.b.String()
 }
 
-// essential returns the rights that no other right implies.
+// essential returns those of the rights that no other right implies.
 func (p Plan) essential(rights []Right) []Right {
 	return slices.DeleteFunc(slices.Clone(rights), func(r Right) bool { return p.implied[r] })
 }

@@ -20,7 +20,7 @@ type walk struct {
 	loose map[string]string // values that no rule explains, by their paths
 }
 
-// at is the position of a value.
+// at is the position of a value in a document.
 type at struct {
 	*walk
 	path []string         // names of fields, and identifying values of list elements
@@ -81,8 +81,8 @@ func (w *walk) value(pattern string, path []string, up []map[string]any, v any) 
 	w.loosen(path, v)
 }
 
-// element reports whether a pattern stands for one of several elements. These are not empty unless
-// a rule says so.
+// element reports whether a pattern stands for one of several elements. Such elements are never
+// empty unless a rule says so.
 func element(pattern string) bool {
 	return strings.HasSuffix(pattern, ".*") || strings.HasSuffix(pattern, "[]")
 }
@@ -92,7 +92,8 @@ func (w *walk) loosen(path []string, v any) {
 	w.loose[w.doc+" "+strings.Join(path, ".")] = compact(v)
 }
 
-// rest records the fields of an object that are not among the explained ones.
+// rest records the fields of an object that no rule has explained. The argument explained lists the
+// fields that were explained.
 func (a at) rest(object map[string]any, explained ...string) {
 	for _, key := range slices.Sorted(maps.Keys(object)) {
 		if !slices.Contains(explained, key) {
@@ -120,8 +121,8 @@ func text(v any) string {
 	return compact(v)
 }
 
-// shown formats a value for people on one line, "" for a missing one. It is complete, so that
-// different values look different.
+// shown formats a value on one line for people. A missing value results in "". The text is
+// complete, so that different values look different.
 func shown(v any) string {
 	if v == nil {
 		return ""
@@ -129,8 +130,8 @@ func shown(v any) string {
 	return compact(v)
 }
 
-// id formats an ID for people: without its trust domain if that is the document's own, and
-// otherwise with it at the end. A value that is not an ID is shown unchanged.
+// id formats an ID for people. If the trust domain of the ID is that of the document, it is left
+// out; otherwise it is at the end. A value that is not an ID is shown unchanged.
 func (a at) id(v any) string {
 	id := shown(v)
 	rest, is := strings.CutPrefix(id, "spiffe://")
@@ -144,13 +145,13 @@ func (a at) id(v any) string {
 	return path + " of " + domain
 }
 
-// node returns the node of the document.
+// node returns the ID of the node to which the document belongs.
 func (a at) node() string { return "node/" + a.host() }
 
 func (a at) host() string { return shown(a.root["host"]) }
 
-// holds returns the right that makes the host act as id: to be that node, or to act as another
-// identity.
+// holds returns the right of the host to act as an identity, or to be the node if the identity is
+// the host's own.
 func (a at) holds(id any) Right {
 	if who := a.id(id); who != a.node() {
 		return Right{a.node(), "act as", who}
@@ -169,8 +170,9 @@ func fingerprint(key string) string {
 	return "SHA256:" + base64.RawStdEncoding.EncodeToString(sum[:])
 }
 
-// certificates names the certificates in a PEM text by their subject and the digest that openssl
-// x509 -fingerprint -sha256 prints. Any other text is named by its digest.
+// certificates names the certificates in a PEM text. The name of a certificate is its subject,
+// followed by the digest that openssl x509 -fingerprint -sha256 prints. Any other text is named by
+// its digest.
 func certificates(text string) (names []string) {
 	for rest := []byte(text); ; {
 		block, more := pem.Decode(rest)

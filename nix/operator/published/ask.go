@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/providers/file"
 )
 
-// Ask calls a path of the control API that leads to a kind of need, such as "file". It sends the
-// value about, unless it is nil, and decodes the answer. Only config providers on hosts that
-// provide the kind are called, until the first one answers. Ask returns the host of this provider.
+// Ask calls a path of the control API that belongs to a kind of need, such as "file". It sends the
+// argument about, unless it is nil, and decodes the answer. It calls only config providers on hosts
+// that provide the kind, until one of them answers, and returns the name of that host.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
 	instead := "" // alternative for operators

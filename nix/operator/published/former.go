@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// former returns the documents that a provider needs in addition to next for a rollout: the
-// policies of provider hosts for its duration, if they change, and the documents to go back to,
-// namely the documents of the version published before.
+// former returns the documents that a provider needs for a rollout in addition to the new
+// documents. These are the policies that provider hosts use during the rollout, if the policies
+// change, and the documents of the version published before, in case hosts must go back.
 func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, by *round) ([]publish.Tree, error) {
 	serial := publish.Tree(next).Head().Serial
 	if !c.rolledOut(next) || last == 0 || last >= serial { // the same version again, or one that is refused

@@ -20,12 +20,13 @@ type naming struct {
 }
 
 // spacings is the approximate number of earlier versions that a revocation list names for each
-// period of providers.config.staleAfter.
+// period of length providers.config.staleAfter.
 const spacings = 24
 
-// namingOf returns the entry for a version that is published at the time at. Its due time is at,
-// plus the longest time that the rollout may take, plus providers.config.staleAfter. The entry names
-// the documents to go back to that are in the record r.
+// namingOf returns the entry of the revocation list for a version. The argument at is the time at
+// which the version is published. The entry is due after the longest time that the rollout may
+// take, plus providers.config.staleAfter. The entry also names the documents in the record r to
+// which hosts may go back.
 func namingOf(tree publish.Tree, r *record, v version, atOnce bool, at time.Time) naming {
 	var stale, rollout time.Duration
 	var providers []string // hosts with a policy

@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Approve approves the join request of a host, by signing the admission of the device that sent the
-// request. The device key must have the fingerprint device. If device is empty, Approve asks the
-// operator to compare the fingerprint.
+// Approve approves the join request of a host by signing an admission of the device that sent the
+// request. The argument device is the fingerprint that the device key must have. If it is empty,
+// Approve asks the operator to compare the fingerprint.
 func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
 	by, err := key.begin(c.Topology.Name, actAdmit, c.Topology.Trust.Signers())
 	if err != nil {
@@ -64,8 +64,8 @@ func (c Cluster) Reject(ctx context.Context, host string) error {
 	return c.decide(ctx, host, func(join.Request) (control.Decision, error) { return control.Decision{}, nil })
 }
 
-// decide decides the request of a host at the provider that has it. If several have one, it chooses
-// the one that is waiting.
+// decide sends the decision about a host's join request to the provider that has the request. If
+// several providers have one, decide chooses the provider whose request is still waiting.
 func (c Cluster) decide(ctx context.Context, host string, how func(join.Request) (control.Decision, error)) error {
 	var at *client.Provider
 	var found join.Request
@@ -94,8 +94,8 @@ func (c Cluster) decide(ctx context.Context, host string, how func(join.Request)
 	return err
 }
 
-// CreateToken creates a join token at a provider and prints it. If key is not nil, a device with
-// the token is admitted without further approval.
+// CreateToken creates a join token at a provider and prints it. If key is not nil, a device that
+// has the token is admitted without further approval.
 func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error {
 	if err := checkJoins(c.Topology, t.Hosts); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error 
 	})
 }
 
-// times returns how often a token can be used, in words.
+// times describes in words how often a token can be used.
 func times(uses int) string {
 	if uses == 1 {
 		return "once"
@@ -128,7 +128,7 @@ func times(uses int) string {
 	return fmt.Sprintf("%d times", uses)
 }
 
-// checkJoins returns an error if no host that matches the pattern can join.
+// checkJoins returns an error if a pattern matches no host that can join.
 func checkJoins(t compile.Topology, pattern string) error {
 	for name, h := range t.Hosts {
 		if fits, err := path.Match(pattern, name); err != nil {
@@ -140,7 +140,7 @@ func checkJoins(t compile.Topology, pattern string) error {
 	return fmt.Errorf("--host %q: found no such host without sshHostKey in cluster %s: a host with sshHostKey enrols with this key, and needs no token", pattern, t.Name)
 }
 
-// grant signs that the bearer of a token may admit a device.
+// grant signs a statement that the bearer of a token may admit a device.
 func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*trust.SignedGrant, error) {
 	if err := key.CheckOf(c.Topology, "providers"); err != nil {
 		return nil, err
@@ -159,8 +159,8 @@ func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*tr
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
-// RevokeToken revokes a join token. The argument id is at least the first eight characters of the
-// token's ID.
+// RevokeToken revokes a join token. The argument id is the token's ID, or the beginning of that ID
+// with at least eight characters.
 func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 	var at *client.Provider
 	whole := ""

@@ -28,15 +28,16 @@ type Key struct {
 	others []signatures // signature files of other operators
 }
 
-// SignOnly returns a key with which an act only writes its signatures to a file, for another
-// operator (--sign-only). If file is empty, acts are carried out as usual.
+// SignOnly returns a copy of the key for florctl's option --sign-only. With this copy, an operation
+// only writes signatures to a file, for another operator, and changes nothing. If file is empty,
+// operations are carried out as usual.
 func (k Key) SignOnly(file string) Key {
 	k.only = file
 	return k
 }
 
-// With returns a key that signs together with other operators. It reads their signatures from files
-// that they wrote with --sign-only.
+// With returns a copy of the key that signs together with other operators. It reads the signatures
+// of the others from files that they wrote with --sign-only.
 func (k Key) With(with []string) (Key, error) {
 	for _, file := range with {
 		s, err := readSignatures(file)
@@ -48,8 +49,8 @@ func (k Key) With(with []string) (Key, error) {
 	return k, nil
 }
 
-// CheckAlone returns an error if more than one of the keys in by must sign. It is called for acts
-// that several operators cannot carry out together.
+// CheckAlone returns an error if more than one key must sign. It is called for operations that
+// several operators cannot carry out together.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
 		return fmt.Errorf("%s: trust.threshold requires signatures by %d keys, but only one key signs", act, by.Need())
@@ -57,8 +58,8 @@ func (k Key) CheckAlone(act string, by signers.Set) error {
 	return nil
 }
 
-// ReadKey reads a signing key from a file. The argument record is the file that records what the
-// key signed, by default beside the key.
+// ReadKey reads a signing key from a file. The argument record is the path of the file that lists
+// what the key signed. If it is empty, the record is beside the key.
 func ReadKey(file, record string) (k Key, err error) {
 	if file == "" {
 		return k, errors.New("--key FILE: want the secret signing key, as for florctl publish")
@@ -77,8 +78,8 @@ func ReadKey(file, record string) (k Key, err error) {
 	return k, nil
 }
 
-// CheckPinned returns an error if a host's own documents do not contain the key, because the host
-// would refuse its signatures.
+// CheckPinned returns an error if the documents of a host do not contain the key. The host would
+// then refuse the key's signatures.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
 	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
@@ -86,8 +87,8 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. In the error,
-// those names the programs that would refuse the key's signatures.
+// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The argument
+// those names the programs that would refuse the key's signatures, for the error.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)
@@ -95,7 +96,8 @@ func (k Key) CheckOf(t compile.Topology, those string) error {
 	return nil
 }
 
-// signJSON encodes a value in JSON, and signs the result of text for it.
+// signJSON encodes a value in JSON and signs it for all operators of the round. The signed text is
+// the result of the function text for the encoded value.
 func (r *round) signJSON(what string, v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -105,7 +107,8 @@ func (r *round) signJSON(what string, v any, text func(string) string) (encoded,
 	return string(b), signed, err
 }
 
-// SignJSON encodes a value in JSON, and signs the result of text for it, with this key alone.
+// SignJSON encodes a value in JSON and signs it with this key alone. The signed text is the result
+// of the function text for the encoded value.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

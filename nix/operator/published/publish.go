@@ -94,8 +94,8 @@ func (k Key) signDocuments(cluster string, documents map[string][]document.Docum
 	return tree, by, nil
 }
 
-// signersOf returns the keys that must sign the documents, and the threshold, according to a
-// manifest in the documents.
+// signersOf returns the keys that may sign the documents, and how many of them must sign. It reads
+// both from a manifest in the documents.
 func signersOf(documents map[string][]document.Document) signers.Set {
 	for _, all := range documents {
 		for _, d := range all {
@@ -112,7 +112,7 @@ func (s Signed) String() string {
 }
 
 // CheckRootsKept returns an error if the documents contain none of the roots of the previous
-// version, which hosts trust.
+// version. Hosts trust only these roots, and would reject all providers.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
 		return fmt.Errorf("cluster %s: %w; pass --replace-roots if you then deploy every host by hand", s.Name, err)
@@ -120,8 +120,8 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// WriteSignatures writes the signature file and returns ErrSignedOnly, if the key only signs.
-// Otherwise it does nothing.
+// WriteSignatures writes the signature file and returns ErrSignedOnly if the key was made by
+// SignOnly. Otherwise it does nothing.
 func (s Signed) WriteSignatures(out io.Writer) error {
 	if s.key.only == "" {
 		return nil
@@ -149,7 +149,8 @@ type Publication struct {
 	AtOnce   bool     // offer the documents to all hosts at once, without waves
 	Without  []string // hosts that may be left behind with a removed root
 
-	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	// BeyondBudget offers the documents to all hosts at once, although this exceeds the disruption
+	// budgets of the hosts.
 	BeyondBudget bool
 }
 
@@ -210,9 +211,9 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 	return partly
 }
 
-// serve makes all providers serve the tree of a version, followed by others, and records it. It
-// fails if no provider accepted it, and returns ErrPartly if only some accepted it and they do not
-// share a store.
+// serve makes all providers serve a version, and records the version. The argument follow contains
+// further documents that a rollout needs. serve fails if no provider accepts the version. It
+// returns ErrPartly if only some providers accept it and the providers do not share a store.
 func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Importing, tree publish.Tree, follow ...publish.Tree) error {
 	if err := r.offered(v); err != nil {
 		return err

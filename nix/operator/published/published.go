@@ -18,6 +18,6 @@ type Cluster struct {
 	terminal.Console                  // terminal of the operator
 }
 
-// ErrPartly is the error if only some providers accepted the published content. Warnings have
+// ErrPartly is the error of an operation whose content only some providers accepted. Warnings have
 // already named the other providers.
 var ErrPartly = errors.New("only some providers took it")

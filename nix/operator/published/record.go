@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// record lists the documents that a signing key has signed, in a file beside the key. Because a
-// compromised provider may return anything, documents that are signed again, and lists that are
-// continued, are compared with the record.
+// record lists the documents that a signing key has signed. It is stored in a file beside the key.
+// A compromised provider may return anything. Therefore documents from a provider are compared with
+// the record before they are signed again, and revocation lists before they are continued.
 type record struct {
 	path     string
 	cluster  string
@@ -28,29 +28,30 @@ type record struct {
 type signed struct {
 	Versions []version `json:"versions"` // by serial
 
-	// Revocations is the newest list that was offered, nil for none.
+	// Revocations is the newest revocation list that was offered. It is nil if there is none.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 }
 
-// version is a published version, or one to go back to.
+// version is a version of the documents that was published, or to which hosts may go back.
 type version struct {
 	Serial int64  `json:"serial"`
 	Rev    string `json:"rev"`
 	Digest string `json:"digest"` // publish.Tree.Digest
 	Served bool   `json:"served"` // a provider accepted it as the newest
 
-	// Back is true for the documents to which hosts go back if the rollout of the preceding
-	// serial stops.
+	// Back is true for a version to which hosts go back if the rollout of the preceding serial
+	// stops.
 	Back bool `json:"back,omitempty"`
 
-	// Roots contains the fingerprints of the roots in its documents.
+	// Roots contains the fingerprints of the roots in the documents of the version.
 	Roots []string `json:"roots,omitempty"`
 }
 
 // maxRecorded is the maximum number of versions in a record.
 const maxRecorded = 1000
 
-// openRecord reads a record. It is empty before the key has signed anything.
+// openRecord reads a record from a file. If the key has not signed anything yet, the record is
+// empty.
 func openRecord(path, cluster string) (*record, error) {
 	r := &record{path: path, cluster: cluster}
 	b, err := os.ReadFile(r.path)
@@ -95,7 +96,7 @@ func (r *record) save() error {
 	return nil
 }
 
-// merge adds what is in the file but not in this record.
+// merge adds the entries of the file that this record lacks.
 func (r *record) merge() {
 	var now record
 	b, err := os.ReadFile(r.path)
@@ -141,8 +142,9 @@ func (r *record) served() (v version) {
 	return v
 }
 
-// roots returns the fingerprints of the roots in the newest version that a provider accepted or, if
-// none was, in the newest signed one. It returns none if they are not recorded.
+// roots returns the fingerprints of the roots in the newest version that a provider accepted. If no
+// provider accepted a version, it uses the newest signed version. It returns none if the roots are
+// not recorded.
 func (r *record) roots() (all []string) {
 	if v := r.served(); v.Roots != nil {
 		return v.Roots
@@ -162,7 +164,7 @@ func (r *record) newest() int64 {
 	return all[len(all)-1].Serial
 }
 
-// add records versions.
+// add adds versions to the record.
 func (r *record) add(all ...version) error {
 	o := r.of()
 	for _, v := range all {
@@ -181,7 +183,7 @@ func (r *record) offered(v version) error {
 	return r.add(v)
 }
 
-// list returns the newest revocation list that was offered, nil for none.
+// list returns the newest revocation list that was offered. It returns nil if there is none.
 func (r *record) list() (*trust.Revocations, error) {
 	s := r.of().Revocations
 	if s == nil {

@@ -34,7 +34,7 @@ func newestOf(all []*trust.Revocations) (newest *trust.Revocations) {
 	return newest
 }
 
-// lists returns the lists of all providers.
+// lists returns the revocation lists of all providers.
 func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error) {
 	var failed []error
 	for _, at := range c.Providers {
@@ -54,7 +54,8 @@ func (c Cluster) lists(ctx context.Context) (all []*trust.Revocations, err error
 	return all, c.Providers.Failed(failed)
 }
 
-// open decodes a list that a provider returned, which one of the cluster's keys must have signed.
+// open decodes a revocation list that a provider returned. One of the cluster's keys must have
+// signed the list.
 func (c Cluster) open(s trust.SignedRevocations) (*trust.Revocations, error) {
 	list, err := s.Open()
 	if err == nil {
@@ -63,10 +64,11 @@ func (c Cluster) open(s trust.SignedRevocations) (*trust.Revocations, error) {
 	return list, err
 }
 
-// supply gives the newest list, of those in the record r and at the providers, to each provider that
-// has an older one or none. A provider without the newest list may refuse to issue anything. A
-// provider that does not answer is left out, because the calls that follow report it. supply also
-// writes the newest list to the record, if it continues the list there.
+// supply sends the newest revocation list to each provider that has an older list or none. A
+// provider without the newest list may refuse to issue anything. The newest list is chosen among
+// the list in the record r and the lists of all providers. A provider that does not answer is left
+// out, because the calls that follow report it. supply also writes the newest list to the record,
+// if the list continues the recorded one.
 func (c Cluster) supply(ctx context.Context, r *record) error {
 	own, err := r.list()
 	if err != nil {
@@ -115,9 +117,9 @@ func (c Cluster) supply(ctx context.Context, r *record) error {
 	return nil
 }
 
-// Continued returns the revocation list that the next list must continue. This is the newest list
-// among those of all providers and the last one in the record of the key k. Continued returns an
-// error if this list does not follow one of the others.
+// Continued returns the revocation list that the next list must continue. This is the newest among
+// the lists of all providers and the last list in the record of the key k. Continued returns an
+// error if the newest list does not continue one of the others.
 func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
 	r, err := openRecord(k.record, c.Topology.Name)
 	if err != nil {
@@ -130,7 +132,7 @@ func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, erro
 	return list, err
 }
 
-// fork is a list that the newest one does not follow.
+// fork is a revocation list that the newest list does not continue.
 type fork struct {
 	list *trust.Revocations
 	why  error
@@ -164,9 +166,10 @@ func (c Cluster) continued(ctx context.Context, r *record) (newest *trust.Revoca
 	return newest, forks, nil
 }
 
-// checkSigned decides whether a list may be continued. The list own is the one on record, or nil.
-// A list from before the threshold was raised has too few signatures. If such a list is not on
-// record, checkSigned asks the operator, and returns an error if the operator does not accept it.
+// checkSigned decides whether a revocation list may be continued. The argument own is the list in
+// the record, or nil. A list from before the threshold was raised has too few signatures. If such a
+// list is not in the record, checkSigned asks the operator, and returns an error if the operator
+// does not accept the list.
 func (c Cluster) checkSigned(list, own *trust.Revocations) error {
 	weak := list.AsSigned().Verify(list, c.Topology.Name, c.Topology.Trust.Signers())
 	if weak == nil || own != nil && list.Digest() == own.Digest() {
@@ -177,7 +180,7 @@ func (c Cluster) checkSigned(list, own *trust.Revocations) error {
 		fmt.Sprintf("%v; nothing is signed: if the list is from before trust.threshold was raised, answer on a terminal, or let the operator who signed it sign first, and name their record with --signed", weak))
 }
 
-// describeRevoked names at most ten entries of a list.
+// describeRevoked names at most ten entries of a revocation list.
 func describeRevoked(list *trust.Revocations) string {
 	var all []string
 	for _, e := range list.Entries {
@@ -192,8 +195,8 @@ func describeRevoked(list *trust.Revocations) string {
 	return cmp.Or(strings.Join(all, ", "), "nothing")
 }
 
-// next makes and signs a list that continues the newest list. The new list keeps everything that
-// earlier lists revoke and that was not reinstated. The function with adds the changes.
+// next makes and signs a revocation list that continues the newest list. The new list keeps all
+// revocations that were not reinstated. The function with makes the changes to the list.
 func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (next *trust.Revocations, s trust.SignedRevocations, err error) {
 	if err := by.key.CheckOf(c.Topology, "hosts"); err != nil {
 		return nil, s, err
@@ -225,7 +228,7 @@ func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Dura
 	return next, s, err
 }
 
-// put makes all providers offer a signed list, and writes the list to the record r.
+// put makes all providers offer a signed revocation list, and writes the list to the record r.
 func (c Cluster) put(ctx context.Context, r *record, s trust.SignedRevocations) error {
 	if err := c.offer(ctx, s); err != nil {
 		return err
@@ -234,13 +237,13 @@ func (c Cluster) put(ctx context.Context, r *record, s trust.SignedRevocations) 
 	return r.save()
 }
 
-// offer makes all providers offer a list.
+// offer makes all providers offer a revocation list.
 func (c Cluster) offer(ctx context.Context, s trust.SignedRevocations) error {
 	return c.Providers.All(func(at *client.Provider) error { return at.SetRevocations(ctx, s) })
 }
 
-// ahead returns the highest number of a list reported by a host, if it is above that of the
-// providers' list, and the host; zero for none.
+// ahead returns the highest number of a revocation list that a host reported, and the host. If no
+// number is above that of the providers' list, ahead returns zero.
 func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host string, err error) {
 	reports, err := c.Providers.Reports(ctx)
 	for name, received := range reports {
@@ -252,9 +255,9 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 	return highest, host, err
 }
 
-// Lagging returns the hosts that have not reported a revocation list as in force, each with its
-// last report. It also returns the number of hosts that should have the list. Hosts that the list
-// revokes are left out, because they no longer receive lists.
+// Lagging returns the hosts that have not reported a revocation list as in force, and the last
+// report of each. It also returns how many hosts should have the list. Hosts that the list revokes
+// are left out, because they no longer receive lists.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {
@@ -287,7 +290,8 @@ func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map
 	return late, of, nil
 }
 
-// await waits until a list is in force on all hosts. It returns an error that names the others.
+// await waits until a revocation list is in force on all hosts. If this takes too long, await
+// returns an error that names the hosts without the list.
 func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.Time, most time.Duration) error {
 	for {
 		late, of, err := c.Lagging(ctx, list)
@@ -316,8 +320,8 @@ func (c Cluster) await(ctx context.Context, list *trust.Revocations, began time.
 // listPoll is the interval at which reports are requested.
 const listPoll = 300 * time.Millisecond
 
-// renewal is a new revocation list that a publication or rollback makes. It revokes the same as the
-// list before.
+// renewal is a revocation list that a publication or rollback signs again. It revokes the same as
+// the list before.
 type renewal struct {
 	list *trust.Revocations
 	trust.SignedRevocations
@@ -325,10 +329,10 @@ type renewal struct {
 	first bool // there was no list before
 }
 
-// renewed signs the revocation list again if one of these is the case: half of the time until the
-// next update has passed, too few keys signed the list, or the list must name the documents that
-// are about to be served. If there is no list, renewed signs the first one, which revokes nothing.
-// Otherwise, and if hosts could not read a list that names documents, renewed returns nil.
+// renewed signs the revocation list again in three cases: if half of the time until the next update
+// has passed, if too few keys signed the list, or if the list must name the documents that are
+// about to be served. If there is no list, renewed signs the first one, which revokes nothing. In
+// all other cases, and if hosts could not read a list that names documents, renewed returns nil.
 func (c Cluster) renewed(ctx context.Context, by *round, r *record, serves naming) (*renewal, error) {
 	list, err := c.Revocations(ctx)
 	if err != nil {

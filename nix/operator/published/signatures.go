@@ -19,7 +19,7 @@ import (
 // signaturesSchema is the value of the field schema in a signature file.
 const signaturesSchema = "florete.signatures/v1"
 
-// Acts for which several operators sign, as a signature file names them.
+// These are the operations for which several operators can sign, as a signature file names them.
 const (
 	actPublish  = "publication"
 	actRollback = "rollback"
@@ -75,8 +75,8 @@ func readSignatures(file string) (s signatures, err error) {
 	return s, nil
 }
 
-// round is one act for which operators sign together. It collects the signatures of this operator
-// and of the operators who signed before.
+// round is one operation for which several operators sign. It collects the signatures of this
+// operator and of the operators who signed before.
 type round struct {
 	key        Key
 	by         signers.Set // keys that must sign
@@ -110,9 +110,9 @@ func (k Key) begin(cluster, act string, by signers.Set) (*round, error) {
 	return r, nil
 }
 
-// sign signs a text, and returns the signatures of all operators who signed it. The argument what
-// describes the text. sign returns an error if another operator signed a different text instead. It
-// also returns an error if too few operators signed, unless this key only signs for another
+// sign signs a text and returns the signatures of all operators who signed it. The argument what
+// describes the text in errors. sign returns an error if another operator signed a different text.
+// It also returns an error if too few operators signed, unless this key only signs for another
 // operator.
 func (r *round) sign(what, text string) (string, error) {
 	digest := document.Digest([]byte(text))
@@ -143,8 +143,9 @@ func (r *round) sign(what, text string) (string, error) {
 	return all, nil
 }
 
-// instead describes, for an error, the text that the file contains instead of a text with the
-// description what. It returns "" if there is none.
+// instead returns the description of the text that the signature file contains in place of the
+// expected text. It is used in errors. The argument what describes the expected text. The result is
+// "" if there is no such text.
 func (s signatures) instead(what string) string {
 	for _, t := range s.Texts {
 		if t.What == what {
@@ -157,12 +158,12 @@ func (s signatures) instead(what string) string {
 	return ""
 }
 
-// ErrSignedOnly is the error of an act that was run with --sign-only. The signature file has been
-// written, and the act was not carried out.
+// ErrSignedOnly is the error of an operation that was run with --sign-only. The signature file has
+// been written, and the operation was not carried out.
 var ErrSignedOnly = errors.New("signed only")
 
-// write writes the signature file and returns ErrSignedOnly, if this key only signs. Otherwise it
-// does nothing. The argument describe describes the act to the operator.
+// write writes the signature file and returns ErrSignedOnly if this key only signs. Otherwise it
+// does nothing. The argument describe is a description of the operation for the operator.
 func (r *round) write(out io.Writer, describe string) error {
 	if r.key.only == "" {
 		return nil

@@ -32,8 +32,8 @@ func (c Cluster) WarnUndeclared(of revocation.Target) {
 // reservedName is the prefix of the names of provider services.
 const reservedName = "florete-"
 
-// undeclared describes an identity that is not in the flake, with a suggestion; it returns "" if
-// the identity is in the flake.
+// undeclared describes an identity that is not in the flake, with a suggestion. If the identity is
+// in the flake, it returns "".
 func undeclared(t compile.Topology, id spiffe.ID) string {
 	var known []string
 	switch id.Kind() {

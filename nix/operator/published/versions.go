@@ -26,8 +26,8 @@ func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	return all, err
 }
 
-// PrintSigning writes a line with the keys that signed the newest version to w, if several keys must
-// sign.
+// PrintSigning prints the keys that signed the newest version, on one line. It prints nothing
+// unless several keys must sign.
 func (c Cluster) PrintSigning(ctx context.Context, w io.Writer) error {
 	need := c.Topology.Trust.Signers().Need()
 	if need == 1 {
@@ -40,7 +40,8 @@ func (c Cluster) PrintSigning(ctx context.Context, w io.Writer) error {
 	return err
 }
 
-// newest returns the newest version of any provider, zero for none.
+// newest returns the newest version that any provider has. If there is none, it returns the zero
+// value.
 func (c Cluster) newest(ctx context.Context, r *record) (newest version, err error) {
 	all, err := c.Versions(ctx)
 	if len(all) > 0 {
@@ -52,8 +53,8 @@ func (c Cluster) newest(ctx context.Context, r *record) (newest version, err err
 	return newest, err
 }
 
-// Snapshot returns the cluster at a published version. It contains only the parts of the topology
-// that are in the documents.
+// Snapshot returns the cluster as a published version declares it. It contains only the parts of
+// the topology that are in documents.
 func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
 	hosts, err := c.read(ctx, serial)
@@ -70,8 +71,9 @@ func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, 
 	return s, err
 }
 
-// tree returns the documents of a version from the first provider that answers. Their signatures,
-// cluster and serial are verified. Only the record can show whether they are complete.
+// tree returns the documents of a version from the first provider that answers. It verifies the
+// signatures, the cluster and the serial of the documents. Only the record can show whether the
+// documents are complete.
 func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 	tree := publish.Tree{}
 	hosts, err := c.read(ctx, serial)
@@ -87,8 +89,8 @@ func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 	return tree, err
 }
 
-// read returns the hosts of a version with their documents from the first provider that answers.
-// The documents are signed by a key that the cluster pins.
+// read returns the hosts of a version with their documents, from the first provider that answers. A
+// key that the cluster pins must have signed the documents.
 func (c Cluster) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
 	err = c.Providers.First(func(at *client.Provider) (err error) {
 		hosts, err = c.readAt(ctx, at, serial) // completely from one provider

@@ -48,9 +48,9 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds an item, such as a host, to the cluster. It adds the files that make returns for the
-// current cluster, and prints the files and the changes. It fails if the new cluster has faults, or
-// if there reports that the item is missing.
+// Extend adds an item, such as a host, to the cluster. The function make returns the files of the
+// item for the current cluster. Extend adds these files, and prints them and the resulting changes.
+// It fails if the new cluster has faults, or if the function there does not find the item in it.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)
@@ -96,7 +96,7 @@ func create(path, text string) error {
 	return errors.Join(err, out.Close())
 }
 
-// undo removes files, and directories that are empty afterwards.
+// undo removes files, and the directories that are then empty.
 func (f Folder) undo(files, dirs []string) error {
 	if len(files) == 0 {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// KeySource says where florctl gets the public SSH host key of a new host.
+// KeySource tells florctl where to get the public SSH host key of a new host.
 type KeySource struct {
 	Key, Fingerprint string // public key line, or the fingerprint that the fetched key must have; may be empty
 	Join             bool   // the host joins with a token, and the flake declares no key
@@ -63,7 +63,8 @@ func line(key sshkey.PublicKey) string {
 	return strings.TrimSpace(string(sshkey.MarshalAuthorizedKey(key)))
 }
 
-// confirm asks a person to compare a key, which an attacker on the network could have replaced.
+// confirm asks a person to compare a key, because an attacker on the network could have replaced
+// it.
 func confirm(ask terminal.Console, h Host, key sshkey.PublicKey) error {
 	file := strings.TrimSuffix(strings.TrimPrefix(key.Type(), "ssh-"), "-sha2-nistp256")
 	return ask.Confirm(fmt.Sprintf("%s answers with the SSH host key\n\n  %s (%s)\n\nCompare it with what this prints on the console of %s:\n\n  ssh-keygen -lf /etc/ssh/ssh_host_%s_key.pub\n\nIs it the same?",
@@ -74,8 +75,8 @@ func confirm(ask terminal.Console, h Host, key sshkey.PublicKey) error {
 // errFetched ends a connection that was only made to fetch the host key.
 var errFetched = errors.New("fetched")
 
-// fetchHostKey returns the host key of the SSH server at an address, of the best type that the
-// server has and the topology accepts.
+// fetchHostKey returns the host key of the SSH server at an address. If the server has several
+// keys, it returns the key of the best type that the topology accepts.
 func fetchHostKey(address string) (key sshkey.PublicKey, err error) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)
 	if err != nil {

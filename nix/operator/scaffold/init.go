@@ -74,7 +74,7 @@ func dataHome(name ...string) (string, error) {
 	return filepath.Join(append([]string{dir}, name...)...), nil
 }
 
-// makeKeys uses the keys in a directory, or creates all of them.
+// makeKeys uses the keys in a directory. If there are none, it creates all of them.
 func (c *Cluster) makeKeys(dir string, how *authority.RootKey) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		if err := c.makeKeyDir(dir, how); err != nil {
@@ -103,7 +103,7 @@ func (c *Cluster) makeKeys(dir string, how *authority.RootKey) error {
 	return nil
 }
 
-// makeKeyDir creates the directory with all keys, or nothing.
+// makeKeyDir creates the directory with all keys. If it fails, it leaves no directory behind.
 func (c *Cluster) makeKeyDir(dir string, how *authority.RootKey) (err error) {
 	if err := secretfile.RefuseTree(dir); err != nil {
 		return fmt.Errorf("%w, with --keys DIR", err)
@@ -129,7 +129,8 @@ func (c *Cluster) makeKeyDir(dir string, how *authority.RootKey) (err error) {
 	return os.Rename(made, dir)
 }
 
-// make writes the flake, pins its inputs and commits it. After an error it leaves nothing behind.
+// make writes the flake, pins the inputs of the flake, and commits it. After an error it leaves
+// nothing behind.
 func (c *Cluster) make(ctx context.Context, dir string) (err error) {
 	files, err := c.Files()
 	if err != nil {

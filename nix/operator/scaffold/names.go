@@ -9,8 +9,8 @@ import (
 
 var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
-// CheckName returns an error if name cannot be part of a file name in the cluster's folder. The
-// compiler later checks the name completely.
+// CheckName returns an error if a name cannot be part of a file name in the cluster's folder. The
+// compiler later applies all rules for names.
 func CheckName(what, name string) error {
 	if !spiffe.IsLabel(name) {
 		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
@@ -18,7 +18,7 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckGroup returns an error if name cannot be the name of a host group, which is a folder.
+// CheckGroup returns an error if a name cannot be the name of a host group. A group is a folder.
 func CheckGroup(name string) error {
 	if !group.MatchString(name) {
 		return fmt.Errorf("--group %.80q: want names with slashes between them, such as eu/fra", name)

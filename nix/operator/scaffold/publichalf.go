@@ -26,7 +26,8 @@ type recorded struct {
 }
 
 // RecordPublics writes the public halves of generated secrets to a file of the flake. If a secret
-// has not been generated yet, its entry stays as it is, and the error is fleet.ErrAttention.
+// has not been generated yet, RecordPublics leaves the entry of that secret unchanged and returns
+// fleet.ErrAttention.
 func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}

@@ -1,5 +1,5 @@
 // Package scaffold writes the files of a new cluster, and the files of hosts, services and users
-// that are added to it. They form a folder that nix/language/folder.nix reads.
+// that are added to a cluster. The files form a folder that nix/language/folder.nix reads.
 package scaffold
 
 import (
@@ -20,7 +20,7 @@ type File struct {
 	Text string
 }
 
-// Cluster is a new cluster without hosts, whose files are to be written.
+// Cluster is a new cluster without hosts. Its files are written by Init.
 type Cluster struct {
 	Name        string
 	TrustDomain string

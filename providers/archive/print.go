@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Report returns one line that tells an operator the result of an import.
+// Report returns one line with the result of an import, for an operator.
 func Report(v Version, changed bool) string {
 	note := ""
 	if !changed {

@@ -2,7 +2,7 @@ package archive
 
 import "fmt"
 
-// A Refusal is an import error that the imported data caused, so that importing the same data again
+// A Refusal is an error of an import that the imported data caused. Importing the same data again
 // fails as well. Any other error comes from the state store. After such an error the import may
 // have succeeded, and it is safe to repeat it.
 type Refusal struct{ Err error }
@@ -11,7 +11,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 func (r *Refusal) Unwrap() error { return r.Err }
 
-// refuse returns err as a Refusal, or nil for nil.
+// refuse wraps an error in a Refusal. It returns nil for a nil error.
 func refuse(err error) error {
 	if err == nil {
 		return nil

@@ -10,12 +10,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered returns the key prefixes of the published data that backups contain. A rollout in
-// progress is not in a backup. The restored revocation list may be older than that of some hosts;
-// those hosts keep theirs.
+// Remembered returns the key prefixes of the published data that backups contain. A backup contains
+// no rollout in progress. The revocation list in a backup may be older than the list that some
+// hosts have; those hosts keep theirs.
 func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
-// Restored converts a value from a backup to the value that a restore writes.
+// Restored returns the value that a restore writes for a key. The argument value is the value in
+// the backup.
 func Restored(key string, value []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, versions) {
 		return value, nil
@@ -28,8 +29,8 @@ func Restored(key string, value []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Exclude runs f while no import can run. Each transaction of f must contain the condition that f
-// receives.
+// Exclude runs a function while no import can run. Each transaction of the function must contain
+// the condition that it receives.
 func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond) error) (err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

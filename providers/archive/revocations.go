@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// revoking is the key of the revocation list. The list belongs to no version.
+// revoking is the key of the revocation list in the state store. The list is independent of the
+// versions of documents.
 const revoking = everything + "revocations"
 
 // RevocationsKey is the key of the revocation list in the state store of kind config.
@@ -55,14 +56,14 @@ type ListTerms struct {
 	Cluster string
 	Signers signers.Set // signing keys of the list, with their threshold
 
-	// Record returns changes to make in the transaction that replaces the list last with the list
-	// next. The argument last is nil for the first list. Record may be nil.
+	// Record returns changes to make in the transaction that replaces the revocation list. The
+	// argument last is the list that is replaced, or nil for the first list. Record may be nil.
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations replaces the revocation list that hosts are offered. Enough of the signers in the
-// terms must have signed the new list, and its number must be higher than that of the list in
-// force. Setting the same list again changes nothing.
+// SetRevocations replaces the revocation list that hosts are offered. The new list must have enough
+// signatures of the signers in the terms, and a higher number than the list in force. Setting the
+// same list again changes nothing.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {

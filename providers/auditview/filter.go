@@ -18,7 +18,7 @@ type Filter struct {
 	Caller, Kind, Outcome string
 }
 
-// Flags adds a flag for each field to a command.
+// Flags adds a flag for each field of the filter to a command.
 func (f *Filter) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.After, "after", "print rows after this `TIME`: a time as --json prints it, or how long ago, such as 30m or 24h")
@@ -29,7 +29,8 @@ func (f *Filter) Flags(cmd *cobra.Command) {
 	flags.StringVar(&f.Outcome, "outcome", "", "print rows with this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
-// Rows returns the selected rows of a log that begins after f.After.
+// Rows returns the rows of a log that the filter selects. The log must contain only rows after the
+// time f.After.
 func (f *Filter) Rows(log iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	passed := func(yield func(Row, error) bool) {
 		for r, err := range log {
@@ -69,7 +70,7 @@ func (f *Filter) match(r server.Row) bool {
 		(f.Outcome == "" || string(r.Outcome) == f.Outcome)
 }
 
-// last yields the last n rows and keeps no more in memory.
+// last yields the last n rows of a log. It keeps at most n rows in memory.
 func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		var kept []Row
@@ -94,10 +95,10 @@ func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	}
 }
 
-// A Moment is a flag value: a time, or a duration before now.
+// A Moment is the value of a flag with which a user gives a time, or a duration before now.
 type Moment struct{ time.Time }
 
-// Type returns the name of the value in help texts.
+// Type returns the placeholder for the value in help texts.
 func (m *Moment) Type() string { return "TIME" }
 
 func (m *Moment) String() string {

@@ -15,13 +15,14 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// A Mode selects an operation on tamper-evident logs in place of printing rows.
+// A Mode selects an operation on tamper-evident logs, which a command carries out instead of
+// printing rows.
 type Mode struct {
 	Verify, Follow bool
 	Proof          string
 
-	// Kept is the time since which a verified log must have all of its rows. Zero means to believe
-	// the source of the log.
+	// Kept is a time. A log that is verified must have all of its rows since that time. If Kept is
+	// zero, it is the source of the log that says which rows must exist.
 	Kept time.Time
 }
 
@@ -43,7 +44,7 @@ func Modes(cmd *cobra.Command) *Mode {
 // Any reports whether a mode is set.
 func (m *Mode) Any() bool { return m.Verify || m.Follow || m.Proof != "" }
 
-// Run carries out the mode on logs.
+// Run carries out the selected operation on logs.
 func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
 	switch {
@@ -59,8 +60,8 @@ func (m *Mode) Run(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON boo
 	return follow(cmd, logs, f, asJSON)
 }
 
-// follow prints rows as they are appended to logs. A log that cannot be followed is named at once,
-// and the others are followed on.
+// follow prints rows as they are appended to logs. If a log cannot be followed, follow names it at
+// once and continues with the others.
 func follow(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) error {
 	var one sync.Mutex
 	print := f.Follow(func(r Row) error {
@@ -91,7 +92,7 @@ func follow(cmd *cobra.Command, logs []tlog.Source, f *Filter, asJSON bool) erro
 	return errors.Join(failed...)
 }
 
-// verify prints the verdict for each readable log, and returns the errors of the others.
+// verify prints the verdict for each log that can be read, and returns the errors of the others.
 func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Time, asJSON bool) error {
 	var all []tlog.Verdict
 	var failed []error
@@ -109,8 +110,8 @@ func verify(ctx context.Context, out io.Writer, logs []tlog.Source, kept time.Ti
 	return errors.Join(failed...)
 }
 
-// prove returns the proof from the log that contains a row. If there is none, the error names the
-// logs that cannot be read.
+// prove returns the proof that one of the logs contains a row. If no log contains the row, the
+// error names the logs that cannot be read.
 func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, error) {
 	var failed []error
 	for _, l := range logs {
@@ -128,7 +129,7 @@ func prove(ctx context.Context, logs []tlog.Source, row string) (tlog.Proof, err
 	return tlog.Proof{}, errors.Join(failed...)
 }
 
-// unlogged returns the error for a log that has not begun.
+// unlogged returns the error for a tamper-evident log that does not exist yet.
 func unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return errors.New("there is no tamper-evident log yet: it begins within seconds after the provider's process: flor-provider run")

@@ -14,15 +14,15 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// together is the number of lines whose columns have the same widths.
+// together is the number of lines that Print aligns in the same columns.
 const together = 1000
 
-// repeated is the time within which equal rows share a line. Each process of a host records a new
-// policy, and a refused caller tries again.
+// repeated is the time within which Print joins equal rows in one line. Equal rows are common: each
+// process of a host records a new policy, and a refused caller tries again.
 const repeated = time.Minute
 
-// Print prints rows as a table, or as one JSON object per line. The table joins rows of the same
-// minute that differ in their time alone, and shows their number.
+// Print prints rows as a table, or as one JSON object per line. In the table, rows of the same
+// minute that differ only in their time share a line, with their number.
 func Print(out io.Writer, rows iter.Seq2[Row, error], asJSON bool) error {
 	p := printer{out: out}
 	for r, err := range rows {
@@ -102,7 +102,7 @@ func (p *printer) flush() error {
 	return table.Flush()
 }
 
-// cells returns the cells of a line without the time. The first is the row's host.
+// cells returns the cells of a row's line, except the time. The first cell is the row's host.
 func (r Row) cells() [8]string {
 	return [8]string{
 		r.At, string(r.Outcome), r.Code, r.Kind, cmp.Or(r.Need, r.Detail["what"]),

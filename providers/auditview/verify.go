@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// ErrNotVerified is the error of a log that failed verification. The details were printed.
+// ErrNotVerified is the error of a log that failed verification. The details have already been
+// printed.
 var ErrNotVerified = errors.New("an audit log is not what it was: keep a copy of the provider's state, and see what hosts have witnessed: florctl status")
 
 // PrintVerdicts prints the results of verifying logs, as text or as one JSON object per line. The

@@ -42,7 +42,7 @@ const format = "florete.state/v1"
 // store.
 const maxLine = 4 << 20
 
-// Header is the first line of a backup, which describes its origin.
+// Header is the first line of a backup. It describes where and when the backup was made.
 type Header struct {
 	Format      string        `json:"format"`
 	TrustDomain string        `json:"trustDomain"`
@@ -50,7 +50,7 @@ type Header struct {
 	Time        unixtime.Time `json:"time"`
 }
 
-// A Section is the line before the keys of a kind.
+// A Section is the line that begins the keys of one kind of need.
 type Section struct {
 	Kind     string `json:"kind"`
 	Revision int64  `json:"revision"` // revision of the kind's state store
@@ -73,8 +73,8 @@ type line struct {
 	end
 }
 
-// A Source is the state of a kind of need to be backed up. Only keys for which Remembers returns
-// true are written.
+// A Source is the state of a kind of need that is to be backed up. Write writes only the keys for
+// which Remembers returns true.
 type Source struct {
 	Kind      string
 	Store     store.Store
@@ -129,7 +129,7 @@ func digest(h hash.Hash) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// A Backup describes a backup that was read to its end and is complete.
+// A Backup describes a complete backup. Read returns it after reading the backup to its end.
 type Backup struct {
 	Header
 	Sections []Section
@@ -213,7 +213,7 @@ func (b *Backup) Keys(kind string) iter.Seq2[store.Entry, error] {
 	}
 }
 
-// reader reads the lines of a backup, and computes the digest of all lines but the last.
+// reader reads the lines of a backup. It computes the digest of all lines except the last.
 type reader struct {
 	lines  *bufio.Reader
 	sum    hash.Hash
@@ -238,7 +238,8 @@ func (r *reader) line() (l line, err error) {
 	return l, nil
 }
 
-// next returns the text of the next line. The error is io.ErrUnexpectedEOF if there is none.
+// next returns the text of the next line. If there is no further line, the error is
+// io.ErrUnexpectedEOF.
 func (r *reader) next() ([]byte, error) {
 	r.number++
 	var line []byte

@@ -16,9 +16,9 @@ type Restoring struct {
 	If        []store.Cond                                   // conditions of each transaction
 }
 
-// Restore writes the keys of a backup that are absent from the state store s. Keys that are present
-// are left alone, because they are the same or newer. The results are the number of keys written
-// and the number left alone. If a restore is interrupted, run it again.
+// Restore writes the keys of a backup that are absent from the state store s. It does not change
+// keys that are present, because they are the same or newer. It returns the number of keys that it
+// wrote, and the number of keys that were present. If a restore is interrupted, run it again.
 func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[store.Entry, error]) (put, stay int, err error) {
 	var batch []store.Op
 	size := 0
@@ -51,7 +51,8 @@ func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[st
 	return put, stay, err
 }
 
-// put commits those operations whose keys are absent, and returns the number of them.
+// put commits the operations whose keys are absent from the store, and returns the number of these
+// operations.
 func (r Restoring) put(ctx context.Context, s store.Store, ops []store.Op) (int, error) {
 	for len(ops) > 0 {
 		conds := append([]store.Cond(nil), r.If...)

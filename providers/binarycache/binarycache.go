@@ -31,7 +31,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is the name under which the cache appears as the kind in audit rows.
+// Kind is the name that the audit log shows as the kind in rows of the cache.
 const Kind = "cache"
 
 // Config configures the binary cache. All fields are required.
@@ -46,14 +46,15 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Limits on connections, in all and for each caller, and on contents that are verified at once,
-// which uses processor time.
+// These constants limit the connections, in total and for each caller. They also limit how many
+// contents are verified at once, because this uses processor time.
 const (
 	maxConns, maxConnsOfCaller = 1024, 32
 	maxVerified                = 2
 )
 
-// Paths stay for grace though no document names them, and are swept so often.
+// A path that no document names is kept for the time grace. The cache looks for such paths at the
+// interval sweepEvery.
 const (
 	grace      = 24 * time.Hour
 	sweepEvery = time.Hour
@@ -75,7 +76,7 @@ type cache struct {
 	named   map[string][]string // host → hashes
 }
 
-// Run serves the cache until ctx ends. It starts to listen when the policy names a reader or a
+// Run serves the cache until ctx ends. It begins to listen when the policy names a reader or a
 // writer.
 func Run(ctx context.Context, c Config) {
 	a := newCache(c)
@@ -97,8 +98,8 @@ func newCache(c Config) *cache {
 func (c *cache) nars() string { return filepath.Join(c.Dir, "nar") }
 func (c *cache) temp() string { return filepath.Join(c.Dir, "tmp") }
 
-// prepare makes the directories of the cache, and removes partial uploads of an interrupted
-// process.
+// prepare makes the directories of the cache, and removes partial uploads that an interrupted
+// process left behind.
 func (c *cache) prepare() bool {
 	err := os.RemoveAll(c.temp())
 	for _, dir := range []string{c.nars(), c.temp()} {

@@ -37,8 +37,8 @@ func decompress(compression string, r io.Reader) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("compression %.20q, want xz, zstd, bzip2 or none", compression)
 }
 
-// verifyContents returns an error unless the file has the contents that the narinfo describes. It
-// reads the file once, in constant memory.
+// verifyContents returns an error unless a file has the contents that a narinfo describes. It reads
+// the file once, in constant memory.
 func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error {
 	f, err := os.Open(file)
 	if err != nil {
@@ -65,7 +65,7 @@ func verifyContents(ctx context.Context, file string, i *narinfo.NarInfo) error 
 	return sameHash(i, sum.Sum(nil), size)
 }
 
-// until is a reader that returns an error after its context has ended.
+// until is a reader that fails once its context has ended.
 type until struct {
 	context.Context
 	r io.Reader

@@ -15,7 +15,7 @@ import (
 )
 
 // notFound returns the error for a path that is absent or that the caller may not read. The error
-// does not tell which, so that callers do not learn which paths exist.
+// is the same in both cases, so that callers do not learn which paths exist.
 func (c *call) notFound(hash string) error {
 	switch {
 	case c.access == document.AccessWrite:
@@ -66,7 +66,7 @@ func (c *call) getContents() error {
 	return c.send(file)
 }
 
-// findContents reports to nix copy whether contents are present, so that it does not send them
+// findContents reports to nix copy whether contents are present. nix copy then does not send them
 // again.
 func (c *call) findContents() error {
 	file := c.r.PathValue("file")

@@ -16,8 +16,8 @@ import (
 // patience is the longest time that the transfer of a path's contents may take.
 const patience = 6 * time.Hour
 
-// info is the answer to GET /nix-cache-info. Its priority of 30 makes clients ask this cache before
-// cache.nixos.org, which has priority 40.
+// info is the answer to GET /nix-cache-info. Its priority is 30, so that clients call this cache
+// before cache.nixos.org, whose priority is 40.
 const info = "StoreDir: /nix/store\nWantMassQuery: 1\nPriority: 30\n"
 
 // call is one request to the cache.
@@ -31,10 +31,10 @@ type call struct {
 	row    server.Row // audit row of an upload or a refusal
 }
 
-// missing is the error of a request for something that the caller cannot find.
+// missing is the error of a request for a path or contents that the caller cannot find.
 type missing struct{ error }
 
-// endpoint is an HTTP method and path, with the handler and the access that a caller needs.
+// endpoint is an HTTP method and path, the handler for them, and the access that a caller needs.
 type endpoint struct {
 	pattern string
 	access  document.Access
@@ -87,7 +87,7 @@ func (c *call) decide(e endpoint) error {
 	return e.answer(c)
 }
 
-// text answers with a line of text, which Nix shows to its user.
+// text answers with a line of text. Nix shows the line to its user.
 func (c *call) text(status int, text string) {
 	c.w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	c.w.Header().Set("X-Content-Type-Options", "nosniff")

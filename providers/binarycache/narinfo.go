@@ -23,19 +23,20 @@ import (
 var hashLen = nixbase32.EncodedLen(storepath.PathHashSize)
 
 // hashPattern matches the hash in the name of a store path. contentsPattern matches the name of a
-// file of contents: its SHA-256 and its compression.
+// file of contents, which consists of a SHA-256 hash and the name of the compression.
 var (
 	hashPattern     = regexp.MustCompile(`^[0-9a-df-np-sv-z]{32}$`)
 	contentsPattern = regexp.MustCompile(`^([0-9a-df-np-sv-z]{52})\.nar(\.[a-z0-9]{1,8})?$`)
 )
 
-// maxInfo bounds the size of a narinfo, maxContents the size of contents, compressed or not.
+// maxInfo is the largest size of a narinfo in bytes. maxContents is the largest size of contents,
+// both compressed and decompressed.
 const (
 	maxInfo     = 1 << 20
 	maxContents = 32 << 30
 )
 
-// contentsFile reports whether name is the name of a contents file with the hash sum.
+// contentsFile reports whether a name is that of a contents file with the given hash.
 func contentsFile(sum []byte, name string) bool {
 	part := contentsPattern.FindStringSubmatch(name)
 	return part != nil && part[1] == nixbase32.EncodeToString(sum)
@@ -101,8 +102,7 @@ func verify(i *narinfo.NarInfo, keys []string) error {
 	return fmt.Errorf("signed by %.200q, want a signature by one of trust.signingKeys: nix copy --to 'http://…?secret-key=FILE' makes it", names)
 }
 
-// sameHash returns an error unless contents with the hash sum and the given size are those of the
-// narinfo.
+// sameHash returns an error unless the given hash and size of contents match those in a narinfo.
 func sameHash(i *narinfo.NarInfo, sum []byte, size int64) error {
 	if uint64(size) != i.NarSize || !bytes.Equal(sum, i.NarHash.Digest()) {
 		return errors.New("its contents are " + describe(sum, size) + ", its narinfo is about " + describe(i.NarHash.Digest(), int64(i.NarSize)))

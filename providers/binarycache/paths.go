@@ -27,7 +27,8 @@ const infoExt = ".narinfo"
 
 func (c *cache) infoFile(hash string) string { return filepath.Join(c.Dir, hash+infoExt) }
 
-// path returns the path with the given hash, or nil if it is absent. The caller holds c.mu.
+// path returns the path with the given hash. It returns nil if the path is absent. The caller must
+// hold c.mu.
 func (c *cache) path(hash string) *path {
 	if p := c.known[hash]; p != nil {
 		return p
@@ -51,8 +52,8 @@ func (c *cache) path(hash string) *path {
 	return p
 }
 
-// closure returns the present paths in the closure of roots. The result whole is false if a path of
-// the closure is absent. The caller holds c.mu.
+// closure returns the paths in the closure of roots that are present. The result whole is false if
+// a path of the closure is absent. The caller must hold c.mu.
 func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	found, whole = map[string]bool{}, true
 	for left := slices.Clone(roots); len(left) > 0; {
@@ -72,7 +73,7 @@ func (c *cache) closure(roots ...string) (found map[string]bool, whole bool) {
 	return found, whole
 }
 
-// whole reports whether all paths in the closure of a path are present. The caller holds c.mu.
+// whole reports whether all paths in the closure of a path are present. The caller must hold c.mu.
 func (c *cache) whole(hash string) bool {
 	if p := c.path(hash); p == nil || p.whole {
 		return p != nil
@@ -88,7 +89,7 @@ func (c *cache) whole(hash string) bool {
 // hundreds of narinfos one after the other.
 const maxClosures = 64
 
-// needs reports whether the closure of roots contains a path. The caller holds c.mu.
+// needs reports whether the closure of roots contains a path. The caller must hold c.mu.
 func (c *cache) needs(roots []string, hash string) bool {
 	slices.Sort(roots)
 	key := strings.Join(roots, " ")
@@ -103,8 +104,8 @@ func (c *cache) needs(roots []string, hash string) bool {
 	return found[hash]
 }
 
-// readable returns the path with the given hash, or nil if the path is absent or the caller may not
-// read it.
+// readable returns the path with the given hash. It returns nil if the path is absent or the caller
+// may not read it.
 func (c *call) readable(hash string) (*path, error) {
 	var roots []string
 	if c.access != document.AccessWrite {
@@ -137,15 +138,15 @@ func (c *call) readable(hash string) (*path, error) {
 	return p, nil
 }
 
-// keep protects a file from removal for the time grace. It is called when a writer finds the file
-// present, because the writer then does not send it again. The caller holds c.mu.
+// keep protects a file from removal for the time grace. It is called when a writer finds that the
+// file is present, because the writer then does not send the file again. The caller must hold c.mu.
 func (c *cache) keep(file string) bool {
 	now := time.Now()
 	return os.Chtimes(file, now, now) == nil
 }
 
-// names returns the hashes of the store paths that hosts' documents name, by host. It includes all
-// versions that are kept.
+// names returns the hashes of the store paths that the documents of each host name, in all versions
+// that are kept. The keys are the names of the hosts.
 func (c *cache) names(ctx context.Context) (map[string][]string, error) {
 	c.namedMu.Lock()
 	defer c.namedMu.Unlock()

@@ -21,10 +21,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeUpload is the audit code of a path that was added to the cache.
+// CodeUpload is the audit code of rows about paths that were added to the cache.
 const CodeUpload = "upload"
 
-// spare is the number of bytes that uploads leave free on the file system.
+// spare is the number of bytes on the file system that uploads do not use.
 const spare = 1 << 30
 
 // received copies the body of an upload, and extends the deadline of the request.
@@ -40,8 +40,8 @@ func (c *call) received(to io.Writer, size int64, within time.Duration) error {
 	return http.NewResponseController(c.w).SetReadDeadline(time.Time{})
 }
 
-// putContents receives the contents of a path. Readers see them only when they are complete and on
-// disk.
+// putContents receives the contents of a path. Readers see the contents only when they are complete
+// and on disk.
 func (c *call) putContents() error {
 	name, size := c.r.PathValue("file"), c.r.ContentLength
 	switch {
@@ -90,7 +90,7 @@ type claim struct {
 	left int64 // part of held that has not arrived yet
 }
 
-// Write reserves disk space for p before p is written to disk.
+// Write reserves disk space for p. It is called before p is written to disk.
 func (c *claim) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > c.left {
 		c.free()
@@ -115,7 +115,7 @@ func (c *claim) free() {
 	c.held, c.left = 0, 0
 }
 
-// fits returns an error if the file system has no space for size more bytes.
+// fits returns an error if the file system does not have room for size more bytes.
 func (c *cache) fits(size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -208,7 +208,7 @@ func (c *cache) add(hash string, i *narinfo.NarInfo, file string) error {
 	return atomicfile.Via(filepath.Join(c.temp(), hash), c.infoFile(hash), []byte(i.String()), 0o600)
 }
 
-// remove removes a file. It is no error if the file is absent.
+// remove removes a file. It succeeds if the file is absent.
 func remove(file string) error {
 	if err := os.Remove(file); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -22,9 +22,10 @@ func (c *cache) sweeps(ctx context.Context) {
 	}
 }
 
-// sweep removes the unneeded paths and contents that are older than a duration. Paths are needed by
-// the closures that documents name, and by newer paths. A path is removed before its contents:
-// everything that an interrupted sweep leaves can then be read, or is sent again.
+// sweep removes unneeded paths and contents, if they are older than the given time. A path is
+// needed if it is in the closure of a path that documents name, or of a newer path. A path is
+// removed before its contents, so that everything that an interrupted sweep leaves can be read or
+// is sent again.
 func (c *cache) sweep(ctx context.Context, older time.Time) error {
 	if _, err := os.Stat(c.nars()); os.IsNotExist(err) {
 		return nil // nothing was uploaded yet

@@ -43,7 +43,7 @@ type Policy struct {
 	bundle   string // roots in PEM
 }
 
-// minLifetime is the shortest lifetime of SVIDs that a policy can set. The longest is
+// minLifetime is the shortest lifetime of SVIDs that a policy can set. The longest lifetime is
 // trust.MaxLifetime.
 const minLifetime = 10 * time.Second
 
@@ -54,8 +54,8 @@ type Settings struct {
 	IssuingCertificate string `json:"issuingCertificate" path:"" default:"issuing.crt"`
 }
 
-// State describes the keys of the kind for backups. The records of enrolled nodes are remembered.
-// Nonces are used once.
+// State describes which keys of the kind are in backups. The records of enrolled nodes are
+// remembered. Nonces are not, because they are used once.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
@@ -63,7 +63,8 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind returns the kind "cert" for a process. The directory of the process holds the issuing key.
+// Kind returns the kind "cert" for a process. The directory of the process contains the issuing
+// key.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
 
 // Issuer returns the Issuer for a process. The Issuer also issues the SVID of that process.
@@ -75,7 +76,8 @@ func (s *Settings) Issuer(p server.Process) *Issuer {
 	})
 }
 
-// Authority reads the issuing CA of a process. The CA's key is in the process's directory dir.
+// Authority reads the issuing CA of a process. The CA's key is in dir, the directory of the
+// process.
 func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
 }
@@ -83,7 +85,7 @@ func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 // IssuingKey returns the path of the issuing CA's key in the directory of a process.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
-// Config configures an Issuer. All fields but Revoked and CRL are required.
+// Config configures an Issuer. All fields except Revoked and CRL are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -110,7 +112,7 @@ func (c Config) revoked() *trust.Revocations {
 	return c.Revoked()
 }
 
-// Issuer is the kind "cert": it enrols nodes, and issues X.509-SVIDs to them.
+// Issuer implements the kind "cert". It enrols nodes, and issues X.509-SVIDs to them.
 type Issuer struct {
 	Config
 	nonces  nonces
@@ -165,7 +167,8 @@ func compile(policy document.Policy) (*Policy, error) {
 	return p, nil
 }
 
-// authority returns the issuing CA if a root of the policy verifies its certificate.
+// authority returns the issuing CA. It returns an error if no root of the policy verifies the CA's
+// certificate.
 func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	a, err := i.Authority()
 	if err != nil {
@@ -182,8 +185,8 @@ func (i *Issuer) authority(p *Policy) (*ca.Authority, error) {
 	return a, nil
 }
 
-// trusted is an issuing CA whose certificate a root of the policy verified. The result is reused
-// only for a short time, because certificates expire.
+// trusted is an issuing CA whose certificate was verified by a root of the policy. The verification
+// is repeated after a short time, because certificates expire.
 type trusted struct {
 	authority *ca.Authority
 	policy    *Policy
@@ -258,7 +261,8 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, nil
 }
 
-// refuseRevoked refuses a certificate that hosts would reject because of the revocation list.
+// refuseRevoked returns an error for a certificate that hosts would reject because of the
+// revocation list.
 func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe.ID) error {
 	err := list.CheckChain(chain, id)
 	var revoked *trust.RevokedError
@@ -271,7 +275,8 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	return hostapi.Revoked("", revoked)
 }
 
-// InForce returns the issuing certificate in force, so that each new one has an audit row.
+// InForce returns the version of the issuing certificate in force, so that each new certificate has
+// an audit row.
 func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
 	if err != nil { // the answers to requests contain the error

@@ -36,10 +36,10 @@ const (
 	crlSoon = time.Minute
 )
 
-// reasonHold is the reason code certificateHold (RFC 5280 section 5.3.1).
+// reasonHold is the reason code certificateHold in a CRL (RFC 5280 section 5.3.1).
 const reasonHold = 6
 
-// crl is the newest certificate revocation list, with the inputs from which it was made.
+// crl is the newest certificate revocation list and the inputs from which it was made.
 type crl struct {
 	*x509.RevocationList
 	pem    []byte
@@ -119,9 +119,9 @@ func (i *Issuer) keepCRL(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// revokedEntries returns the entries of a CRL for an issuing CA: the SVIDs of that CA which the
-// revocation list revokes, and all other serial numbers on the list. Entries of the last CRL keep
-// their time.
+// revokedEntries returns the entries of a CRL for an issuing CA. There is an entry for each SVID of
+// that CA that the revocation list revokes, and for every other serial number on the list. Entries
+// that were in the last CRL keep their time.
 func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a *ca.Authority, last *x509.RevocationList, now time.Time) (entries []x509.RevocationListEntry, err error) {
 	if list == nil {
 		return nil, nil
@@ -164,8 +164,8 @@ func (i *Issuer) revokedEntries(ctx context.Context, list *trust.Revocations, a 
 	return entries, err
 }
 
-// readCRL reads the CRL of an earlier process. It returns nil if there is none, or if another
-// issuing CA has signed it.
+// readCRL reads the CRL that an earlier process signed. It returns nil if there is no CRL, or if
+// another issuing CA has signed it.
 func readCRL(path string, a *ca.Authority) (*crl, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -193,8 +193,8 @@ func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	}}
 }
 
-// newestCRL returns the newest CRL. If the caller already has the CRL with that number, the content
-// is left out.
+// newestCRL returns the newest CRL. The argument has is the number of the CRL that the caller has.
+// If it is the newest, the content is left out.
 func (i *Issuer) newestCRL(has string) (hostapi.CRL, error) {
 	l := i.crl.Load()
 	if l == nil {

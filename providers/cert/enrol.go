@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Device is the record of an enrolled node, at cert/device/<node>. It has the device key with which
-// the node can enrol again. Times are in Unix seconds.
+// Device is the record of the device that has enrolled as a node, under the key cert/device/<node>.
+// It contains the device key, with which the node can enrol again. Times are in Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
 	Since      int64  `json:"since"`    // first enrolment with this key
@@ -30,8 +30,8 @@ type Device struct {
 	// Serial is the serial of the newest policy under which the node has enrolled.
 	Serial int64 `json:"serial,omitempty"`
 
-	// Joined reports whether the node's key was admitted by a join request. If it is false, the
-	// policy has the key.
+	// Joined reports whether the node's key was admitted by a join request. If Joined is false, the
+	// key is in the policy.
 	Joined bool `json:"joined,omitempty"`
 }
 
@@ -50,8 +50,8 @@ func (i *Issuer) Nonce(now time.Time) string {
 }
 
 // Authenticate verifies the proof with which a node enrols. The proof must be for this provider,
-// this certificate request and this connection. It must contain an unused nonce of this provider,
-// and be signed with the host key that the policy has for the node.
+// this certificate request and this connection. It must contain an unused nonce of this provider.
+// It must be signed with the host key that the policy contains for the node.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
@@ -122,8 +122,8 @@ func (i *Issuer) consume(ctx context.Context, c server.Call) (d server.Decision,
 	}, nil
 }
 
-// joins refuses an admitted device if another device has enrolled as the node, or if the token that
-// admits the device is no longer valid.
+// joins returns an error for an admitted device if another device has enrolled as the node, or if
+// the token that admits the device is no longer valid.
 func joins(c server.Call, was, is Device) error {
 	if !is.Joined || was.SSHHostKey == is.SSHHostKey {
 		return nil
@@ -141,9 +141,9 @@ func joins(c server.Call, was, is Device) error {
 	return nil
 }
 
-// Admit refuses an SVID that was issued before another machine enrolled as the same node. A
-// replaced machine can then no longer read documents, for which it needs no device proof. The
-// refusal is transient, because it ends when the right machine enrols again.
+// Admit refuses a caller whose SVID was issued before another machine enrolled as the same node. A
+// machine that was replaced can then no longer read documents, for which it would need no device
+// proof. The refusal is transient, because it ends when the right machine enrols again.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	d, modified, err := i.device(ctx, c.Caller)
 	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}
@@ -157,8 +157,8 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	return on, nil
 }
 
-// device returns the record of a node, and the revision that wrote it. Both are zero if the node
-// never enrolled here.
+// device returns the record of a node's device, and the revision of the store that wrote the
+// record. Both are zero if the node never enrolled here.
 func (i *Issuer) device(ctx context.Context, node spiffe.ID) (d Device, modified int64, err error) {
 	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
 	if errors.Is(err, store.ErrNotFound) {

@@ -19,7 +19,7 @@ import (
 // pages of the store.
 const issuedPrefix = "cert/issued/"
 
-// keptAfter is the time for which a record is kept after its certificate has ended. It allows for
+// keptAfter is how long a record is kept after the end of its certificate. This allows for
 // differences between clocks.
 const keptAfter = time.Hour
 
@@ -36,7 +36,7 @@ func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	return store.Put(fmt.Sprintf("%s-%09d-%s", issuedBefore(is.Until.Time), time.Now().Nanosecond(), is.Serial), b)
 }
 
-// issued calls each with the record of every SVID that ends after the given time.
+// issued calls a function with the record of every SVID that ends after the given time.
 func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issued)) error {
 	for after := issuedBefore(end); ; {
 		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
@@ -80,12 +80,12 @@ func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
 	}
 }
 
-// codeOwnSVID is the audit code of an SVID that the provider issued to itself.
+// codeOwnSVID is the audit code of rows about SVIDs that the provider issued to itself.
 const codeOwnSVID = "own-svid"
 
-// recordSelf records the SVIDs that the provider has issued to itself since the last call. The
-// provider uses such an SVID before it is recorded, because nobody could reach the provider without
-// it.
+// recordSelf writes audit rows for the SVIDs that the provider has issued to itself since the last
+// call. The provider uses such an SVID before it is recorded, because nobody could reach the
+// provider without it.
 func (i *Issuer) recordSelf(ctx context.Context) error {
 	i.self.mu.Lock()
 	unrecorded := i.self.unrecorded
@@ -103,7 +103,7 @@ func (i *Issuer) recordSelf(ctx context.Context) error {
 	return nil
 }
 
-// issuedDetail returns the details of an SVID that its audit row contains.
+// issuedDetail returns the details of an SVID for its audit row.
 func issuedDetail(leaf *x509.Certificate, id spiffe.ID) map[string]string {
 	return map[string]string{"id": id.String(), "certificate": trust.SerialNumber(leaf), "until": leaf.NotAfter.Format(time.RFC3339)}
 }

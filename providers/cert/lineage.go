@@ -20,27 +20,28 @@ const codeTwoMachines = "two-machines"
 
 const linePrefix = "cert/line/"
 
-// line is the record of the SVIDs that a node has received for itself here, at cert/line/<node>. It
-// reveals that two machines hold the SSH host key of one node. A node requests each SVID with the
-// one before it. A single machine therefore presents the newest SVID, or the one before if an
-// answer was lost. If an older SVID is presented, it comes from a second machine.
+// line is the record of the SVIDs that a node has received for itself here, under the key
+// cert/line/<node>. The record reveals that two machines have the SSH host key of one node. A node
+// requests each SVID with the SVID before it. A single machine therefore presents the newest SVID,
+// or the SVID before that if an answer was lost. An older SVID comes from a second machine.
 type line struct {
 	Newest string `json:"newest"` // serial number of the newest SVID in hex, also in the audit log
 	Before string `json:"before"` // serial number of the SVID before; empty after an enrolment
 	Since  int64  `json:"since"`  // begin of the newest SVID, in Unix seconds
 
-	// Issuers has the key IDs, in hex, of the issuing CAs that have extended the line, last one
-	// first. If replicas share a store, these are the CAs of all replicas.
+	// Issuers contains the key IDs, in hex, of the issuing CAs that have extended the line. The CA
+	// that extended it last comes first. If replicas share a store, the CAs of all replicas are
+	// included.
 	Issuers []string `json:"issuers,omitempty"`
 }
 
-// maxIssuers is the largest number of issuers in a line. There are at most five replicas of a
-// store; the others are former ones.
+// maxIssuers is the largest number of issuers in a line. A store has at most five replicas; any
+// further issuers are former replicas.
 const maxIssuers = 16
 
-// extendLine records that a node receives the SVID leaf for itself, and raises the alarm if a
-// second machine acts as the node. SVIDs from providers with other stores raise no alarm. Neither
-// do SVIDs that are newer than the record, which a restore of the store can cause.
+// extendLine records that a node receives an SVID for itself. It raises the alarm if a second
+// machine acts as the node. An SVID from a provider with another store raises no alarm. An SVID
+// that is newer than the record raises none either, because a restore of the store can cause this.
 func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
 	key := linePrefix + c.Caller.Name()
 	var was line

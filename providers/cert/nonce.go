@@ -23,7 +23,8 @@ const head = 8 + 16
 // nonces makes and checks nonces with a secret key.
 type nonces struct{ key []byte }
 
-// make returns a nonce for proofs to a provider. The nonce passes check from the time now on.
+// make returns a nonce for proofs to a provider. From the time now on, the method check accepts the
+// nonce.
 func (n nonces) make(provider spiffe.ID, now time.Time) string {
 	b := make([]byte, head, head+sha256.Size)
 	binary.BigEndian.PutUint64(b, uint64(now.UnixMilli()))
@@ -31,7 +32,7 @@ func (n nonces) make(provider spiffe.ID, now time.Time) string {
 	return base64.RawURLEncoding.EncodeToString(n.mac(b, provider))
 }
 
-// mac returns the head b followed by its HMAC, which also covers the provider's ID.
+// mac appends an HMAC to the head b of a nonce. The HMAC also covers the provider's ID.
 func (n nonces) mac(b []byte, provider spiffe.ID) []byte {
 	h := hmac.New(sha256.New, n.key)
 	h.Write(b)

@@ -31,10 +31,10 @@ type selfIssued struct {
 	at   time.Time
 }
 
-// Certificate returns the provider's own SVID, which it issues at the first call. It issues a new
-// one in these cases: two thirds of the SVID's life are over, the clock was set to a time before
-// the SVID begins, the policy has other roots, the issuing certificate has changed, or the SVID was
-// revoked.
+// Certificate returns the provider's own SVID. The provider issues the SVID at the first call. It
+// issues a new one in these cases: two thirds of the SVID's lifetime are over, the clock was set to
+// a time before the SVID begins, the policy has other roots, the issuing certificate has changed,
+// or the SVID was revoked.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()
@@ -65,8 +65,8 @@ func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	return c, nil
 }
 
-// selfIssuedNow reports whether the issuing certificate in force has issued the provider's own
-// SVID. It also returns true if no issuing certificate can be used.
+// selfIssuedNow reports whether the provider's own SVID was issued with the issuing certificate in
+// force. If no issuing certificate can be used, it returns true, so that the SVID stays in use.
 func (i *Issuer) selfIssuedNow(p *Policy, c *tls.Certificate) bool {
 	a, err := i.authority(p)
 	return err != nil || bytes.Equal(c.Certificate[len(c.Certificate)-1], a.Certificate.Raw)

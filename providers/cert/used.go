@@ -8,12 +8,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// usedLife is the longest time for which a used nonce is recorded. It covers a clock that is ahead
-// by nonceLife, and the time in which further nonces share the lease.
+// usedLife is the longest time for which a used nonce is recorded. It allows for a clock that is
+// ahead by nonceLife, and for the time in which further nonces share the lease.
 const usedLife = 3 * nonceLife
 
-// used is the store lease with which nonces are recorded now. All nonces used within nonceLife
-// share it. A lease for each nonce would double the commits when many nodes enrol.
+// used is the store lease with which used nonces are recorded at present. All nonces used within
+// nonceLife share the lease. A lease for each nonce would double the number of commits when many
+// nodes enrol.
 type used struct {
 	mu   sync.Mutex
 	id   store.LeaseID

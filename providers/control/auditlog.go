@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Audit is a page of rows of one audit log, oldest row first.
+// Audit is a page of rows of one audit log. The oldest row comes first.
 type Audit struct {
 	Rows []server.Row `json:"rows"`
 	Next string       `json:"next"`

@@ -1,12 +1,13 @@
 // Package control implements the operators' API of a config provider: JSON over HTTP on a Unix
 // socket that only the forwarder can connect to. The forwarder publishes the socket as the service
 // florete-control of the host, and announces each caller in a PROXY protocol header. Before there
-// are operators, root of the host calls the same API with flor-provider control. The policy, read
-// anew for each request, decides what a caller may do; the content of a request never identifies
-// its caller. openapi.json describes the API.
+// are operators, root of the host calls the same API with flor-provider control. The policy decides
+// what a caller may do, and is read again for each request. The content of a request never
+// identifies its caller. openapi.json describes the API.
 //
-// Each act is recorded in the audit log with the caller, the act, the address, and the values
-// before and after, in the transaction that makes it. So is each refusal. Reading leaves no rows.
+// Each act is recorded in the audit log, in the same transaction as the act. The row contains the
+// caller, the act, the address, and the values before and after. Each refusal is recorded as well.
+// Reading leaves no rows.
 package control
 
 import (
@@ -29,7 +30,8 @@ type Config struct {
 	Forwarder string // account of the forwarder; no other may connect
 	Spool     string // directory for published documents while they are received
 
-	// Relayed returns the Unix socket at which the process of another kind answers operators.
+	// Relayed returns the path of the Unix socket at which the process of another kind answers
+	// operators.
 	Relayed func(kind string) string
 
 	Policies *server.Policies
@@ -40,17 +42,17 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Logs returns the audit logs that operators can read through this API, by kind of need. It
-// includes the log of kind config, to which Config.Audit writes.
+// Logs returns the audit logs that operators can read through this API. The keys are the kinds of
+// need. The log of kind config, to which Config.Audit writes, is included.
 type Logs func() (map[string]tlog.Local, error)
 
-// Limits on connections and requests, in all and for each caller.
+// These constants limit connections and requests, in total and for each caller.
 const (
 	maxConns, maxConnsOfCaller       = 256, 32
 	maxRequests, maxRequestsOfCaller = 16, 4
 )
 
-// Kind is the name under which the operators' API appears as the kind in audit rows.
+// Kind is the name that the audit log shows as the kind in rows of the operators' API.
 const Kind = "control"
 
 type api struct {
@@ -65,14 +67,14 @@ func (c Config) handler() http.Handler {
 	return a.routes()
 }
 
-// ServeAccount serves the API to an account of this host on one connection. The account may do
-// everything that operators may, even if the policy has no operators. ServeAccount may run in
-// another process beside Run.
+// ServeAccount serves the API to an account of this host on one connection. The account may make
+// all requests that operators may make, even if the policy has no operators. ServeAccount may run
+// in one process while Run runs in another.
 func ServeAccount(conn net.Conn, account string, c Config) error {
 	return announced.ServeAccount(conn, account, c.handler())
 }
 
-// Run serves the API to operators until ctx ends. It starts to listen when the policy names an
+// Run serves the API to operators until ctx ends. It begins to listen when the policy names an
 // operator.
 func Run(ctx context.Context, c Config) {
 	announced.Run(ctx, announced.Config{

@@ -21,7 +21,7 @@ type call struct {
 	row    server.Row // audit row of an act or a refusal
 }
 
-// endpoint is an HTTP method and path, with the handler and the access that a caller needs.
+// endpoint is an HTTP method and path, the handler for them, and the access that a caller needs.
 type endpoint struct {
 	method, path string
 	access       document.Access

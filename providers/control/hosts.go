@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// maxPage is the largest number of entries in a page. It is also the default.
+// maxPage is the largest number of entries in a page. It is also the number if a request gives
+// none.
 const maxPage = 100
 
 // Hosts is a page of the last reports of hosts, sorted by name. Next is the position of the next
@@ -42,7 +43,8 @@ type Need struct {
 	hostreport.Need
 }
 
-// page reads a page of entries below a prefix. It also returns the position of the next page.
+// page reads a page of the entries whose keys have a prefix. The argument first is the position of
+// the page. page also returns the position of the next page.
 func (c *call) page(s store.Store, prefix, first string) (entries []store.Entry, next string, err error) {
 	q := c.r.URL.Query()
 	limit := maxPage

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Tokens lists the join tokens that the provider has on record.
+// Tokens lists all join tokens that the provider has recorded.
 type Tokens struct {
 	Tokens []join.Token `json:"tokens"`
 }
@@ -74,8 +74,8 @@ func (c *call) issued() (any, error) {
 	return act(c, &i, func(o *join.Operator) (join.Issued, error) { return o.Issued(c.r.Context(), i) })
 }
 
-// act decodes the body of a request, if it has one, and carries out an operator's act. If the state
-// has changed meanwhile, act tries again.
+// act decodes the body of a request, if there is one, and carries out an operator's act. If the
+// state has changed meanwhile, act tries again.
 func act[V any](c *call, body any, do func(*join.Operator) (V, error)) (any, error) {
 	if body != nil {
 		b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 16<<10))

@@ -19,7 +19,7 @@ type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }
 
-// AuditLogs lists the audit logs that operators can read through this API, by kind of need.
+// AuditLogs lists the kinds of need whose audit logs operators can read through this API.
 type AuditLogs struct {
 	Kinds []string `json:"kinds"`
 }
@@ -29,8 +29,8 @@ func (c *call) auditLogs() (any, error) {
 	return AuditLogs{slices.Sorted(maps.Keys(all))}, err
 }
 
-// auditLog returns the audit log of the kind that the request names. Without a name it returns the
-// log of kind config.
+// auditLog returns the audit log of the kind that the request names. If the request names no kind,
+// it returns the log of kind config.
 func (c *call) auditLog() (tlog.Local, error) {
 	all, err := c.Logs()
 	if err != nil {
@@ -92,7 +92,7 @@ func (c *call) auditProof() (any, error) {
 	return p, c.unlogged(err)
 }
 
-// index parses a request parameter that is a number of rows.
+// index parses a parameter of a request that is a number of rows in an audit log.
 func (c *call) index(name string) (uint64, error) {
 	text := c.r.URL.Query().Get(name)
 	n, err := strconv.ParseUint(text, 10, 64)
@@ -102,7 +102,7 @@ func (c *call) index(name string) (uint64, error) {
 	return n, nil
 }
 
-// unlogged returns the error for an audit log that has not begun.
+// unlogged returns the error for a tamper-evident log that does not exist yet.
 func (c *call) unlogged(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return hostapi.Errorf(hostapi.CodeUnavailable, "the audit log of kind %s has no checkpoint yet: it begins within seconds after the provider's process", c.logKind())

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Bounds on the names in an audit row of a revocation list: in its message, and in all. The row is
-// in one transaction with the list.
+// These constants limit the names of revoked targets in an audit row: shownTargets in the row's
+// message, and maxTargets in total. The row is in one transaction with the revocation list.
 const shownTargets, maxTargets = 10, 500
 
 func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Context()) }

@@ -33,21 +33,23 @@ func (c *call) changeRollout() (any, error) {
 	return state, err
 }
 
-// Claim is the body of a request for the right to deploy a host in a disruption budget.
+// Claim is the body of a request to reserve a place in the disruption budgets of a host, so that
+// the host can be deployed.
 type Claim struct {
 	Seconds int `json:"seconds"` // time after which the claim expires
 }
 
-// Claimed is the answer to a Claim.
+// Claimed is the answer to a request with a Claim.
 type Claimed struct {
 	Waits string `json:"waits,omitempty"` // reason why the host cannot be changed now; empty if the claim was granted
 }
 
-// longestClaim is the longest time for which a host can be claimed. It is above one day because
-// florctl deploy waits for a host for at most a day.
+// longestClaim is the longest time for which a host can be claimed. It is longer than one day,
+// because florctl deploy waits at most one day for a host.
 const longestClaim = 25 * time.Hour
 
-// claim grants the caller a claim for a host, if the host's disruption budgets permit that now.
+// claim reserves a place in the disruption budgets of a host for the caller, if the budgets permit
+// a change of the host now.
 func (c *call) claim() (any, error) {
 	var of Claim
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
@@ -73,7 +75,7 @@ func (c *call) claim() (any, error) {
 	return Claimed{waits}, err
 }
 
-// release ends the claim for a host.
+// release ends the caller's claim of a host.
 func (c *call) release() (any, error) {
 	c.row.Code = advance.Code
 	row, err := advance.Release(c.r.Context(), c.Archive, c.r.PathValue("host"), c.row)

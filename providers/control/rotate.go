@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// CodeRotate is the audit code of an ordered rotation.
+// CodeRotate is the audit code of rows about rotations that an operator ordered.
 const CodeRotate = "rotate"
 
 // Rotate is an operator's request to replace the secret of a host's need.
@@ -25,14 +25,15 @@ type Rotate struct {
 	Need string `json:"need"`
 }
 
-// Ordered is the answer to Rotate: the rotation that the host will request after its next report.
+// Ordered is the answer to a request with Rotate. It describes the rotation that the host will
+// request after its next report.
 type Ordered struct {
 	Rotate
 	Rotation int `json:"rotation"`
 }
 
-// rotate orders the rotation that follows the last rotation in the host's report. If the order is
-// repeated before the host has carried it out, nothing more is ordered.
+// rotate orders a rotation in addition to those that the host has reported. If the same order
+// arrives again before the host has carried it out, rotate orders nothing more.
 func (c *call) rotate() (any, error) {
 	var o Ordered
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 4<<10))
@@ -50,9 +51,9 @@ func (c *call) rotate() (any, error) {
 }
 
 // Order tells a host to replace the secret of a need. The host receives the order with the answer
-// to its next report. The function decide receives the host's last report, or the zero value if the
-// host never reported to this provider. It returns the number of the rotation, and the audit row
-// that is written with the order.
+// to its next report. The function decide receives the last report of the host, or the zero value
+// if the host never reported to this provider. It returns the number of the rotation, and the audit
+// row that is written together with the order.
 func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
 	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var last hostreport.Kept
@@ -74,8 +75,8 @@ func Order(ctx context.Context, s store.Store, host, need string, decide func(la
 	})
 }
 
-// order decides on the rotation that an operator requests. It refuses a need that the host has not
-// reported.
+// order decides about the rotation that an operator requests. It refuses a need that the host has
+// not reported.
 func (c *call) order(o *Ordered, last hostreport.Kept) (rotation int, row server.Row, err error) {
 	if last.Received.IsZero() {
 		return 0, row, hostapi.Errorf(hostapi.CodeMissingInvalid, "host %.64q has not reported to this provider: /v1/hosts has those that did", o.Host)

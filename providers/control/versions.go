@@ -20,13 +20,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Audit codes of acts.
+// These are the audit codes of operators' acts.
 const (
 	CodePublish  = "publish"
 	CodeRollback = server.CodeRollback
 )
 
-// maxBody is the largest size of published documents, enough for 10,000 hosts with 100 KB each.
+// maxBody is the largest size of published documents in bytes. It is enough for 10,000 hosts with
+// 100 KB each.
 const maxBody = 1 << 30
 
 // patience is the longest time for receiving the body of a request.
@@ -77,7 +78,7 @@ func (c *call) version() (v archive.Version, err error) {
 	return all[i], nil
 }
 
-// export sends the documents of a version. The caller notices if the transfer is cut short.
+// export sends the documents of a version. If the transfer is cut short, the caller can tell.
 func (c *call) export() (any, error) {
 	v, err := c.version()
 	if err != nil {
@@ -112,7 +113,7 @@ func (c *call) isTrue(name string) (bool, error) {
 }
 
 // rollback publishes the documents of an earlier version to all hosts at once. The caller has
-// signed them again under a new serial.
+// signed the documents again under a new serial.
 func (c *call) rollback() (any, error) {
 	c.row.Code = CodeRollback
 	to, err := c.version()
@@ -127,8 +128,8 @@ func (c *call) rollback() (any, error) {
 	})
 }
 
-// importBody publishes the documents in the request's body. It receives them completely before it
-// begins the import, so that a slow caller delays nobody.
+// importBody publishes the documents in the request's body. It receives the body completely before
+// it begins the import, so that a slow caller does not delay other imports.
 func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, error) {
 	beyond, err := c.isTrue("beyondBudget")
 	if err != nil {
@@ -179,7 +180,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	return p, err
 }
 
-// malformed returns the refusal for an error that bad documents caused. It returns other errors
+// malformed converts an error that bad documents caused to a refusal. It returns other errors
 // unchanged.
 func malformed(err error) error {
 	var refusal *archive.Refusal
@@ -189,7 +190,7 @@ func malformed(err error) error {
 	return hostapi.Errorf(hostapi.CodeMalformed, "documents: %v", err)
 }
 
-// done adds the versions that were served before and after the act to its audit row.
+// done adds the versions that were served before and after an act to the audit row of the act.
 func (c *call) done(last, next archive.Version) {
 	c.row.Outcome, c.row.Serial = server.Granted, next.Serial
 	c.row.Message = fmt.Sprintf("serial %d is served, before it %d", next.Serial, last.Serial)

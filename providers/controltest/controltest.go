@@ -19,16 +19,17 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Grants of these kinds to the node ursula.
+// These are grants of each kind to the node ursula.
 var (
 	File = file.Request{Ref: "wiki/smtp"}
 	Mesh = secret.Request{Secret: "mesh", Generate: "wireguard"}
 )
 
-// web is the settings of kind tls, with one domain outside DNS.
+// web contains the settings of kind tls with one domain outside DNS.
 var web = map[string]any{"directory": "https://acme.example/directory", "contact": "", "dns": "", "internal": []string{"internal"}}
 
-// tenants is the settings of kind token with one tenant, whose rules alice changes at run time.
+// tenants contains the settings of kind token with one tenant. The user alice changes the rules of
+// this tenant at run time.
 var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generation": 1, "tenants": map[string]any{"acme": map[string]any{
 	"namespaces": []string{"payments"}, "issuers": map[string]any{}, "groupings": []any{}, "lifetime": 900, "tokensPerMinute": 60,
 	"runtimeRules": token.Quota{Policies: 10, Groupings: 10},
@@ -40,8 +41,8 @@ var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generati
 }}}
 
 // Others starts processes of the kinds file, secret, tls and token on the host of e, and returns
-// them by kind. The process of e must not have started yet. Each process has a state of its own,
-// and a socket in run that belongs to the account.
+// them by kind. It must be called before the process of e starts. Each process has a state of its
+// own, and a socket in the directory run that belongs to the given account.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
 	t.Helper()
 	all := map[string]*providertest.Env{}

@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// backend is a connection to a database server, through which the provider makes databases and
-// logins. All methods may be repeated, and complete an interrupted call. Errors that the server
-// caused are made with serveraccount.Errorf.
+// backend is a connection to a database server. Through it the provider makes databases and logins.
+// All methods may be repeated; a repeated call completes a call that was interrupted. Errors that
+// the server caused are made with serveraccount.Errorf.
 type backend interface {
 	// user returns the user name of the login in a slot of the named database.
 	user(name, slot string) string
@@ -36,8 +36,8 @@ const (
 	redisKind    = "redis"
 )
 
-// backends has a function for each kind of server that opens a connection to it. Some servers
-// accept an empty password.
+// backends contains a function for each type of server. The function opens a connection to a server
+// of this type. Some servers accept an empty password.
 var backends = map[string]func(ctx context.Context, s serveraccount.Server, password string) (backend, error){
 	postgresKind: openPostgres,
 	redisKind:    openRedis,

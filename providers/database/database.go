@@ -31,7 +31,7 @@ import (
 // Name is the name of the kind.
 const Name = "database"
 
-// Audit codes of changes that the provider makes without a request.
+// These are the audit codes of changes that the provider makes without a request.
 const (
 	CodeDisabled = "database-disabled"
 	CodeDropped  = "database-dropped"
@@ -42,12 +42,12 @@ const (
 type Settings struct {
 	// Passwords is the directory of the passwords with which the provider logs in at servers. It
 	// contains a file for each server, named after the server. The default is "passwords" beside
-	// the state. Without a file the provider presents no password.
+	// the state. If a server has no file, the provider presents no password.
 	Passwords string `json:"passwords" path:""`
 }
 
-// State describes the keys of the kind for backups. The names of existing databases are remembered.
-// Logins are sealed, and are made again after a restore.
+// State describes which keys of the kind are in backups. The names of existing databases are
+// remembered. Logins are sealed, so they are not in backups, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -63,7 +63,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config configures the kind "database".
 type Config = serveraccount.Config[Request]
 
-// Databases is the kind "database": it makes databases and their logins at the cluster's servers.
+// Databases implements the kind "database". It makes databases, and logins for them, at the
+// cluster's servers.
 type Databases struct {
 	*serveraccount.Accounts[Request, backend]
 	down sync.Map // server → time of the sweep in which it did not answer
@@ -85,7 +86,7 @@ func New(c Config) *Databases {
 	return d
 }
 
-// answer returns the login in use. It first makes sure that the server accepts the login.
+// answer returns the login that is in use. It first ensures that the server accepts the login.
 func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := d.settle(ctx, b, now, want)
 	if err != nil {
@@ -106,9 +107,9 @@ func (d *Databases) answer(ctx context.Context, b backend, now time.Time, s serv
 	return decision, nil
 }
 
-// settle makes the server accept the logins of a database that are due now, and no others. The
-// logins are stored first. If another process has changed the record meanwhile, settle starts
-// again.
+// settle makes the server accept exactly the logins of a database that are due now. The logins are
+// stored before the server accepts them. If another process has changed the record meanwhile,
+// settle starts again.
 func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want Request) (r record, err error) {
 	for range 4 {
 		r, err = d.due(ctx, b, now, want)
@@ -132,9 +133,9 @@ func (d *Databases) settle(ctx context.Context, b backend, now time.Time, want R
 	return r, fmt.Errorf("database %s: other processes change it all the time", want.Of())
 }
 
-// renew ends a former login whose time is over. It enables the logins of a database that policies
-// name again after a time without. If the server has lost a login, renew makes the login again with
-// the password that hosts have.
+// renew ends a former login whose time is over. It enables the logins of a database again if
+// policies name the database again after a time in which they did not. If the server has lost a
+// login, renew makes the login again with the password that hosts have.
 func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Server, want Request) error {
 	var r record
 	err := d.Read(ctx, want.Of(), &r)
@@ -157,13 +158,13 @@ func (d *Databases) renew(ctx context.Context, now time.Time, s serveraccount.Se
 	})
 }
 
-// lookWithin is the longest time for a look at a server, because the look delays those at other
-// servers.
+// lookWithin is the longest time that checking one server may take, because checks of other servers
+// wait meanwhile.
 const lookWithin = 5 * time.Second
 
 // lost reports whether the server lacks a database or login that the provider made. It does not
-// wait for its turn, because it changes nothing. A server that does not answer is tried once in a
-// sweep.
+// wait for its turn, because it changes nothing. A server that does not answer is tried once in
+// each sweep.
 func (d *Databases) lost(ctx context.Context, now time.Time, s serveraccount.Server, want Request, r record) (bool, error) {
 	if at, ok := d.down.Load(want.Server); ok && now.Equal(at.(time.Time)) {
 		return false, nil

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request contains the parameters of a need of kind database, as the policy grants them.
+// Request contains the parameters of a need of kind database that the policy grants.
 type Request struct {
 	Server  string `json:"server"`
 	Name    string `json:"name"`    // name of the database, with which its roles and keys start
@@ -46,7 +46,7 @@ func (r Request) Before(other Request) bool {
 }
 
 // named matches names that need no quotes in SQL and contain no pattern characters of Redis. It
-// allows 61 characters, because a role's name is two bytes longer and PostgreSQL allows 63.
+// allows 61 characters, because PostgreSQL allows 63 and the name of a role is two bytes longer.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
 // Validate returns an error unless the request is valid. The rules are the same for all servers, so

@@ -57,8 +57,8 @@ func openPostgres(ctx context.Context, s serveraccount.Server, password string) 
 // lockTimeout is the longest time that a statement waits for a lock of another session.
 const lockTimeout = 2 * time.Second
 
-// prepare returns an error if the provider's role lacks a privilege. It also closes the databases
-// to which every login could connect.
+// prepare returns an error if the provider's role lacks a privilege that it needs. It also closes
+// the standard databases, to which every login could otherwise connect.
 func (p *postgres) prepare(ctx context.Context) error {
 	var super, roles, databases, open bool
 	err := p.QueryRow(ctx, `SELECT rolsuper, rolcreaterole, rolcreatedb FROM pg_catalog.pg_roles WHERE rolname = current_user`).Scan(&super, &roles, &databases)
@@ -93,8 +93,9 @@ func (p *postgres) prepare(ctx context.Context) error {
 	return cause(err)
 }
 
-// close revokes from PUBLIC the right to connect to the standard databases. This requires that the
-// role is a superuser or owns them. Otherwise an administrator must do it.
+// close revokes the right of PUBLIC to connect to the standard databases. Only a superuser or the
+// owner of these databases can do so. If the provider's role is neither, an administrator must do
+// it.
 func (p *postgres) close(ctx context.Context) error {
 	rows, err := p.Query(ctx, `SELECT datname::pg_catalog.text FROM pg_catalog.pg_database
 		WHERE datname IN ('postgres', 'template1') AND pg_catalog.has_database_privilege('public', oid, 'CONNECT') AND pg_catalog.pg_has_role(datdba, 'USAGE')`)
@@ -112,7 +113,7 @@ func (p *postgres) close(ctx context.Context) error {
 	return err
 }
 
-// cause returns the cause of a pgx error, without the context that pgx adds.
+// cause returns the cause of a pgx error, without the context that pgx adds to its message.
 func cause(err error) error {
 	var of *pgconn.PgError
 	var network *net.OpError
@@ -170,7 +171,8 @@ func (p *postgres) works(ctx context.Context, name string, logins []credential) 
 	return there, p.failed("reading databases", err)
 }
 
-// set ends logins first, because a login in use may hold locks that the other changes need.
+// set changes the logins of a database at the server. It ends logins first, because a login in use
+// may hold locks that the other changes need.
 func (p *postgres) set(ctx context.Context, name string, logins []credential) error {
 	of := map[string]credential{}
 	for _, l := range logins {
@@ -238,7 +240,7 @@ func (p *postgres) shut(ctx context.Context, user string, oid uint32) error {
 	return nil
 }
 
-// simple sends several statements as one message, which the server runs in one transaction.
+// simple sends several statements as one message. The server runs them in one transaction.
 func (p *postgres) simple(ctx context.Context, statements string) error {
 	return p.PgConn().Exec(ctx, statements).Close()
 }
@@ -281,16 +283,16 @@ func (p *postgres) allow(ctx context.Context, tx pgx.Tx, owner, user, password s
 	return nil
 }
 
-// role describes a role as the server has it.
+// role describes a role at the server.
 type role struct {
 	oid          uint32
 	there, login bool
 	unlimited    bool // without a connection limit
 }
 
-// role returns the server's role of the given name. It refuses a role that may do more than own a
-// database or log in to it: such a role belongs to somebody else, and a login would gain its
-// rights.
+// role returns the role of the given name at the server. It refuses a role that may do more than
+// own a database or log in to it. Such a role belongs to somebody else, and a login would gain the
+// rights of the role.
 func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	var more bool
 	err = p.QueryRow(ctx, `SELECT oid, rolcanlogin, rolconnlimit < 0, rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls
@@ -305,9 +307,10 @@ func (p *postgres) role(ctx context.Context, name string) (r role, err error) {
 	return r, err
 }
 
-// own makes a database and its owner, unless they exist. Only members of the owner can connect to
-// it from the start. The database is made from template0, to which nobody can connect. A login in
-// template1 could prevent new databases and, before PostgreSQL 15, leave functions in all of them.
+// own makes a database and its owner, unless they exist. From the start, only members of the owner
+// can connect to the database. The database is made from template0, to which nobody can connect. A
+// login in template1 could prevent new databases and, before PostgreSQL 15, leave functions in all
+// of them.
 func (p *postgres) own(ctx context.Context, name string) error {
 	r, err := p.role(ctx, name)
 	if err == nil && !r.there {
@@ -345,8 +348,8 @@ func (p *postgres) own(ctx context.Context, name string) error {
 	return p.failed("database "+name, err)
 }
 
-// drop removes a database and its roles. If another database refers to a role because the login was
-// granted something there, the role stays, but cannot log in.
+// drop removes a database and its roles. A role stays if another database refers to it, because the
+// login was granted a right there. The role can then no longer log in.
 func (p *postgres) drop(ctx context.Context, name string) error {
 	_, err := p.Exec(ctx, fmt.Sprintf(`DROP DATABASE IF EXISTS %s WITH (FORCE)`, quoted(name)))
 	for _, role := range []string{p.user(name, "a"), p.user(name, "b"), name} {
@@ -360,7 +363,7 @@ func (p *postgres) drop(ctx context.Context, name string) error {
 	return p.failed("database "+name, err)
 }
 
-// Error codes of PostgreSQL.
+// These are error codes of PostgreSQL.
 const (
 	mentioned = "2BP01" // dependent_objects_still_exist
 	locked    = "55P03" // lock_not_available

@@ -25,8 +25,8 @@ type record struct {
 	serveraccount.Kept // passwords by slot; none of a login that an earlier state had
 }
 
-// credential is a login with its password. Without a password, the login stays as it is at the
-// server.
+// credential is a login and its password. If there is no password, the login at the server is left
+// unchanged.
 type credential struct{ Slot, Password string }
 
 func (r record) credentials() (all []credential) {
@@ -36,8 +36,9 @@ func (r record) credentials() (all []credential) {
 	return all
 }
 
-// next returns the record that is due at the time now, and whether it differs from r. The function
-// taken returns the slots that the server accepts, in case a lost state has used them.
+// next returns the record that is due at the time now. The second result reports whether that
+// record differs from r. The function taken returns the slots that the server accepts, because a
+// state that was lost may have used them.
 func (r record) next(now time.Time, want Request, taken func() ([]string, error)) (record, bool, error) {
 	if r.Unnamed != 0 {
 		r.Unnamed = 0
@@ -75,7 +76,7 @@ func (r record) next(now time.Time, want Request, taken func() ([]string, error)
 	return r, false, nil
 }
 
-// skew is the largest expected difference between clocks of provider hosts, in seconds.
+// skew is the largest expected difference between the clocks of provider hosts, in seconds.
 const skew = 60
 
 // overlaps reports whether hosts may still use the former login. If the recorded time is later than
@@ -84,7 +85,7 @@ func (l login) overlaps(now time.Time, want Request) bool {
 	return now.Unix() < l.Since+want.Overlap && l.Since <= now.Unix()+skew
 }
 
-// rotate adds a login in the free slot.
+// rotate returns the record with a new login in the free slot.
 func (r record) rotate(now time.Time, want Request) record {
 	l := login{Slot: "a", Generation: want.Generation, Made: now.Unix()}
 	if len(r.Logins) > 0 {

@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// redis is a connection to a Redis server of version 7 or newer, or to Valkey. A database is an ACL
-// user with the keys and channels that start with the user's name and a colon. During a rotation
-// the user has two passwords.
+// redis is a connection to a Redis server of version 7 or newer, or to a Valkey server. A database
+// is an ACL user, with the keys and channels whose names start with the user's name and a colon.
+// During a rotation the user has two passwords.
 type redis struct {
 	net.Conn
 	in *bufio.Reader
@@ -24,9 +24,10 @@ type redis struct {
 
 var _ backend = (*redis)(nil)
 
-// may lists the commands that users may run. It excludes commands that show or change others' data,
-// such as names of keys (CLIENT TRACKING) and sizes (MEMORY). It excludes scripts, which can run
-// without end while the server answers nobody, not even the provider that ends their user.
+// may lists the commands that users may run. It excludes commands that show or change data of other
+// users, such as names of keys (CLIENT TRACKING) and sizes (MEMORY). It also excludes scripts.
+// While a script runs without end, the server answers nobody, so that the provider could not end
+// the user.
 var may = strings.Fields("+@all -@admin -@dangerous -@scripting -scan -randomkey -dbsize -pubsub -memory -client|tracking -client|trackinginfo -client|caching -client|getredir -select +select|0")
 
 func openRedis(ctx context.Context, s serveraccount.Server, password string) (backend, error) {
@@ -165,7 +166,7 @@ func (r *redis) run(words ...string) error {
 	return err
 }
 
-// list sends a command whose reply is an array. It returns nil if the reply is nil.
+// list sends a command whose reply is an array. If the reply is nil, it returns nil.
 func (r *redis) list(words ...string) ([]any, error) {
 	v, err := r.do(words...)
 	if err != nil {
@@ -175,7 +176,8 @@ func (r *redis) list(words ...string) ([]any, error) {
 	return all, nil
 }
 
-// do sends a command and reads the reply. Errors do not contain the command if it has a password.
+// do sends a command and reads the reply. If the command has a password, errors do not contain the
+// command.
 func (r *redis) do(words ...string) (any, error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d\r\n", len(words))

@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// Bounds of one reply. They are far above the size of the replies to this package's commands.
+// These constants limit the size of a reply. They are far above the size of the replies to this
+// package's commands.
 const (
 	maxReply = 1 << 20 // bytes of a text
 	maxItems = 1 << 16
@@ -62,8 +63,8 @@ func readReply(in *bufio.Reader, depth int) (any, error) {
 	return nil, fmt.Errorf("not a reply of Redis: %.40q", text)
 }
 
-// explained returns the error for a server's error message. If a remedy is known, the error
-// contains it.
+// explained returns the error for an error message of the server. The error contains a remedy if
+// one is known.
 func explained(message string) error {
 	code, _, _ := strings.Cut(message, " ")
 	remedy := map[string]string{

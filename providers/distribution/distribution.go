@@ -56,23 +56,23 @@ const Name = "config"
 type Settings struct {
 	Keep server.Number `json:"keep"` // number of versions to keep; the default is 10
 
-	// Socket is the Unix socket of the operators' API. Forwarder is the account of the forwarder,
-	// which connects to it. The defaults suit the units of a host.
+	// Socket is the path of the Unix socket of the operators' API. Forwarder is the Unix account of
+	// the forwarder, which connects to the socket. The defaults suit the units of a host.
 	Socket    string `json:"control" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Run is the directory that contains the runtime directories of other kinds' processes. Empty
-	// means "/run".
+	// Run is the directory that contains the runtime directories of other kinds' processes. If it
+	// is empty, the directory is "/run".
 	Run string `json:"run" path:""`
 
-	// Cache is the Unix socket of the Nix binary cache for hosts. CacheDir is the directory of its
-	// store paths. The defaults suit the units of a host.
+	// Cache is the path of the Unix socket of the Nix binary cache for hosts. CacheDir is the
+	// directory in which the cache keeps store paths. The defaults suit the units of a host.
 	Cache    string `json:"cache" path:""`
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State describes the keys of the kind for backups. Published versions and joined hosts are
-// remembered. Join tokens are not backed up, because a restore would make used tokens valid again.
+// State describes which keys of the kind are in backups. Published versions and joined hosts are
+// remembered. Join tokens are not in backups, because a restore would make used tokens valid again.
 // A restore ends a rollout in progress.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
@@ -96,8 +96,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	).Kind()
 }
 
-// Control returns the configuration of the operators' API. Operators can read the audit logs in
-// logs there.
+// Control returns the configuration of the operators' API. The argument logs contains the audit
+// logs that operators can read there.
 func (s *Settings) Control(p server.Process, logs control.Logs) control.Config {
 	return control.Config{
 		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
@@ -116,10 +116,11 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// Distribution gives hosts the documents of an archive, and keeps their reports in the archive's
-// store.
+// Distribution offers hosts the documents of an archive. It keeps the reports of hosts in the
+// archive's store.
 type Distribution struct {
-	// Watch is the longest time that a node waits for new documents before it gets an answer.
+	// Watch is the longest time that a node waits for new documents before it gets an answer
+	// without them.
 	Watch time.Duration
 
 	archive archive.Archive
@@ -133,8 +134,8 @@ type Distribution struct {
 	guesses   guesses
 }
 
-// New returns a distribution of the documents in an archive. The functions beside run as long as
-// the distribution.
+// New returns a distribution of the documents in an archive. The functions in beside run as long as
+// the distribution runs.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{
@@ -150,10 +151,10 @@ func (d *Distribution) Kind() server.AnyKind {
 	return k
 }
 
-// Check returns an error if a policy has settings for this kind, which takes none.
+// Check returns an error if a policy contains settings for this kind. The kind has no settings.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
-// routes returns the handlers of the distribution, by method and path.
+// routes returns the handlers of the distribution. The keys consist of method and path.
 func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 	d.server = s
 	return map[string]http.HandlerFunc{
@@ -164,8 +165,8 @@ func (d *Distribution) routes(s *server.Server) map[string]http.HandlerFunc {
 	}
 }
 
-// run follows published versions, and runs the functions beside, until ctx ends and each waiting
-// node is answered.
+// run follows published versions and runs the functions in the field beside, until ctx ends and
+// each waiting node is answered.
 func (d *Distribution) run(ctx context.Context, ready func()) error {
 	ready() // answers to hosts need none of this
 	var all sync.WaitGroup
@@ -176,8 +177,8 @@ func (d *Distribution) run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// inForce returns the version that a majority of the store's members has. A single member that lags
-// may have an earlier version, which would look like a rollback.
+// inForce returns the version that a majority of the store's members has. A single member may lag
+// and have an earlier version, which would look like a rollback.
 func (d *Distribution) inForce(ctx context.Context) (server.Version, error) {
 	v, err := d.archive.Newest(ctx)
 	if errors.Is(err, archive.ErrNone) {

@@ -39,7 +39,7 @@ func identify(a *server.Request, r *http.Request) error {
 	return a.ReceiveList(r.Header)
 }
 
-// read decides on the request of a node for its documents. The argument has is the tag of the
+// read decides about the request of a node for its documents. The argument has is the tag of the
 // documents that the node already has.
 func (d *Distribution) read(ctx context.Context, a *server.Request, node, has string) (any, server.Change, error) {
 	if node != a.Caller.Name() {
@@ -52,8 +52,8 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node, has st
 	return artifact, server.Change{Signed: true}, err
 }
 
-// offer returns the documents of a node, all of one version, and the revocation list. It leaves out
-// the documents and the list that the node already has.
+// offer returns the documents of a node, which are all of one version, and the revocation list. It
+// leaves out documents and a list that the node already has.
 func (d *Distribution) offer(ctx context.Context, a *server.Request, has string) (hostapi.Artifact, error) {
 	if _, err := a.Granted(); err != nil {
 		return hostapi.Artifact{}, err
@@ -78,11 +78,11 @@ func (d *Distribution) offer(ctx context.Context, a *server.Request, has string)
 	return hostapi.Artifact{Documents: documents, Revocations: &newest.Signed}, nil
 }
 
-// notModified is the answer to a node that already has the newest documents. Its value is their
-// tag.
+// notModified is the answer to a node that already has the newest documents. Its value is the tag
+// of these documents.
 type notModified string
 
-// reply sends documents with their tag. It sends other answers like server.Reply.
+// reply sends documents with their tag. It sends any other answer as server.Reply does.
 func reply(w http.ResponseWriter, answer any, err error) {
 	switch v := answer.(type) {
 	case notModified:

@@ -15,22 +15,22 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Bounds on wrong join tokens. Guesses are counted for each network in an interval. If there are
-// too many networks, all further networks are counted as one.
+// These constants limit guesses of join tokens. Wrong tokens are counted for each network in an
+// interval. If there are too many networks, all further networks are counted as one.
 const (
 	guessEvery    = time.Minute
 	guessesOfOne  = 10
 	guessNetworks = 1024
 )
 
-// guesses counts refused join tokens for each network.
+// guesses counts the join tokens that were refused, for each network.
 type guesses struct {
 	mu    sync.Mutex
 	since time.Time
 	of    map[string]int
 }
 
-// at returns the network under which the guesses of a peer are counted. The caller holds g.mu.
+// at returns the network under which the guesses of a peer are counted. The caller must hold g.mu.
 func (g *guesses) at(peer string, now time.Time) string {
 	if now.Sub(g.since) >= guessEvery {
 		g.since, g.of = now, map[string]int{}
@@ -98,7 +98,7 @@ func receiveJoin(body io.Reader, j *hostapi.Join) error {
 	return nil
 }
 
-// admit decides on a join request.
+// admit decides about a join request.
 func (d *Distribution) admit(ctx context.Context, a *server.Request, j hostapi.Join) (any, server.Change, error) {
 	call, err := a.Joining(j)
 	if err != nil {

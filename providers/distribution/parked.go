@@ -15,9 +15,10 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// parking holds the connections of waiting nodes outside of net/http, which would need two
-// goroutines and buffers for each. Idle hosts use most of a provider's memory. When a node has its
-// answer, its next request arrives on the same connection.
+// parking holds the connections of waiting nodes, so that net/http does not have to hold them.
+// net/http would need two goroutines and buffers for each connection, and most of a provider's
+// memory is used for idle hosts. When a node has its answer, its next request arrives on the same
+// connection.
 type parking struct {
 	back chan net.Conn // connections of answered nodes
 
@@ -40,10 +41,10 @@ type parked struct {
 	round int // round of the parking in which the node was told to wait
 }
 
-// past is a read deadline that ends a Read at once.
+// past is a read deadline in the past. It ends a Read at once.
 var past = time.Unix(1, 0)
 
-// wake makes the distribution decide again about each waiting node.
+// wake makes the distribution decide again about each node that waits.
 func (p *parking) wake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +54,8 @@ func (p *parking) wake() {
 	}
 }
 
-// endAfter answers all waiting nodes when ctx ends. It returns when all have an answer, or after a
-// limited time.
+// endAfter answers all waiting nodes when ctx ends. It returns when all nodes have an answer, or
+// after a limited time.
 func (p *parking) endAfter(ctx context.Context) {
 	<-ctx.Done()
 	close(p.over)
@@ -67,7 +68,7 @@ func (p *parking) endAfter(ctx context.Context) {
 	}
 }
 
-// state returns the number of calls of wake, and whether the parking has ended.
+// state returns the number of calls of wake so far. It also reports whether the parking has ended.
 func (p *parking) state() (round int, ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +119,7 @@ func (p *parking) wait(w *parked) {
 	go p.decide(w)
 }
 
-// decide answers a waiting node, or lets it wait again.
+// decide answers a waiting node if new documents are there. Otherwise it lets the node wait again.
 func (p *parking) decide(w *parked) {
 	round, ended := p.state()
 	answer := w.look(ended || !time.Now().Before(w.until))
@@ -153,8 +154,8 @@ func (p *parking) leave(w *parked) {
 	p.empty.Done()
 }
 
-// listener returns a listener that accepts new connections from l, and the connections of nodes
-// that have their answer.
+// listener returns a listener that accepts two types of connections: new connections from l, and
+// connections of nodes that have their answer.
 func (p *parking) listener(l net.Listener) net.Listener {
 	r := &returning{Listener: l, back: p.back, come: make(chan incoming), closed: make(chan struct{})}
 	go r.run()

@@ -78,8 +78,8 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 // codeAuditAccepted is the audit code of an audit fault that a person acknowledged on a host.
 const codeAuditAccepted = "audit-accepted"
 
-// accepted returns an audit row for each audit fault that was acknowledged on a host since its last
-// report.
+// accepted returns an audit row for each audit fault that a person acknowledged on a host since the
+// host's last report.
 func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	was, _ := last.Decode()
 	is, err := now.Decode()
@@ -100,9 +100,9 @@ func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
 	return acts
 }
 
-// ordered returns the ordered rotations of a host's needs that the host has not yet reported. A
-// number that does not follow the host's last rotation comes from a lost provider state; it is
-// ignored.
+// ordered returns the rotations of a host's needs that were ordered and that the host has not
+// reported yet. It ignores an order whose number does not follow the host's last rotation, because
+// the order comes from a provider state that was lost.
 func ordered(rotate map[string]int, r hostreport.Kept) (map[string]int, error) {
 	if len(rotate) == 0 {
 		return nil, nil

@@ -15,9 +15,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List returns the source from which a provider process reads the newest revocation list, which is
-// the store of kind config. For a process of another kind, it returns nil if the store's engine has
-// no trees. The process of kind config writes each list to the given file for such processes.
+// List returns the source from which a provider process reads the newest revocation list. The
+// source is the store of kind config. If the store's engine has no trees, a process of another kind
+// cannot read that store, and List returns nil. For such processes, the process of kind config
+// writes each list to the given file.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {
 	l := &server.ListSource{Key: archive.RevocationsKey, Decode: archive.DecodeRevocations}
 	config, shared := store.Sibling(s, Name)
@@ -37,8 +38,8 @@ func List(kind string, s store.Store, file string, log *slog.Logger) *server.Lis
 }
 
 // leave returns a function that writes each revocation list to a file. Everybody on this host can
-// read the file, because the list is signed and not secret. The file of an earlier process may
-// stay, because readers ignore a list that is older than theirs.
+// read the file, because the list is signed and not secret. A file that an earlier process wrote
+// may stay, because readers ignore a list that is older than their own.
 func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	return func(list *trust.Revocations) {
 		if list == nil {
@@ -54,12 +55,12 @@ func leave(file string, log *slog.Logger) func(*trust.Revocations) {
 	}
 }
 
-// relistEvery is the interval at which the two lists are compared.
+// relistEvery is the interval at which relist compares the two revocation lists.
 const relistEvery = time.Second
 
-// relist restores the revocation list after a restore of the store. If the archive has an older
-// list than the one in force on this host, relist offers hosts the list in force. Hosts without a
-// list then receive no older one.
+// relist offers hosts the newest revocation list again after a restore of the store. The archive
+// may then have an older list than the one in force on this host. In that case relist puts the list
+// in force into the archive, so that hosts without a list do not receive the older one.
 type relist struct {
 	archive  archive.Archive
 	policies *server.Policies

@@ -23,7 +23,7 @@ const (
 	watchesOf = 4
 )
 
-// waits is the decision that a node gets no answer yet, because it has the newest documents.
+// waits is the decision that a node must wait for an answer, because it has the newest documents.
 type waits struct{}
 
 // revisions holds the newest revision of the archive for waiting nodes. Revisions are counted from
@@ -43,7 +43,7 @@ func newRevisions(news func()) *revisions {
 	return &revisions{news: news, wake: make(chan struct{}, 1)}
 }
 
-// wait counts a node as waiting until done is called.
+// wait counts a node as waiting until the returned function is called.
 func (r *revisions) wait() (done func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -116,7 +116,7 @@ func (d *Distribution) majority(ctx context.Context) {
 	}
 }
 
-// now returns the newest revision, or zero if it is not known.
+// now returns the newest revision. It returns zero if the revision is not known.
 func (r *revisions) now() int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -151,7 +151,7 @@ func (d *Distribution) follow(ctx context.Context) {
 	}
 }
 
-// watching is a node that waits for documents other than those it has.
+// watching is a node that waits until documents other than those it has are in force.
 type watching struct {
 	*server.Request
 	*Distribution
@@ -162,8 +162,8 @@ type watching struct {
 	done  func() // called when the node stops waiting
 }
 
-// look returns a function that answers the node, or nil if the node must keep waiting. If over is
-// true, the wait has ended, and the node gets an answer in any case.
+// look returns a function that answers the node. It returns nil if the node must keep waiting. If
+// over is true, the wait has ended, and the node gets an answer in any case.
 func (w *watching) look(over bool) func(http.ResponseWriter) {
 	if _, lost := w.revisions.state(); lost != nil { // no audit row can be written either
 		return func(rw http.ResponseWriter) { server.Reply(rw, nil, server.StoreUnavailable(lost)) }
@@ -184,8 +184,8 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 	}
 }
 
-// watch answers a node when documents other than those the node has are in force, or after some
-// minutes without a change. A waiting node does not occupy a request slot.
+// watch answers a node when other documents than those that the node has are in force, or after
+// some minutes without a change. A waiting node does not occupy a request slot.
 func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	w := &watching{
 		Request: d.server.Request(r), Distribution: d, ctx: context.WithoutCancel(r.Context()), has: strings.Clone(r.Header.Get(hostapi.HeaderHas)),
@@ -228,9 +228,9 @@ func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	answer(rw)
 }
 
-// readSince decides on the request of a node that has seen the revision w.from. If that is the
-// current revision, nothing has changed. Otherwise it compares the documents, because the node's
-// revision may be old or come from another process.
+// readSince decides about the request of a node that has seen the revision w.from. If that is the
+// current revision, the documents have not changed. Otherwise readSince compares the documents,
+// because the node's revision may be old or come from another process.
 func (w *watching) readSince(revision int64) (any, server.Change, error) {
 	quiet := server.Change{Unrecorded: true}
 	if w.from == revision {

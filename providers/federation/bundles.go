@@ -18,22 +18,22 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Key prefixes of bundles in the store.
+// These are the key prefixes of bundles in the store.
 const (
 	ownAt     = Name + "/own"
 	foreignAt = Name + "/foreign/" // followed by the trust domain's name in the flake
 )
 
-// record is the stored bundle of a foreign trust domain, with the digest of the bundle that the
-// policy had at that time.
+// record is the stored bundle of a foreign trust domain. It includes the digest of the bundle that
+// the policy contained when the record was stored.
 type record struct {
 	Bundle string `json:"bundle"`
 	First  string `json:"first"` // digest of the policy's bundle
 }
 
-// inForce returns the bundle in force of a foreign trust domain, and the revision of its record. It
-// is the last good bundle that was fetched. If the policy's bundle came later and is no older, it
-// is the policy's.
+// inForce returns the bundle of a foreign trust domain that is in force, and the revision of its
+// record. This is normally the last good bundle that was fetched. It is the bundle in the policy if
+// that bundle was added later and is not older.
 func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
 	e, err := f.Store.Get(ctx, t.key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -55,8 +55,8 @@ func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, 
 	return b, e.Modified, nil
 }
 
-// accept puts a fetched bundle in force and writes an audit row, unless the bundle is already in
-// force. It refuses a bundle that must not replace the bundle in force.
+// accept puts a fetched bundle in force and writes an audit row. If the bundle is already in force,
+// accept does nothing. It refuses a bundle that must not replace the bundle in force.
 func (f *Federation) accept(ctx context.Context, t *trusted, b *trust.Bundle) error {
 	old, revision, err := f.inForce(ctx, t)
 	if err != nil {
@@ -148,7 +148,8 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	return nil
 }
 
-// canonical returns the canonical encoding of a bundle, with which bundles are compared.
+// canonical returns the canonical encoding of a bundle. Two bundles are equal if their encodings
+// are.
 func canonical(b *spiffebundle.Bundle) ([]byte, error) {
 	text, err := b.Marshal()
 	if err != nil {

@@ -53,8 +53,8 @@ func (t *trusted) authenticate(by authentication) (err error) {
 }
 
 // endpointTLS returns the client configuration for the endpoint of a foreign trust domain. The
-// endpoint must present its SPIFFE ID in a certificate that the bundle by verifies. With profile
-// https_web it must present a certificate for its name instead. The client presents no certificate,
+// endpoint must present its SPIFFE ID in a certificate that the given bundle verifies. With profile
+// https_web it must instead present a certificate for its name. The client presents no certificate,
 // and sessions are not resumed.
 func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	if t.endpointID.IsZero() {
@@ -80,7 +80,7 @@ func endpointTLS(t *trusted, by *trust.Bundle) *tls.Config {
 	return config
 }
 
-// checkCost refuses certificate chains that would be expensive to verify.
+// checkCost refuses certificate chains whose verification would take too long.
 func checkCost(raw [][]byte) error {
 	var chain []*x509.Certificate
 	for _, der := range raw {

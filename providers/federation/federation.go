@@ -47,8 +47,8 @@ const Name = document.KindFederation
 
 // Settings is the kind's section of the settings file.
 type Settings struct {
-	// Keys is the file with the keys that verify JWT-SVIDs of this trust domain. A need of kind jwt
-	// writes it. Empty means no keys.
+	// Keys is the path of the file with the keys that verify JWT-SVIDs of this trust domain. A need
+	// of kind jwt writes the file. If Keys is empty, the bundle contains no such keys.
 	Keys string `json:"keys" path:""`
 
 	// Listen, Certificate and Key configure a bundle endpoint of profile https_web. If Listen is
@@ -64,7 +64,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
-// State describes the keys of the kind for backups. The received bundles are remembered.
+// State describes which keys of the kind are in backups. The bundles that were received are
+// remembered.
 func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
 
 // Config configures a Federation. Store and Policy are required.
@@ -76,7 +77,8 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Federation is the kind "federation": it gives services the bundles of foreign trust domains.
+// Federation implements the kind "federation". It gives services the bundles of foreign trust
+// domains.
 type Federation struct {
 	Config
 	own atomic.Pointer[spiffebundle.Bundle] // bundle of this trust domain; nil until it has a sequence number
@@ -99,7 +101,7 @@ func New(c Config) *Federation {
 // Name returns the name of the kind.
 func (f *Federation) Name() string { return Name }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for this kind, in decoded form.
 type Policy struct {
 	roots    *trust.Roots  // roots of this trust domain
 	refresh  time.Duration // refresh hint in the bundle of this trust domain
@@ -107,7 +109,7 @@ type Policy struct {
 	requests server.Requests[string] // trust domains
 }
 
-// trusted is a foreign trust domain whose bundle the policy provides.
+// trusted is a foreign trust domain whose bundle the policy provides to services.
 type trusted struct {
 	name       string
 	key        string // key of its record in the store, with its name in the flake
@@ -118,8 +120,8 @@ type trusted struct {
 	digest     string // digest of the policy's bundle
 }
 
-// Compile decodes a policy. It rejects a foreign trust domain whose bundle cannot be fetched as the
-// policy describes.
+// Compile decodes a policy. It rejects a foreign trust domain whose bundle cannot be fetched in the
+// way that the policy describes.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
@@ -172,12 +174,12 @@ func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// request is the request in a need of kind federation.
+// request contains the parameters of a need of kind federation.
 type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
 
-// Answer returns the bundle in force of the requested trust domain.
+// Answer returns the bundle of the requested trust domain that is in force.
 func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
@@ -192,15 +194,15 @@ func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (serv
 	}, err
 }
 
-// Bounds on the interval between two requests to an endpoint, and the interval for a bundle without
-// a refresh hint.
+// These constants limit the interval between two requests to an endpoint, and set the interval for
+// a bundle without a refresh hint.
 const (
 	soonest = time.Second
 	usual   = 5 * time.Minute
 	latest  = 24 * time.Hour
 )
 
-// hint returns the time after which a bundle is fetched again.
+// hint returns how long to wait before a bundle is fetched again.
 func hint(b *trust.Bundle) time.Duration {
 	if b.RefreshHint() == 0 {
 		return usual

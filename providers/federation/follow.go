@@ -25,7 +25,7 @@ const (
 	reminded = time.Hour
 )
 
-// Audit codes of refusals.
+// These are the audit codes of refusals.
 const (
 	codeBundle   = "bundle-refused"     // invalid bundle, or a bundle that must not replace the last one
 	codeEndpoint = "endpoint-untrusted" // endpoint that the policy does not trust
@@ -154,8 +154,8 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refuse
 	row.Log(ctx, f.Logger)
 }
 
-// fetch gets the bundle of a foreign trust domain from its endpoint. The bundle by, which is in
-// force, must verify the endpoint's certificate.
+// fetch gets the bundle of a foreign trust domain from the domain's endpoint. The argument by is
+// the bundle in force, which must verify the endpoint's certificate.
 func fetch(ctx context.Context, t *trusted, by *trust.Bundle) (*trust.Bundle, error) {
 	transport := &http.Transport{
 		TLSClientConfig: endpointTLS(t, by), TLSHandshakeTimeout: within / 2, DisableKeepAlives: true, MaxResponseHeaderBytes: 16 << 10,

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// Profiles of a bundle endpoint (SPIFFE Federation section 5.2).
+// These are the profiles of a bundle endpoint (SPIFFE Federation section 5.2).
 const (
 	profileSPIFFE = "https_spiffe" // the bundle in force verifies the endpoint's SPIFFE ID
 	profileWeb    = "https_web"    // a public CA certifies the name in the endpoint's URL

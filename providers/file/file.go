@@ -44,8 +44,8 @@ const limit = 1 << 20
 type Settings struct {
 	Dir string `json:"dir" path:"" default:"files"`
 
-	// Control is the Unix socket at which the process of kind config calls. Config is the account
-	// of that process. The defaults suit the units of a host.
+	// Control is the path of the Unix socket at which the process of kind config calls this
+	// process. Config is the Unix account of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
@@ -58,7 +58,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}})
 }
 
-// Files is the kind "file": it gives services files from a directory or from operators.
+// Files implements the kind "file". It gives services files from a directory or from operators.
 type Files struct {
 	Dir   string // directory of the files
 	Store store.Store
@@ -75,7 +75,7 @@ var (
 // Name returns the name of the kind.
 func (f Files) Name() string { return Name }
 
-// Request contains the parameters of a need of kind file, as the policy grants them.
+// Request contains the parameters of a need of kind file that the policy grants.
 type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }
@@ -116,8 +116,8 @@ func (f Files) Answer(ctx context.Context, requests server.Requests[Request], c 
 	}, nil
 }
 
-// read returns a file below the directory. It refuses files outside that are reached through a
-// symbolic or hard link, and files such as a FIFO that could block.
+// read returns the content of a file below the directory. It refuses symbolic and hard links to
+// files outside the directory, and files that could block a reader, such as a FIFO.
 func (f Files) read(ref string) (string, error) {
 	root, err := os.OpenRoot(f.Dir)
 	if err != nil {

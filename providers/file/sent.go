@@ -22,21 +22,21 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// sentPrefix is the prefix of the keys under which the state store has the files that operators
-// sent.
+// sentPrefix is the prefix of the keys in the state store under which the files that operators sent
+// are stored.
 const sentPrefix = "file/"
 
 // sentLimit is the largest size of a file that an operator sends, in bytes. The store accepts 256
 // KiB in one transaction.
 const sentLimit = 128 << 10
 
-// CodeSet and CodeUnset are the audit codes of sending and removing a file.
+// CodeSet and CodeUnset are the audit codes of rows about files that an operator sent or removed.
 const (
 	CodeSet   = "file-set"
 	CodeUnset = "file-unset"
 )
 
-// File is a file that an operator sends to the provider, or has sent.
+// File is a file that an operator sends or has sent to the provider.
 type File struct {
 	Ref     string        `json:"ref"`
 	Content *string       `json:"content,omitempty"` // nil removes the file; absent in answers
@@ -44,7 +44,7 @@ type File struct {
 	By      spiffe.ID     `json:"by,omitzero"`
 }
 
-// Sent is the answer of GET /v1/files.
+// Sent is the answer to GET /v1/files.
 type Sent struct {
 	Files []File `json:"files"` // sorted by name
 }
@@ -56,7 +56,7 @@ type record struct {
 	Content []byte        `json:"content"`
 }
 
-// Run answers operators, who call through the API of kind config, until ctx ends.
+// Run answers operators until ctx ends. Operators call through the API of kind config.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // answers to hosts need none of this
 	relay.Run(ctx, f.Relay,
@@ -65,8 +65,8 @@ func (f Files) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// sent returns the content of the file that an operator sent under a name, and whether there is
-// one.
+// sent returns the content of the file that an operator sent under a name. The second result is
+// false if there is no such file.
 func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
 	e, err := f.Store.Get(ctx, sentPrefix+ref)
 	if errors.Is(err, store.ErrNotFound) {
@@ -140,7 +140,7 @@ func (f Files) receive(c *relay.Call) (any, error) {
 	return sent, nil
 }
 
-// check refuses a file that the policy gives to no host, or that no host could receive.
+// check refuses a file that the policy grants to no host, and a file that no host could receive.
 func check(sent File, p document.Policy) error {
 	if !fs.ValidPath(sent.Ref) || sent.Ref == "." || len(sent.Ref) > 255 {
 		return hostapi.Errorf(hostapi.CodeMalformed, "ref %.64q: want the name of a file, as in services.<name>.files.<file>.ref", sent.Ref)
@@ -163,7 +163,7 @@ func check(sent File, p document.Policy) error {
 	return nil
 }
 
-// Reseal seals the sent files with the newest secret of the key.
+// Reseal seals the files that operators sent again, with the newest secret of the key.
 func (f Files) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

@@ -7,8 +7,8 @@ import (
 )
 
 // forge is a connection to a Git forge under an account that can make accounts. All methods may be
-// repeated, and complete an interrupted call. Errors that the forge caused are made with
-// serveraccount.Errorf.
+// repeated; a repeated call completes a call that was interrupted. Errors that the forge caused are
+// made with serveraccount.Errorf.
 type forge interface {
 	// allow makes an account, unless it exists. It gives the account the rights, and revokes those
 	// of the former rights that are no longer included. It returns the number that the forge has

@@ -19,9 +19,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// forgejo uses the API of a Forgejo or Gitea forge. It logs in as an administrator with a password,
-// because a token cannot make tokens there. Tokens of these forges do not expire, so the provider
-// deletes them.
+// forgejo is a connection to a Forgejo or Gitea forge through its API. It logs in as an
+// administrator with a password, because a token cannot make tokens there. Tokens of these forges
+// do not expire, so the provider deletes them.
 type forgejo struct {
 	*http.Client
 	base, user, password string
@@ -58,7 +58,8 @@ type statusError struct {
 
 func (e *statusError) Error() string { return fmt.Sprintf("%d: %s", e.status, e.text) }
 
-// unlessStatus returns nil for a statusError with one of the statuses, and err otherwise.
+// unlessStatus returns nil if err is a statusError with one of the given statuses. Otherwise it
+// returns err.
 func unlessStatus(err error, statuses ...int) error {
 	var of *statusError
 	if errors.As(err, &of) && slices.Contains(statuses, of.status) {
@@ -121,14 +122,15 @@ type forgejoUser struct {
 	Source     int64  `json:"source_id"` // source of sign-ins; zero for a password at the forge
 }
 
-// made reports whether the provider may have made an account. People who register cannot confirm
-// the mail address of such an account. Their accounts are not restricted, either, unless the forge
-// restricts all accounts.
+// made reports whether the provider may have made an account. The accounts that it makes are
+// restricted, and have a mail address that people who register cannot confirm. Accounts of people
+// who register are not restricted, unless the forge restricts all accounts.
 func (u forgejoUser) made(account string) bool {
 	return u.Restricted && !u.Admin && u.Source == 0 && u.Email == mailAddress(account)
 }
 
-// mailAddress returns an address to which no mail can be delivered (RFC 2606).
+// mailAddress returns the address of an account. No mail can be delivered to the address (RFC
+// 2606).
 func mailAddress(account string) string { return account + "@florete.invalid" }
 
 func (f *forgejo) allow(ctx context.Context, name string, rights, former []right, known int64) (int64, error) {
@@ -164,7 +166,7 @@ func (f *forgejo) allow(ctx context.Context, name string, rights, former []right
 	return u.ID, err
 }
 
-// takeOver ends all ways in which others may sign in to an account. The account was made under a
+// takeOver ends all ways in which other people may sign in to an account that was made under a
 // state that is lost.
 func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	err := f.call(ctx, "PATCH", []string{"admin", "users", name}, "", map[string]any{
@@ -185,7 +187,8 @@ func (f *forgejo) takeOver(ctx context.Context, name string) error {
 	return err
 }
 
-// disallow revokes the given rights of an account, if it has them.
+// disallow revokes the given rights of an account. It ignores rights that the account does not
+// have.
 func (f *forgejo) disallow(ctx context.Context, name string, rights []right) error {
 	for _, r := range rights {
 		if err := unlessStatus(f.call(ctx, "DELETE", collaborator(name, r), "", nil, nil), 404, 422); err != nil {

@@ -32,7 +32,8 @@ import (
 // Name is the name of the kind.
 const Name = "git"
 
-// CodeEnded is the audit code for an account whose tokens the provider ended without a request.
+// CodeEnded is the audit code of rows about accounts whose tokens the provider ended without a
+// request.
 const CodeEnded = "git-ended"
 
 // Settings is the kind's section of the settings file.
@@ -43,8 +44,8 @@ type Settings struct {
 	Credentials string `json:"credentials" path:""`
 }
 
-// State describes the keys of the kind for backups. The names of existing accounts are remembered.
-// Tokens are sealed, and are made again after a restore.
+// State describes which keys of the kind are in backups. The names of existing accounts are
+// remembered. Tokens are sealed, so they are not in backups, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -60,7 +61,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config configures the kind "git".
 type Config = serveraccount.Config[Request]
 
-// Tokens is the kind "git": it makes tokens at the cluster's Git forges.
+// Tokens implements the kind "git". It makes tokens at the cluster's Git forges.
 type Tokens struct {
 	*serveraccount.Accounts[Request, forge]
 }
@@ -87,7 +88,7 @@ func New(c Config) *Tokens {
 	return t
 }
 
-// answer returns the token in use. It first makes sure that the forge has the token.
+// answer returns the token that is in use. It first ensures that the forge has the token.
 func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveraccount.Server, want Request) (server.Decision, error) {
 	r, err := t.settle(ctx, b, now, want)
 	if err != nil {
@@ -100,8 +101,8 @@ func (t *Tokens) answer(ctx context.Context, b forge, now time.Time, f serveracc
 	return decision, nil
 }
 
-// settle makes the forge have the tokens of an account that are due now, and no others. The names
-// of the tokens are stored first.
+// settle makes the forge have exactly the tokens of an account that are due now. The names of the
+// tokens are stored before the tokens are made.
 func (t *Tokens) settle(ctx context.Context, b forge, now time.Time, want Request) (r record, err error) {
 	if err := t.Read(ctx, want.Of(), &r); err != nil {
 		return r, err
@@ -159,7 +160,8 @@ func (t *Tokens) apply(ctx context.Context, b forge, now time.Time, want Request
 	return t.keep(ctx, want.Of(), has)
 }
 
-// renew replaces a token that is due. If the state was lost, the next request makes new tokens.
+// renew replaces a token when this is due. If the state was lost, renew does nothing, and the next
+// request makes new tokens.
 func (t *Tokens) renew(ctx context.Context, now time.Time, f serveraccount.Server, want Request) error {
 	var r record
 	err := t.Read(ctx, want.Of(), &r)

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request contains the parameters of a need of kind git, as the policy grants them.
+// Request contains the parameters of a need of kind git that the policy grants.
 type Request struct {
 	Forge        string   `json:"forge"`
 	Account      string   `json:"account"` // account of the token at the forge
@@ -32,7 +32,7 @@ func (r Request) Of() serveraccount.Name {
 	return serveraccount.Name{Server: r.Forge, Account: r.Account}
 }
 
-// Values of Request.Access.
+// These are the values of Request.Access.
 const (
 	read  = "read"
 	write = "write"

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// token is the record of an account's token. The name of the token contains its end, in case the
-// state is lost.
+// token is the record of an account's token. The name of the token contains the time at which the
+// token ends, in case the state is lost.
 type token struct {
 	Name       string `json:"name"`
 	Generation int    `json:"generation"`
@@ -23,8 +23,8 @@ type token struct {
 	Made       int64  `json:"made"` // Unix seconds
 	Ends       int64  `json:"ends"` // likewise
 
-	// Found reports whether the token was found at the forge while the state had none. Hosts may
-	// have such a token.
+	// Found reports whether the token was found at the forge while the state had no record of it.
+	// Hosts may have such a token.
 	Found bool `json:"found,omitempty"`
 }
 
@@ -37,8 +37,8 @@ func fresh(now time.Time, want Request) token {
 	return token{Name: name, Generation: want.Generation, Access: want.Access, Made: now.Unix(), Ends: ends}
 }
 
-// found returns the tokens of a lost state from their names at the forge. Since somebody else may
-// have chosen a name, no found token lasts longer than a token that is made now.
+// found returns the tokens of a lost state, which it reads from their names at the forge. A name
+// may come from somebody else. Therefore no found token lasts longer than a token that is made now.
 func found(names map[string]string, now time.Time, want Request) (all []token) {
 	for _, name := range names {
 		ends, _, _ := strings.Cut(strings.TrimPrefix(name, prefix), "-")
@@ -55,7 +55,7 @@ type record struct {
 	Tokens []token `json:"tokens"` // token in use, then former tokens while they work
 	Rights []right `json:"rights"` // rights that it may have; stored before they are given
 
-	// ID is the number that the forge has for the account, which the provider made.
+	// ID is the number that the forge assigned to the account when the provider made it.
 	ID int64 `json:"id,omitempty"`
 
 	serveraccount.Kept // secrets of tokens, by name; a token without a secret is made again
@@ -63,8 +63,9 @@ type record struct {
 
 // next returns the record that is due at a time.
 //
-// A token is replaced after two thirds of its lifetime and works until it ends. If another
-// generation is wanted, it ends after the time in which each host requests once.
+// A token is replaced after two thirds of its lifetime and works until it ends. If a need has
+// another generation than the token, the token ends after the time in which each host makes one
+// request.
 func (r record) next(now time.Time, want Request) record {
 	at := now.Unix()
 	r.Rights = distinct(slices.Concat(r.Rights, want.rights()))
@@ -95,7 +96,7 @@ type right struct {
 	Access     string `json:"access"`
 }
 
-// rights returns the rights that the account of a token needs.
+// rights returns the rights that the account of a token needs at the forge.
 func (r Request) rights() (all []right) {
 	for _, name := range r.Repositories {
 		all = append(all, right{name, r.Access})
@@ -103,8 +104,8 @@ func (r Request) rights() (all []right) {
 	return distinct(all)
 }
 
-// others returns the rights with the other access. The account may have them although the state
-// does not record them.
+// others returns the same rights with the other access. The account may have them although the
+// state does not record them.
 func (r Request) others() []right {
 	r.Access = map[string]string{read: write, write: read}[r.Access]
 	return r.rights()
@@ -117,7 +118,8 @@ func distinct(all []right) []right {
 	return slices.Compact(all)
 }
 
-// is reports whether two records are stored in the same form. It ignores their secrets.
+// is reports whether two records are equal in their stored form. It ignores the secrets of the
+// records.
 func (r record) is(other record) bool {
 	return r.ID == other.ID && slices.Equal(r.Rights, other.Rights) && slices.Equal(r.Tokens, other.Tokens)
 }
@@ -131,8 +133,8 @@ func (r record) until(now time.Time) time.Time {
 	return end
 }
 
-// keep stores the record of an account with the secrets of its tokens, and returns it. It returns
-// an error if the record has changed since it was read.
+// keep stores the record of an account, with the secrets of its tokens, and returns the record. It
+// returns an error if the stored record has changed since it was read.
 func (t *Tokens) keep(ctx context.Context, of serveraccount.Name, r record) (record, error) {
 	r.Secrets = maps.Clone(r.Secrets)
 	if r.Secrets == nil {

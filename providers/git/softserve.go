@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// softServe runs commands of a Soft Serve forge over SSH. An account can make tokens only for
-// itself there. Therefore the provider derives a key for each account, and logs in with it as the
-// account.
+// softServe is a connection to a Soft Serve forge, which runs commands over SSH. At such a forge,
+// an account can make tokens only for itself. Therefore the provider derives a key for each
+// account, and logs in with it as the account.
 type softServe struct {
 	address string
 	admin   *ssh.Client
@@ -48,7 +48,7 @@ func openSoftServe(ctx context.Context, accounts *sealedstore.Key, f serveraccou
 func (s *softServe) Close() error { return s.admin.Close() }
 
 // login connects to the forge as an account. It does not verify the forge's host key, because the
-// address is on this machine.
+// connection does not leave this machine.
 func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ssh.Client, error) {
 	conn, err := serveraccount.Dial(ctx, s.address)
 	if err != nil {
@@ -67,8 +67,8 @@ func (s *softServe) login(ctx context.Context, user string, key ssh.Signer) (*ss
 	return ssh.NewClient(c, channels, requests), nil
 }
 
-// run runs a command and returns its output. The words of a command come from the provider, or
-// contain only characters that the topology allows. If another write locks the server's database,
+// run runs a command and returns its output. The words of the command come from the provider, or
+// contain only characters that the topology allows. If another write locks the forge's database,
 // run repeats the command.
 func run(c *ssh.Client, words ...string) (out string, err error) {
 	for wait := 50 * time.Millisecond; ; wait *= 2 {
@@ -98,7 +98,7 @@ func runOnce(c *ssh.Client, words ...string) (string, error) {
 	return out.String(), nil
 }
 
-// unless returns nil if the error has the given text, and the error otherwise.
+// unless returns nil if err contains the given text. Otherwise it returns err.
 func unless(err error, text string) error {
 	if err != nil && strings.Contains(err.Error(), text) {
 		return nil
@@ -106,8 +106,9 @@ func unless(err error, text string) error {
 	return err
 }
 
-// allow ignores the number of the account. Only administrators can make accounts at Soft Serve, and
-// each account has only the provider's key.
+// allow grants rights to an account, which it makes if necessary. It ignores the number of the
+// account: only administrators can make accounts at Soft Serve, and each account has only the
+// provider's key.
 func (s *softServe) allow(_ context.Context, account string, rights, former []right, _ int64) (int64, error) {
 	key := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(s.key(account).PublicKey())))
 	keys, err := s.keys(account)
@@ -168,8 +169,8 @@ func (s *softServe) as(ctx context.Context, user string, words ...string) (strin
 	return run(c, words...)
 }
 
-// tokens returns the names of an account's tokens, by ID. It parses a table that begins with these
-// columns.
+// tokens returns the names of an account's tokens. The keys are the IDs of the tokens. It parses
+// the table that Soft Serve prints, which begins with these columns.
 func (s *softServe) tokens(ctx context.Context, account string) (map[string]string, error) {
 	if _, err := s.keys(account); err != nil {
 		return nil, unless(err, "user not found")

@@ -11,10 +11,11 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// CodeIssue is the audit code for certificates that an operator issued without a provider.
+// CodeIssue is the audit code of rows about certificates that an operator issued without a
+// provider.
 const CodeIssue = "id-issue"
 
-// MaxIssued is the largest number of certificates in one Issued.
+// MaxIssued is the largest number of certificates in one value of type Issued.
 const MaxIssued = 64
 
 // Issued lists certificates that an operator issued without a provider, for example in an identity
@@ -26,14 +27,14 @@ type Issued struct {
 	Certificates []IssuedSVID  `json:"certificates"`
 }
 
-// IssuedSVID describes one certificate in an Issued.
+// IssuedSVID describes one of the certificates in a value of type Issued.
 type IssuedSVID struct {
 	ID     spiffe.ID `json:"id"`
 	Serial string    `json:"serial"` // in hex
 }
 
-// Issued records in the audit log the certificates that an operator issued without a provider. The
-// provider has no other record of them.
+// Issued records in the audit log the certificates that an operator issued without a provider.
+// Without this call, the provider would have no record of these certificates.
 func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
 	if n := len(i.Certificates); n == 0 || n > MaxIssued {
 		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)

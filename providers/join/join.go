@@ -34,7 +34,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Key prefixes.
+// These are the key prefixes of join tokens and join requests.
 const (
 	TokenPrefix   = "config/token/"
 	RequestPrefix = "config/join/"
@@ -51,12 +51,12 @@ type Token struct {
 	Until   unixtime.Time `json:"until"`
 	Revoked unixtime.Time `json:"revoked,omitzero"`
 
-	// Grant lets the holder of the token admit one device as one host. Without a grant, an operator
-	// decides on each request.
+	// Grant lets the holder of the token admit one device as one host. If there is no grant, an
+	// operator decides about each request.
 	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
-// Request is the last request by which a device asked to become a certain host.
+// Request is the last request of a device to become a certain host.
 type Request struct {
 	Host      string            `json:"host"`
 	Device    string            `json:"device"` // public key, in authorized_keys form
@@ -73,8 +73,8 @@ type Request struct {
 }
 
 // Fingerprint returns the fingerprint of the device key in the form SHA256:…, or "no key" if Device
-// is not a key. It computes the fingerprint at each call, so that nobody can store another
-// fingerprint beside a key.
+// is not a key. It computes the fingerprint from the key at each call. A separately stored
+// fingerprint could differ from the key.
 func (r Request) Fingerprint() string {
 	key, err := r.Key()
 	if err != nil {
@@ -96,8 +96,8 @@ func (r Request) Key() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// read decodes the value of a key, and returns the revision modified at which the key was last
-// changed. The revision is zero if the key is absent.
+// read decodes the value of a key into v. It returns the revision at which the key was last
+// changed, which is zero if the key is absent.
 func read(ctx context.Context, s store.Store, key string, v any) (modified int64, err error) {
 	e, err := s.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -112,8 +112,8 @@ func read(ctx context.Context, s store.Store, key string, v any) (modified int64
 	return e.Modified, nil
 }
 
-// put adds a write of the value v to a decision. The write requires that the key was last changed
-// at the revision modified.
+// put adds a write of a value to a decision. The write takes effect only if the key was last
+// changed at the revision given by modified.
 func put(d *server.Decision, key string, modified int64, v any) error {
 	b, err := json.Marshal(v)
 	d.If = append(d.If, store.Cond{Key: key, Modified: modified})
@@ -129,8 +129,8 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	return list.CheckKey(r.Fingerprint())
 }
 
-// Standing returns the state of the request. The state is revoked if the revocation list names the
-// node or the device.
+// Standing returns the state of the request. If the revocation list names the node or the device,
+// the state is revoked.
 func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
 	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
 		return hostapi.JoinRevoked
@@ -138,8 +138,9 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 	return r.State
 }
 
-// Receive decides on the request of a device to become a host. If the same request is on record,
-// Receive answers with its state. Otherwise it records the request, which uses the token once.
+// Receive decides about the request of a device to become a host. If the same request is already
+// recorded, Receive returns its state. Otherwise it records the request, which counts as one use of
+// the token.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	var was Request
 	at := RequestPrefix + c.Caller.Name()
@@ -170,7 +171,8 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 	return is.answer(), d, put(&d, at, modified, is)
 }
 
-// giveWay refuses another device as long as the device of the request may be the host.
+// giveWay refuses the request of another device as long as the device of this request may be the
+// host.
 func (r Request) giveWay(c server.Call) error {
 	if r.State == hostapi.JoinPending && r.Device != "" {
 		return hostapi.Errorf(hostapi.CodeJoin, "another device, with key %s, waits to be admitted as %s: florctl join reject %s, if that is the wrong one", r.Fingerprint(), c.Caller, r.Host)

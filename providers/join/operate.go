@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Audit codes of acts.
+// These are the audit codes of operators' acts.
 const (
 	CodeToken       = "token-create"
 	CodeTokenRevoke = "token-revoke"
@@ -28,19 +28,19 @@ const (
 	CodeReject      = "join-reject"
 )
 
-// MaxLifetime is the longest lifetime of a token, MaxUses its largest number of uses, and MaxTokens
-// the largest number of tokens on record.
+// MaxLifetime is the longest lifetime of a token. MaxUses is the largest number of uses of a token.
+// MaxTokens is the largest number of recorded tokens.
 const (
 	MaxLifetime = 7 * 24 * time.Hour
 	MaxUses     = 1000
 	MaxTokens   = 1000
 )
 
-// kept is the time for which an ended token stays on record.
+// kept is how long the record of a token is kept after the token has ended.
 const kept = 30 * 24 * time.Hour
 
-// Operator acts on tokens and join requests for an operator, or for an account of the host, under
-// the policy in force.
+// Operator changes tokens and join requests for an operator, or for a Unix account of the host, as
+// far as the policy in force permits.
 type Operator struct {
 	Store  store.Store
 	Policy document.Policy
@@ -58,14 +58,15 @@ func (o Operator) node(host string) (spiffe.ID, error) {
 	return spiffe.NewID(o.Policy.TrustDomain, spiffe.KindNode, "", host)
 }
 
-// commit makes the changes of a decision, and writes the audit row of the act with them.
+// commit makes the changes of a decision. It writes the audit row of the act in the same
+// transaction.
 func (o *Operator) commit(ctx context.Context, d server.Decision, code, message string) error {
 	o.Row.Outcome, o.Row.Code, o.Row.Message, o.Row.Detail = server.Granted, code, message, d.Detail
 	_, err := o.Store.Commit(ctx, store.Txn{If: d.If, Then: append(d.Then, o.Row.Op())})
 	return err
 }
 
-// all reads the values of all keys with a prefix.
+// all returns the decoded values of all keys with a prefix.
 func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, err error) {
 	entries, _, err := s.List(ctx, prefix)
 	values = []V{}
@@ -79,7 +80,7 @@ func all[V any](ctx context.Context, s store.Store, prefix string) (values []V, 
 	return values, err
 }
 
-// Tokens returns the join tokens on record, sorted by ID.
+// Tokens returns the recorded join tokens, sorted by ID.
 func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
 	return all[Token](ctx, s, TokenPrefix)
 }
@@ -97,7 +98,7 @@ func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust
 }
 
 // Create records a join token that the caller has made. The record contains a hash of the token's
-// public key, and nothing secret.
+// public key, and no secrets.
 func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	now := o.Row.Time
 	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, unixtime.Of(now), t.Uses, unixtime.Time{}
@@ -186,9 +187,9 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is revoked", id[:16], t.Hosts))
 }
 
-// Decide approves or rejects the join request of a host. To approve it, the admission must be an
-// operator's signed admission of the device. If the admission is nil, the request is rejected. A
-// repeated decision changes nothing.
+// Decide approves or rejects the join request of a host. The argument admission is an operator's
+// signed admission of the device, which approves the request. If it is nil, the request is
+// rejected. A repeated decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)

@@ -63,21 +63,22 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures an Issuer. All fields but Logger are required.
+// Config configures an Issuer. All fields except Logger are required.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
 
-	// Policy returns the policy in force, or nil while that does not include this kind.
+	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
 
-	// Listen is the loopback host:port of the pages. The forwarder publishes it.
+	// Listen is the loopback host:port of the issuer's pages. The forwarder publishes these pages.
 	Listen string
 
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Issuer is the kind "jwt": it issues JWT-SVIDs, and serves the pages with which they are verified.
+// Issuer implements the kind "jwt". It issues JWT-SVIDs, and serves the pages with which they are
+// verified.
 type Issuer struct {
 	Config
 	keys sealedstore.SigningKeys
@@ -107,7 +108,7 @@ func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Policy is the decoded part of a policy for this kind.
+// Policy is the part of a host's policy for this kind, in decoded form.
 type Policy struct {
 	issuer     *url.URL
 	generation int // least generation of the signing keys
@@ -179,8 +180,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, err
 }
 
-// refuseRevoked refuses a token for an identity that is revoked, because hosts would refuse the
-// token.
+// refuseRevoked refuses a token for an identity that is revoked. Hosts would refuse such a token.
 func refuseRevoked(c server.Call, id spiffe.ID) error {
 	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
 	var revoked *trust.RevokedError
@@ -220,7 +220,7 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal encrypts the signing keys with the newest secret of the sealing key.
+// Reseal encrypts the signing keys again, with the newest secret of the sealing key.
 func (i *Issuer) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

@@ -17,7 +17,7 @@ const (
 	upkeep = time.Minute // how soon a key that is due is made
 )
 
-// maxAge is the Cache-Control header of the issuer's pages.
+// maxAge is the value of the Cache-Control header of the issuer's pages.
 const maxAge = "public, max-age=300"
 
 // Run serves the pages of the policy's issuer, and maintains the signing keys, until ctx ends.
@@ -34,8 +34,8 @@ func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	})
 }
 
-// upkeep maintains the signing keys until ctx ends. If the policy has another generation, it acts
-// at once.
+// upkeep maintains the signing keys until ctx ends. If the generation in the policy changes, it
+// acts at once.
 func (i *Issuer) upkeep(ctx context.Context) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -96,8 +96,8 @@ func (i *Issuer) pages() http.Handler {
 	return mux
 }
 
-// here returns the policy if its issuer has the name in the request. Otherwise it answers that
-// there is no such page, and returns nil.
+// here returns the policy if the policy's issuer has the host name in the request. Otherwise it
+// answers that there is no such page, and returns nil.
 func (i *Issuer) here(w http.ResponseWriter, r *http.Request) *Policy {
 	p := i.Policy()
 	if p == nil || !announced.AtIssuer(p.issuer, r.Host) {

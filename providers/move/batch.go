@@ -29,7 +29,7 @@ func (c *cursor) advance() {
 	}
 }
 
-// batch collects changes of the tree, many for a transaction.
+// batch collects changes of the tree, so that many of them are made in one transaction.
 type batch struct {
 	Move
 	ctx     context.Context
@@ -40,7 +40,8 @@ type batch struct {
 	leases  map[time.Duration]store.LeaseID
 }
 
-// put copies an entry. A copy that ends with a lease lasts longer than the original.
+// put adds a copy of an entry to the batch. If the entry has a lease, the copy lasts longer than
+// the original.
 func (b *batch) put(e store.Entry) error {
 	op := store.Put(e.Key, e.Value)
 	if within, ends := b.State.Ends(e.Key); ends {

@@ -33,19 +33,19 @@ const (
 	moved  = own + "moved"
 )
 
-// Mark is the record of a move, kept in the file and in the tree.
+// Mark is the record of a move. It is kept in the file and in the tree.
 type Mark struct {
 	Host string        `json:"host"`         // host whose file was moved
 	To   []string      `json:"to,omitempty"` // in the file: endpoints of the shared store
 	Time unixtime.Time `json:"time"`
 }
 
-// Of returns the mark of a completed move. s is the file whose state has moved, or the tree that
-// holds the state now. Without a completed move, Of returns the zero Mark.
+// Of returns the mark of a completed move. The argument s is the file whose state has moved, or the
+// tree that contains the state now. If no move was completed, Of returns the zero Mark.
 func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moved) }
 
-// Under returns the mark of the move that is copying state to the tree s, or the zero Mark if there
-// is none.
+// Under returns the mark of a move in progress that copies state to the tree s. If there is no such
+// move, it returns the zero Mark.
 func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
 
 func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
@@ -70,7 +70,8 @@ func (m Mark) op(key string) store.Op {
 	return store.Put(key, value)
 }
 
-// Nothing marks a tree as complete without copying, for a host that had no state to move.
+// Nothing marks a tree as complete although nothing was copied. It is called for a host that had no
+// state to move.
 func Nothing(ctx context.Context, to store.Store, host string) error {
 	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
 	if errors.Is(err, store.ErrConflict) {
@@ -81,7 +82,7 @@ func Nothing(ctx context.Context, to store.Store, host string) error {
 
 func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Second)) }
 
-// Move moves the state in one file into a tree of the shared store.
+// Move contains the settings for moving the state in one file into a tree of the shared store.
 type Move struct {
 	File      *sqlite.Store
 	To        store.Store
@@ -92,17 +93,17 @@ type Move struct {
 	Secret    []byte                   // sealing key of the file
 	Named     sealedstore.RingReplicas // replicas that the tree's keyring admits
 
-	// Opened is called with the keys of the tree's keyring, which Move makes.
+	// Opened is called with the keys of the tree's keyring, after Move has made the keyring.
 	Opened func(sealedstore.RingKeys) error
-	// Copied is called after each comparison of the file with the tree, with the number of keys
-	// that differed. It may be nil.
+	// Copied is called after each comparison of the file with the tree. The argument changes is the
+	// number of keys that differed. Copied may be nil.
 	Copied func(changes int)
 }
 
-// ErrInUse is the error of a move to a tree that already holds the state of another process.
+// ErrInUse is the error of a move to a tree that already contains the state of another process.
 var ErrInUse = errors.New("the store has another state of this kind already")
 
-// ErrLost is the error of a file whose state has moved, if the state is no longer at its
+// ErrLost is the error for a file whose state has moved, if the state is missing at its
 // destination.
 var ErrLost = errors.New("the store does not have the state that moved there")
 
@@ -151,8 +152,8 @@ func (m Move) Run(ctx context.Context) error {
 	return err
 }
 
-// begin makes the keyring of the tree and the mark on which every change depends. An earlier
-// process can change nothing from then on.
+// begin makes the keyring of the tree, and the mark on which every change depends. From then on,
+// earlier processes cannot change the tree.
 func (m Move) begin(ctx context.Context, frozen bool) (fence store.Cond, err error) {
 	mark := Mark{Host: m.Host, Time: now()}.op(moving)
 	e, err := m.To.Get(ctx, moving)
@@ -230,7 +231,7 @@ func (m Move) compare(ctx context.Context, fence store.Cond) (changes int, err e
 	return b.changes, err
 }
 
-// stays reports whether a key is not copied.
+// stays reports whether a key belongs to the file alone, so that it is not copied.
 func (m Move) stays(key string) bool {
 	within, ends := m.State.Ends(key)
 	return strings.HasPrefix(key, own) || ends && within == 0

@@ -11,7 +11,8 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// accounts is a storage with the people of the users file, by email in lower case.
+// accounts is a storage that contains the people of the users file. The keys are their email
+// addresses in lower case.
 type accounts struct {
 	storage.Storage
 	users  []storage.Password
@@ -27,8 +28,9 @@ func (a accounts) find(email string) (storage.Password, bool) {
 	return storage.Password{}, false
 }
 
-// GetPassword also returns a password for an account that does not exist: a hash that no password
-// has, and that costs as much to check as a real one.
+// GetPassword returns the password hash of an account. For an account that does not exist, it
+// returns a hash that no password has, and that takes as long to check as a real hash. An attacker
+// can therefore not find out which accounts exist.
 func (a accounts) GetPassword(ctx context.Context, email string) (storage.Password, error) {
 	u, ok := a.find(email)
 	switch {

@@ -8,13 +8,15 @@ import (
 	"github.com/dexidp/dex/storage"
 )
 
-// codeOutside is the audit code of a person in none of the groups that may sign in at a client.
+// codeOutside is the audit code of a refused sign-in of a person who is in none of the client's
+// groups.
 const codeOutside = "outside-groups"
 
 var errOutside = errors.New("oidc: in none of the groups that may sign in at this client")
 
-// allowed is a storage that gives codes and tokens of a client only to people in its groups: at the
-// sign-in, when a code is exchanged, and when a token is refreshed, which reads groups anew.
+// allowed is a storage that gives the codes and tokens of a client only to people in the client's
+// groups. It checks the groups at the sign-in, when a code is exchanged, and when a token is
+// refreshed. A refresh reads the groups again.
 type allowed struct {
 	storage.Storage
 	policy func() *Policy
@@ -54,7 +56,8 @@ func (a allowed) GetRefresh(ctx context.Context, id string) (storage.RefreshToke
 	return r, err
 }
 
-// UpdateRefreshToken ends the token of a person who left the groups or no longer exists.
+// UpdateRefreshToken ends a token if its person has left the groups of the client or no longer
+// exists.
 func (a allowed) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
 	var client, user string
 	x := exchangeOf(ctx)

@@ -10,15 +10,15 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Codes of refused sign-ins in the audit log. A refusal of the endpoint /token has the code of RFC
+// These are the audit codes of refused sign-ins. A refusal of the endpoint /token has a code of RFC
 // 6749 section 5.2 instead.
 const (
 	codePassword = "wrong-password"
 	codeSlowed   = "slowed"
 )
 
-// row returns an audit row about an act of, or in the name of, an account. account and client may
-// be empty.
+// row returns an audit row about an act of an account, or an act in the name of an account. The
+// arguments account and client may be empty.
 func row(from, what, account, client string) server.Row {
 	r := server.Row{Time: time.Now().UTC(), From: from, Kind: Name, Outcome: server.Granted, Detail: map[string]string{"what": what}}
 	if account != "" {

@@ -11,7 +11,8 @@ import (
 	"strings"
 )
 
-// longest has the parameters of a sign-in and their largest lengths. They travel in a URL.
+// longest contains the parameters of a sign-in and the largest length of each. The lengths are
+// limited because the parameters are part of a URL.
 var longest = map[string]int{
 	"client_id": 256, "redirect_uri": 2048, "scope": 1024, "state": 2048, "nonce": 512, "response_type": 64,
 	"response_mode": 64, "code_challenge": 128, "code_challenge_method": 16, "connector_id": 64,
@@ -20,8 +21,8 @@ var longest = map[string]int{
 
 const longestOther = 256
 
-// bounded reports whether the parameters of a sign-in are short enough. If not, it has shown a
-// page. It removes approval_prompt, because no page asks for consent.
+// bounded reports whether the parameters of a sign-in are short enough. If they are not, it shows
+// an error page. It also removes the parameter approval_prompt, because no page asks for consent.
 func (s *issuerServer) bounded(w http.ResponseWriter, r *http.Request) bool {
 	if err := r.ParseForm(); err != nil {
 		s.page(w, http.StatusBadRequest, "Bad request", fmt.Sprintf("The request cannot be read, want a form of at most %d bytes.", maxBody))
@@ -43,14 +44,14 @@ func (s *issuerServer) bounded(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// authorize is the page to which a service redirects a browser.
+// authorize serves the page to which a service redirects a browser for a sign-in.
 func (s *issuerServer) authorize(w http.ResponseWriter, r *http.Request) {
 	if s.bounded(w, r) {
 		s.dex.ServeHTTP(w, r)
 	}
 }
 
-// begin begins a sign-in of this browser, and shows its page.
+// begin begins a sign-in of this browser, and shows the sign-in page.
 func (s *issuerServer) begin(w http.ResponseWriter, r *http.Request) {
 	if !s.bounded(w, r) || !s.challenged(w, r) {
 		return
@@ -63,7 +64,8 @@ func (s *issuerServer) begin(w http.ResponseWriter, r *http.Request) {
 	s.dex.ServeHTTP(&redirect{&overruled{ResponseWriter: w, server: s, in: in, failed: &notThere}, in}, r.WithContext(context.WithValue(r.Context(), signInKey{}, in)))
 }
 
-// redirect replaces the ID of a new sign-in, in the redirect to its page, by the sealed sign-in.
+// redirect changes the redirect to the page of a new sign-in. It replaces the ID of the sign-in by
+// the sealed sign-in.
 type redirect struct {
 	http.ResponseWriter
 	in *signIn
@@ -83,7 +85,8 @@ func (w *redirect) WriteHeader(status int) {
 // s256 matches a code challenge of method S256 (RFC 7636 section 4.2).
 var s256 = regexp.MustCompile(`^[A-Za-z0-9_-]{43}$`)
 
-// beyond returns a requested scope that the client may not have, or "". Dex refuses unknown scopes.
+// beyond returns a requested scope that the client may not have, or "" if there is none. Dex itself
+// refuses unknown scopes.
 func (s *issuerServer) beyond(client, requested string) string {
 	policy := s.policy()
 	if policy == nil || policy.clients[client].Scopes == nil {
@@ -97,9 +100,10 @@ func (s *issuerServer) beyond(client, requested string) string {
 	return ""
 }
 
-// challenged refuses scopes that the client may not have, and code challenges with another method
-// than S256. A challenge is required unless the client has a secret and was registered by a release
-// that did not require one. Without a method, Dex would take the challenge for the verifier itself.
+// challenged refuses a sign-in with scopes that the client may not have, and a sign-in with a code
+// challenge that has another method than S256. A code challenge is required, except from a client
+// that has a secret and was registered by a release that did not require a challenge. If the method
+// were missing, Dex would take the challenge for the verifier itself.
 func (s *issuerServer) challenged(w http.ResponseWriter, r *http.Request) bool {
 	challenge, method := r.Form.Get("code_challenge"), r.Form.Get("code_challenge_method")
 	client, err := s.storage.GetClient(r.Context(), r.Form.Get("client_id"))

@@ -23,8 +23,9 @@ type registration struct {
 	RedirectURIs []string  `json:"redirectURIs"`
 	Generation   int       `json:"generation"` // the last generation that the policy granted
 
-	// PKCE reports whether sign-ins must have a code challenge (RFC 7636). It is set for clients
-	// registered since that is required. Older clients may use a library without PKCE.
+	// PKCE reports whether sign-ins must have a code challenge (RFC 7636). It is set for all
+	// clients that were registered since a challenge is required. Older clients may use a library
+	// without PKCE.
 	PKCE bool `json:"pkce,omitempty"`
 
 	Rotation *server.Rotation `json:"-"` // nil before the first
@@ -40,7 +41,7 @@ func (r registration) rotation() server.Rotation {
 	return *r.Rotation
 }
 
-// client returns the client ID: the service's name for users.
+// client returns the client ID. It is the name of the service that users see.
 func (r registration) client() string {
 	d, err := spiffe.Dial(r.Service)
 	if err != nil {
@@ -53,8 +54,9 @@ func (r registration) equal(o registration) bool {
 	return r.Service == o.Service && r.Generation == o.Generation && r.rotation().Number == o.rotation().Number && slices.Equal(r.RedirectURIs, o.RedirectURIs)
 }
 
-// encode encodes a rotated registration as a list, with the rotation. Releases without rotations
-// cannot read that and refuse the client; otherwise the former secret would work again there.
+// encode encodes a rotated registration as a list that includes the rotation. Older releases, which
+// do not know rotations, cannot read the list and therefore refuse the client. Otherwise they would
+// accept the former secret again.
 func (r registration) encode() []byte {
 	var v any = r
 	if r.Rotation != nil {
@@ -77,7 +79,7 @@ func (r *registration) decode(b []byte) error {
 	return err
 }
 
-// prefix is the prefix of registrations' keys, followed by the client ID.
+// prefix is the beginning of the keys of registrations. The client ID follows it.
 const prefix = "oidc/registration/"
 
 func key(client string) string { return prefix + client }
@@ -88,7 +90,8 @@ type clients struct {
 	key *sealedstore.Key
 }
 
-// get reads a registration and the revision that wrote it, both zero if there is none.
+// get returns a registration and the revision of the store that wrote it. Both are zero if there is
+// no registration.
 func (c clients) get(ctx context.Context, client string) (r registration, modified int64, err error) {
 	e, err := c.db.Get(ctx, key(client))
 	if errors.Is(err, store.ErrNotFound) {
@@ -103,11 +106,12 @@ func (c clients) get(ctx context.Context, client string) (r registration, modifi
 	return r, e.Modified, nil
 }
 
-// overlap is the time for which the secret from before a rotation is accepted beside the new one.
+// overlap is how long the secret from before a rotation is still accepted.
 const overlap = 15 * time.Minute
 
-// accepted returns the secret that is compared with the presented one: the secret from before the
-// last rotation if that is presented within the overlap, and the newest one otherwise.
+// accepted returns the secret with which a presented secret is compared. This is the secret from
+// before the last rotation if that secret is presented within the overlap. Otherwise it is the
+// newest secret.
 func (c clients) accepted(r registration, generation int, presented string) string {
 	id, rotation := r.client(), r.rotation()
 	if rotation.Number > 0 && rotation.Within(overlap, time.Now()) {
@@ -119,7 +123,7 @@ func (c clients) accepted(r registration, generation int, presented string) stri
 	return c.secret(id, generation, rotation.Number)
 }
 
-// secret derives the client's secret of a generation and rotation.
+// secret derives the client's secret for a generation and a rotation.
 func (c clients) secret(client string, generation, rotation int) string {
 	purpose := fmt.Sprintf("florete oidc client secret v1\n%s\n%d", client, generation)
 	if rotation != 0 {

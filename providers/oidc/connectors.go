@@ -17,15 +17,15 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// connector is a source of people besides the users file: a directory or an upstream issuer, with
-// its configuration for Dex.
+// connector is a source of people in addition to the users file. It is a directory or an upstream
+// issuer, with its configuration for Dex.
 type connector struct {
 	name, title, kind string
 	config            func(secret string) any // with the path of its secret
 }
 
-// Types of Florete's own Dex connectors. A problem with a directory or an upstream issuer, or with
-// its secret, appears only when people sign in there. Sign-ins elsewhere are not affected.
+// These are the types of Florete's own Dex connectors. If a directory or an upstream issuer fails,
+// or its secret is wrong, only people who sign in there are affected.
 const (
 	ldapKind     = "florete-ldap"
 	upstreamKind = "florete-oidc"
@@ -61,8 +61,8 @@ func connectors(issuer string, ldap map[string]Directory, upstream map[string]Up
 	return all, nil
 }
 
-// forDex returns the connectors as Dex reads them, after the connector of the users file. Their
-// secrets are in files connector-<name> beside that file.
+// forDex returns the connectors in the form that Dex reads. The connector of the users file is the
+// first. The secrets of the others are in files named connector-<name> beside that file.
 func forDex(users string, all []connector) ([]storage.Connector, error) {
 	out := []storage.Connector{{ID: dex.LocalConnector, Name: "Email and password", Type: dex.LocalConnector}}
 	for _, c := range all {
@@ -75,7 +75,8 @@ func forDex(users string, all []connector) ([]storage.Connector, error) {
 	return out, nil
 }
 
-// person returns a name for a person of a connector that no person of another connector has.
+// person returns a name for a person who signs in through a connector. No person of another
+// connector has the same name.
 func person(connector, name string) string {
 	if connector == dex.LocalConnector {
 		return name
@@ -89,20 +90,21 @@ func readSecret(path string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// Limits of calls to directories and upstream issuers: the longest duration of a call, and the
-// number of calls at the same time.
+// These constants limit calls to directories and upstream issuers: the longest duration of a call,
+// and the number of calls at the same time.
 const (
 	elsewherePatience = 10 * time.Second
 	elsewhereAtOnce   = 32
 )
 
-// elsewhere bounds the number of calls to another system, since Dex's connectors have no timeout.
+// elsewhere limits the number of simultaneous calls to another system. It is necessary because
+// Dex's connectors have no timeout.
 type elsewhere chan struct{}
 
 var errSilent = fmt.Errorf("no answer within %v", elsewherePatience)
 
-// within returns the result of f, unless f takes too long. Then f continues in the background, and
-// counts until it returns.
+// within returns the result of a function, unless the function takes too long. In that case the
+// function continues in the background, and is counted until it returns.
 func within[T any](ctx context.Context, e elsewhere, f func() (T, error)) (none T, err error) {
 	type result struct {
 		v   T

@@ -5,8 +5,9 @@ import (
 	"net/url"
 )
 
-// crossOrigin lets the web pages of public clients read responses that other clients read on
-// servers. Requests are allowed from the origins of a public client's callbacks, without cookies.
+// crossOrigin lets the web pages of public clients read responses of the issuer. Other clients read
+// these responses on servers. Requests are allowed without cookies, from the origins of a public
+// client's callbacks.
 func (s *issuerServer) crossOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Add("Vary", "Origin")

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// directory is Dex's storage, with the clients that are registered, granted and not revoked. Dex
-// only reads clients; POST /oidc/request alone registers them.
+// directory is Dex's storage, restricted to clients that are registered, granted and not revoked.
+// Dex only reads clients. They are registered by POST /oidc/request alone.
 type directory struct {
 	storage.Storage
 	clients clients

@@ -17,10 +17,10 @@ import (
 // endpoint is the registration endpoint of an external issuer (RFC 7591). The issuer gives each
 // client an address and a token for managing it (RFC 7592).
 //
-// A client is registered and deleted, never updated. An update may replace the client's token, and
-// a process that ends before the new one is stored could neither update nor delete the client any
-// more. So a change registers another client, and the former one is deleted once hosts had time to
-// fetch the new one.
+// A client is registered and deleted, but never updated. An update may replace the client's token.
+// If the process ended before the new token is stored, the client could no longer be updated or
+// deleted. To change a client, the provider therefore registers another one, and deletes the former
+// client after hosts have had time to fetch the new one.
 type endpoint struct {
 	url   string
 	token string // the one that lets register; empty where the issuer wants none
@@ -58,13 +58,13 @@ const (
 	maxRegistered   = 1 << 20
 )
 
-// registrarClient follows no redirects, so that tokens reach only the given address.
+// registrarClient follows no redirects, so that tokens are sent only to the configured address.
 var registrarClient = &http.Client{
 	Timeout:       registerTimeout,
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
-// refusedError is an unsuccessful response of the issuer.
+// refusedError is the error of a response in which the issuer refuses a request.
 type refusedError struct {
 	status int
 	why    string
@@ -87,7 +87,7 @@ func (endpoint) update(context.Context, string, made, Request) error { return er
 
 func (endpoint) pending(string, string) (made, bool) { return made{}, false }
 
-// end deletes a client with its own address and token.
+// end deletes a client through the client's own address and token.
 func (e endpoint) end(ctx context.Context, c made, _ bool) error {
 	if c.URI == "" || c.Token == "" {
 		return &refusedError{http.StatusNotImplemented, "it lets nobody manage clients (RFC 7592)"}
@@ -106,7 +106,7 @@ func bearer(token string) http.Header {
 	return http.Header{"Authorization": {"Bearer " + token}}
 }
 
-// manage sends JSON to an issuer with an authorization header, and returns the body of its
+// manage sends JSON to an issuer with an authorization header, and returns the body of the
 // response.
 func manage(ctx context.Context, method, url string, header http.Header, content any) ([]byte, error) {
 	var body io.Reader

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// externalPrefix is the prefix of the sealed records of clients at an external issuer, followed by
-// the client's name.
+// externalPrefix is the beginning of the keys of sealed records about clients at an external
+// issuer. The client's name follows it.
 const externalPrefix = "oidc/external/"
 
 const (
@@ -27,7 +27,8 @@ const (
 	endsEvery   = time.Minute // interval at which former clients are ended
 )
 
-// gone lists response statuses after which the issuer will not let the client be deleted.
+// gone lists the status codes of responses after which it is useless to try again to delete the
+// client.
 var gone = []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusNotImplemented}
 
 // external is the record of a service's clients at an external issuer.
@@ -77,8 +78,8 @@ func (p *Provider) writeExternal(ctx context.Context, name string, e external) (
 	return e, err
 }
 
-// external returns the client of a service at the issuer in the policy. It updates or registers the
-// client if the registered one differs from the granted one.
+// external returns the client of a service at the issuer in the policy. If there is no such client,
+// or if it differs from what the policy grants, external registers or updates the client.
 func (p *Provider) external(ctx context.Context, c server.Call, policy *Policy, want registration) (registered, error) {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()
@@ -149,7 +150,7 @@ func unavailable(policy *Policy, err error) error {
 	return hostapi.Errorf(hostapi.CodeUnavailable, "registering at %s: %v", policy.registration, err)
 }
 
-// version returns a digest of everything that a client is registered for.
+// version returns a digest of everything that a client's registration contains.
 func (p *Policy) version(name string, generation, rotation int) string {
 	of := []any{p.registration, p.clients[name], generation, rotation}
 	if p.registrar != "" {
@@ -172,8 +173,8 @@ func digest(of []any) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// endExternal regularly ends former clients whose time is over, and clients that no policy names,
-// until ctx ends.
+// endExternal regularly ends two types of clients, until ctx ends: former clients whose time is
+// over, and clients that no policy names.
 func (p *Provider) endExternal(ctx context.Context) {
 	sweep := func(ctx context.Context) error { return p.sweepExternal(ctx, time.Now()) }
 	journal.Every(ctx, endsEvery, p.log, sweep, "clients whose time is over stay until the next try")
@@ -200,7 +201,7 @@ func (p *Provider) sweepExternal(ctx context.Context, now time.Time) error {
 	}
 }
 
-// endOver ends the former clients of one name whose time is over.
+// endOver ends the former clients with one name whose time is over.
 func (p *Provider) endOver(ctx context.Context, now time.Time, policy *Policy, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, registerTimeout)
 	defer cancel()

@@ -9,8 +9,9 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// Limits on guessing passwords. After some free guesses, each wrong guess doubles the delay before
-// the next one, up to a maximum. Wrong guesses are forgotten after a time without a guess.
+// These constants limit guesses of passwords. After some free guesses, each wrong guess doubles the
+// delay before the next guess, up to a maximum. Wrong guesses are forgotten after a time without a
+// guess.
 const (
 	freeGuesses        = 5
 	freeGuessesNetwork = 50
@@ -26,9 +27,9 @@ const (
 	maxWaitingNetwork = 4
 )
 
-// guesser is the subject by which guesses are counted: an account, for browsers in which it has not
-// signed in; a browser in which it has; or a network. So nobody can lock somebody else out of a
-// browser that signed in before.
+// guesser is the subject for which guesses are counted. It is an account, in browsers in which the
+// account has not signed in before; a browser in which the account has signed in; or a network.
+// Therefore nobody can lock a person out of a browser in which this person has signed in before.
 type guesser struct {
 	sort, name string
 }
@@ -40,8 +41,9 @@ type guesses struct {
 	until time.Time // none before
 }
 
-// guard slows down the guessing of passwords, and bounds how many are checked at once. A check
-// costs a tenth of a second of a processor or more, on the machine that issues certificates.
+// guard slows down the guessing of passwords, and limits how many passwords are checked at once. A
+// check takes a tenth of a second of processor time or more, on the machine that issues
+// certificates.
 type guard struct {
 	mu      sync.Mutex
 	guessed map[guesser]*guesses
@@ -54,7 +56,8 @@ type guard struct {
 	from    *conns.PerKey[string] // of each network
 }
 
-// processors is the number of processors of this machine, read before server.TuneRuntime.
+// processors is the number of processors of this machine. It is read before server.TuneRuntime
+// changes GOMAXPROCS.
 var processors = runtime.GOMAXPROCS(0)
 
 func newGuard() *guard {
@@ -65,8 +68,8 @@ func newGuard() *guard {
 	}
 }
 
-// guess counts a guess as wrong; right takes that back. If the guess comes too early, guess counts
-// nothing and returns the time to wait.
+// guess counts a guess as wrong in advance. The method right takes the guess back. If the guess
+// comes too early, guess counts nothing and returns how long to wait.
 func (g *guard) guess(by ...guesser) (wait time.Duration) {
 	now := time.Now()
 	g.mu.Lock()
@@ -98,8 +101,8 @@ func (g *guard) guess(by ...guesser) (wait time.Duration) {
 	return 0
 }
 
-// remember adds guesses, and forgets the guesser who has not guessed for the longest if there are
-// too many. g.mu is held.
+// remember adds the guesses of a guesser. If there are too many guessers, it forgets the one whose
+// last guess is the oldest. The caller must hold g.mu.
 func (g *guard) remember(k guesser, v *guesses) {
 	if _, ok := g.guessed[k]; !ok && len(g.guessed) >= maxGuessed {
 		var oldest guesser
@@ -125,16 +128,16 @@ func (g *guard) undo(by ...guesser) {
 	}
 }
 
-// right forgets the guesses of a guesser with the right password.
+// right forgets the guesses of a guesser that presented the right password.
 func (g *guard) right(by guesser) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.guessed, by)
 }
 
-// check waits until a password may be checked. It returns false if too many wait, whether or not
-// the account exists, so that the result reveals nothing. network is the network of an unknown
-// browser, or empty if all connections come from the same one.
+// check waits until a password may be checked. It returns false if too many checks wait. The result
+// is the same whether or not the account exists, so that it reveals nothing. The argument network
+// is the network of an unknown browser. It is empty if all connections come from the same network.
 func (g *guard) check(ctx context.Context, known bool, network string) (done func(), ok bool) {
 	if known {
 		return wait(ctx, g.knownChecks)
@@ -163,7 +166,7 @@ func (g *guard) check(ctx context.Context, known bool, network string) (done fun
 	return func() { checked(); end() }, true
 }
 
-// wait waits for a place among checks.
+// wait waits until fewer checks run than are allowed.
 func wait(ctx context.Context, checks chan struct{}) (done func(), ok bool) {
 	ctx, cancel := context.WithTimeout(ctx, checkPatience)
 	defer cancel()

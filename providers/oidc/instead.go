@@ -2,13 +2,13 @@ package oidc
 
 import "net/http"
 
-// instead is a page that is shown in place of Dex's.
+// instead is a page that is shown in place of a page of Dex.
 type instead struct {
 	status      int
 	title, text string
 }
 
-// overruled is a ResponseWriter that shows the sign-in's instead page in place of Dex's.
+// overruled is a ResponseWriter that shows the page instead of the sign-in in place of Dex's page.
 type overruled struct {
 	http.ResponseWriter
 	server *issuerServer
@@ -17,7 +17,7 @@ type overruled struct {
 	shown  bool
 }
 
-// notThere is the page for a failure of another issuer.
+// notThere is the page that is shown if an upstream issuer does not answer.
 var notThere = instead{http.StatusServiceUnavailable, "Not now",
 	"Where you want to sign in, nobody answers, or something is wrong. Go back to the service and try again; the log of the provider has the reason."}
 

@@ -34,7 +34,7 @@ const (
 //go:embed web
 var web embed.FS
 
-// issuerServer is a Dex with the handlers in front of it.
+// issuerServer is a Dex server, with the handlers that process requests before Dex.
 type issuerServer struct {
 	http.Handler
 	issuer  *url.URL
@@ -53,8 +53,8 @@ type issuerServer struct {
 	log     *slog.Logger
 }
 
-// newIssuer returns a new Dex for an issuer. Goroutines that Dex leaves running end with ctx and
-// change nothing: upkeep rotates keys and collects garbage.
+// newIssuer returns a new Dex server for an issuer. The goroutines that Dex starts end with ctx and
+// change nothing, because upkeep rotates keys and collects garbage.
 func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storage.Password) (*issuerServer, error) {
 	issuer, cluster := policy.issuer, policy.cluster
 	u, err := url.Parse(issuer)
@@ -117,13 +117,13 @@ func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storag
 	return s, nil
 }
 
-// manual is a signer that does not rotate its keys.
+// manual is a signer whose keys Dex does not rotate.
 type manual struct{ signer.Signer }
 
 func (manual) Start(context.Context) {}
 
-// rotate makes new signing keys if they are due. Dex's Start does so before it returns, and the
-// goroutine that it starts ends at once.
+// rotate makes new signing keys if this is due. Dex's Start makes them before it returns, and the
+// goroutine that Start begins ends at once.
 func (s *issuerServer) rotate() {
 	ended, end := context.WithCancel(context.Background())
 	end()

@@ -10,13 +10,14 @@ import (
 	"strings"
 )
 
-// kanidm is the API of Kanidm 1.11 and newer, used with an API token of a service account.
+// kanidm is a connection to the API of Kanidm 1.11 or newer. It uses an API token of a service
+// account.
 //
-// A client has one secret, which the server makes, so a new secret needs another client. Other
-// changes update the client.
+// A client has one secret, which the server makes. A new secret therefore needs another client. For
+// all other changes, the client is updated.
 type kanidm struct{ url, token string }
 
-// kanidmEntry is an entry of the server: values by attribute.
+// kanidmEntry is an entry of the server. It contains the values of each attribute.
 type kanidmEntry struct {
 	Attrs map[string][]string `json:"attrs"`
 }
@@ -68,7 +69,8 @@ func (k kanidm) update(ctx context.Context, name string, c made, want Request) e
 	return err
 }
 
-// allow sets the groups that may sign in, and their scopes. Until then nobody may.
+// allow sets the groups that may sign in at a client, and the scopes of these groups. Before this
+// call, nobody may sign in.
 func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 	b, err := k.call(ctx, http.MethodGet, id, nil)
 	if err != nil {
@@ -110,7 +112,8 @@ func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 	return nil
 }
 
-// pending returns a client whose name has at most 64 characters and begins with a letter.
+// pending returns a client that is not registered yet. Its name has at most 64 characters and
+// begins with a letter.
 func (k kanidm) pending(name, mark string) (made, bool) {
 	service, _, _ := strings.Cut(name, ".")
 	mark = mark[:min(len(mark), 12)]
@@ -119,7 +122,7 @@ func (k kanidm) pending(name, mark string) (made, bool) {
 	return made{ID: id, URI: k.url + "/v1/oauth2/" + id, Registrar: registrarKanidm, Issuer: "/oauth2/openid/" + id}, true
 }
 
-// end deletes a client. It is no error if the client does not exist.
+// end deletes a client. It succeeds if the client does not exist.
 func (k kanidm) end(ctx context.Context, c made, _ bool) error {
 	if c.URI != k.url+"/v1/oauth2/"+c.ID {
 		return &refusedError{http.StatusNotImplemented, "it is at another address: " + c.URI}
@@ -145,7 +148,7 @@ func newKanidmEntry(name string, want Request) kanidmEntry {
 	return e
 }
 
-// landing returns the page of a service that the issuer shows to people.
+// landing returns the address of the page to which the issuer sends people who select the service.
 func landing(callback string) string {
 	u, err := url.Parse(callback)
 	if err != nil {

@@ -71,13 +71,13 @@ func (d Directory) config() (c ldap.Config, err error) {
 	return c, err
 }
 
-// Open implements Dex's connector configuration. It does not connect yet.
+// Open implements Dex's connector configuration. It does not connect to the directory yet.
 func (c *ldapConfig) Open(_ string, log *slog.Logger) (dexconn.Connector, error) {
 	return &ldapConnector{*c, log, make(elsewhere, elsewhereAtOnce)}, nil
 }
 
-// ldapConnector wraps Dex's connector. It reads groups whatever scopes a client requests, uses the
-// secret that the file has now, and has a timeout.
+// ldapConnector wraps Dex's connector for LDAP. Unlike that connector, it reads groups for all
+// scopes, uses the secret that is in the file at present, and has a timeout.
 type ldapConnector struct {
 	ldapConfig
 	log     *slog.Logger
@@ -119,7 +119,8 @@ func (c *ldapConnector) open() (dexLDAP, error) {
 	return config.OpenConnector(slog.New(slog.DiscardHandler))
 }
 
-// Login checks a password. A failure of the directory is an error, not a wrong password.
+// Login checks a password. If the directory fails, Login returns an error and does not treat the
+// password as wrong.
 func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, password string) (dexconn.Identity, bool, error) {
 	type answer struct {
 		id    dexconn.Identity
@@ -140,8 +141,8 @@ func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, p
 	return a.id, a.right, err
 }
 
-// Refresh reads a person anew. If the person is gone, or the name belongs to another person now,
-// the tokens end.
+// Refresh reads a person from the directory again. If the person no longer exists, or if the name
+// belongs to another person now, the person's tokens end.
 func (c *ldapConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	s.Groups = true
 	id, err := within(ctx, c.waiting, func() (dexconn.Identity, error) {

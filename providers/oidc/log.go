@@ -7,11 +7,12 @@ import (
 	"time"
 )
 
-// linesEach limits how often a message is logged in an hour. Dex logs each refused request, and anybody
-// can cause those.
+// linesEach is how often one message is logged in an hour. The limit is necessary because Dex logs
+// each refused request, and anybody can cause refusals.
 const linesEach = 20
 
-// sparing is a slog.Handler that drops messages logged too often. The audit log has their number.
+// sparing is a slog.Handler that drops messages which are logged too often. The audit log shows how
+// often the events occurred.
 type sparing struct {
 	slog.Handler
 	said *said

@@ -15,7 +15,7 @@ import (
 
 const longestEmail, longestPassword = 254, 1024
 
-// login shows the page of a sign-in and receives email and password.
+// login serves the page of a sign-in, and receives the email address and password from it.
 func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	in := s.goOn(w, r)
@@ -52,8 +52,8 @@ func (s *issuerServer) login(w http.ResponseWriter, r *http.Request) {
 	s.checkPassword(w, r.WithContext(ctx), in, account, known, network, by)
 }
 
-// goOn returns the sign-in that a browser continues. If there is none, it shows a page and returns
-// nil.
+// goOn returns the sign-in that a browser continues. If there is none, it shows an error page and
+// returns nil.
 func (s *issuerServer) goOn(w http.ResponseWriter, r *http.Request) *signIn {
 	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r), signed: func() {}}
 	request, ok := s.signIns.open(r.URL.Query().Get("state"), in.browser)
@@ -65,7 +65,7 @@ func (s *issuerServer) goOn(w http.ResponseWriter, r *http.Request) *signIn {
 	return in
 }
 
-// callback is the page to which an upstream issuer redirects a browser.
+// callback serves the page to which an upstream issuer redirects a browser.
 func (s *issuerServer) callback(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	in := s.goOn(w, r)
@@ -78,7 +78,7 @@ func (s *issuerServer) callback(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// checkPassword lets Dex check a password, unless there were too many guesses.
+// checkPassword lets Dex check a password, unless there were too many wrong guesses.
 func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in *signIn, account string, known bool, network string, by []guesser) {
 	if wait := s.guard.guess(by...); wait > 0 {
 		seconds := int(math.Ceil(wait.Seconds()))
@@ -118,8 +118,8 @@ func (s *issuerServer) checkPassword(w http.ResponseWriter, r *http.Request, in 
 	}
 }
 
-// refused writes a row about a refused sign-in. It takes the same time for an account that does not
-// exist, which is counted together with all such accounts.
+// refused writes an audit row about a refused sign-in. Accounts that do not exist are counted
+// together. The call takes the same time for them as for other accounts.
 func (s *issuerServer) refused(r *http.Request, in *signIn, account, client, code, message string) {
 	row := refusal(in.from, "sign-in", account, client, code, message)
 	if s.account(account) {

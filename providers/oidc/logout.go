@@ -12,9 +12,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// logout ends the tokens that a client has of a user (OpenID Connect RP-Initiated Logout 1.0): the
-// refresh token, and the access tokens at /userinfo. The provider has no session to end. The
-// browser is redirected to addresses of the client only.
+// logout ends the tokens that a client has for a user (OpenID Connect RP-Initiated Logout 1.0): the
+// refresh token, and the access tokens that are used at /userinfo. The provider has no session that
+// it could end. The browser is redirected only to addresses of the client.
 func (s *issuerServer) logout(w http.ResponseWriter, r *http.Request) {
 	if !s.bounded(w, r) {
 		return
@@ -57,15 +57,15 @@ func (s *issuerServer) logout(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, u.String(), http.StatusSeeOther)
 }
 
-// idHint has the claims of an ID token that identify a sign-in.
+// idHint contains the claims of an ID token that identify a sign-in.
 type idHint struct {
 	Subject  string `json:"sub"`
 	Audience string `json:"aud"`
 	Email    string `json:"email"`
 }
 
-// hint parses an ID token, which may have expired. verified is false if no current key verifies it;
-// then it ends nothing.
+// hint parses an ID token, which may have expired. The result verified is false if no current key
+// verifies the token. No tokens are ended in that case.
 func (s *issuerServer) hint(ctx context.Context, token string) (h idHint, verified bool) {
 	algorithm, err := s.signer.Algorithm(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (s *issuerServer) hint(ctx context.Context, token string) (h idHint, verifi
 	return h, verified
 }
 
-// signOut ends tokens and writes an audit row.
+// signOut ends the tokens of a sign-in and writes an audit row.
 func (s *issuerServer) signOut(r *http.Request, h idHint) error {
 	ctx := r.Context()
 	user, connector := presented(h.Subject)

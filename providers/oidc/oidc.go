@@ -42,8 +42,9 @@ type Settings struct {
 	RegistrationToken string `json:"registrationToken" path:""`
 }
 
-// State describes which keys of the kind a backup contains. Clients are in the backup. Sign-ins are
-// not, so people sign in again after a restore, and signing keys are made anew.
+// State describes which keys of the kind are in backups. Clients are remembered. Sign-ins are not,
+// so that people sign in again after a restore. Signing keys are not in backups either, and are
+// made anew.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/announced"
 )
 
-// maxBody is the largest body of a request to the pages.
+// maxBody is the largest size of a request's body, in bytes.
 const maxBody = 16 << 10
 
-// routes serves the pages of Dex that sign-in needs, and no others: Dex's device flow and
-// introspection answer and write to the store without knowing the caller.
+// routes serves only the pages of Dex that a sign-in needs. It omits pages such as Dex's device
+// flow and introspection, because these answer and write to the store without knowing the caller.
 func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 	mux := http.NewServeMux()
 	for _, page := range []string{"GET /static/", "GET /robots.txt"} {
@@ -79,8 +79,8 @@ func (s *issuerServer) page(w http.ResponseWriter, status int, title, text strin
 }
 
 // discovery returns the document at /.well-known/openid-configuration (OpenID Connect Discovery 1.0
-// section 3). Dex's own names endpoints that are not served, and a challenge method that is
-// refused.
+// section 3). It replaces Dex's document, which names endpoints that are not served and a challenge
+// method that is refused.
 func discovery(issuer, algorithm string) []byte {
 	b, err := json.MarshalIndent(map[string]any{
 		"issuer":                                issuer,
@@ -105,7 +105,7 @@ func discovery(issuer, algorithm string) []byte {
 	return b
 }
 
-// back redirects a browser to a service with an error (RFC 6749 section 4.1.2.1).
+// back redirects a browser to the service with an error (RFC 6749 section 4.1.2.1).
 func back(w http.ResponseWriter, r *http.Request, redirectURI, state, code, text string) {
 	u, err := url.Parse(redirectURI)
 	if err != nil {

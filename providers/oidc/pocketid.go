@@ -11,16 +11,17 @@ import (
 	"strings"
 )
 
-// pocketID is the API of Pocket ID 2.14 and newer, whose clients have several secrets.
+// pocketID is a connection to the API of Pocket ID 2.14 or newer, which allows several secrets for
+// a client.
 //
-// A client has the name of its service as ID, and is updated. X-API-Key carries the API key of an
-// administrator.
+// The ID of a client is the name of its service, and a client is updated when it changes. The
+// header X-API-Key contains the API key of an administrator.
 type pocketID struct {
 	url   string
 	token string
 }
 
-// pocketClient is a client as it is sent to the server, which replaces it as a whole.
+// pocketClient is a client as it is sent to the server. The server replaces the whole client by it.
 type pocketClient struct {
 	ID              string   `json:"id,omitempty"`
 	Name            string   `json:"name"` // at most 50 characters
@@ -90,8 +91,8 @@ func (p pocketID) update(ctx context.Context, name string, _ made, want Request)
 	return p.allow(ctx, name, want)
 }
 
-// allow sets the groups of a client, which the server knows by ID. Until then, a client with groups
-// admits nobody.
+// allow sets the groups of a client by the IDs that the server has for them. Before this call,
+// nobody may sign in at a client that has groups.
 func (p pocketID) allow(ctx context.Context, name string, want Request) error {
 	if len(want.AllowedGroups) == 0 {
 		return nil // a client without restriction has lost those it had
@@ -134,7 +135,8 @@ func (p pocketID) pending(name, _ string) (made, bool) {
 	return made{ID: name, URI: p.url + "/api/oidc/clients/" + url.PathEscape(name), Registrar: registrarPocketID}, true
 }
 
-// end deletes a secret or, with whole, the client. It is no error if it does not exist.
+// end deletes a secret of a client. If whole is true, it deletes the client. It succeeds if the
+// secret or client does not exist.
 func (p pocketID) end(ctx context.Context, c made, whole bool) error {
 	client, _, _ := strings.Cut(c.URI, "/secrets/")
 	at, ok := strings.CutPrefix(c.URI, p.url+"/api")

@@ -30,7 +30,7 @@ type Request struct {
 	Public                 bool     `json:"public,omitempty"`                 // the client has no secret, because it could not keep it
 }
 
-// registration returns the record for the request.
+// registration returns the record of the requested client.
 func (r Request) registration(generation int) registration {
 	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
@@ -48,14 +48,14 @@ type Policy struct {
 	clients         map[string]Request        // what is granted, by client id
 }
 
-// ends reports whether a revocation list ends the client of a service, because it revokes the
-// service or each host that has the client.
+// ends reports whether a revocation list ends the client of a service. A list does so if it revokes
+// the service, or if it revokes every host that has the client.
 func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile decodes a policy. It returns an error if the issuer is unusable, or if nobody could use
-// one of the clients.
+// Compile decodes a policy. It returns an error if the issuer cannot be used, or if nobody could
+// sign in at one of the clients.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {
@@ -104,12 +104,13 @@ func compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// sealed matches addresses to which secrets cross no network in clear. The compiler applies the
-// same rule.
+// sealed matches addresses to which a secret can be sent without crossing a network unencrypted.
+// The compiler applies the same rule.
 var sealed = regexp.MustCompile(`^(https://.*|http://([^/?]*` + regexp.QuoteMeta(spiffe.Suffix) + `|localhost|127\.[0-9.]+|\[::1\])(:[0-9]+)?([/?].*)?)$`)
 
-// validIssuer checks an issuer. Our own is a host without a path, because the pages have paths. An
-// external one may have a path, such as a realm's.
+// validIssuer returns an error unless the URL of an issuer is valid. The URL of the embedded issuer
+// has no path, because the pages have paths. The URL of an external issuer may have a path, such as
+// that of a realm. The argument ofOthers is true for an external issuer.
 func validIssuer(issuer string, ofOthers bool) error {
 	if !ofOthers {
 		_, err := announced.ParseIssuer(issuer)
@@ -132,7 +133,7 @@ func validRegistration(at string, connectors int) error {
 	return nil
 }
 
-// decode decodes the request of a grant for an issuer.
+// decode decodes the request of a grant and checks it for an issuer.
 func decode(g document.Grant, issuer string) (r Request, err error) {
 	if err := strictjson.Decode(g.Request, &r); err != nil {
 		return r, err

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// Values of registrar in a policy, which names the protocol by which clients are registered at an
-// external issuer.
+// These are the values of the field registrar in a policy. Each names a protocol by which clients
+// are registered at an external issuer.
 const (
 	registrarRFC7591  = "rfc7591"
 	registrarKanidm   = "kanidm"
@@ -40,7 +40,8 @@ type registrar interface {
 	end(ctx context.Context, c made, whole bool) error
 }
 
-// made is a client as the issuer returns it (RFC 7591 section 3.2.1, or its own API).
+// made is a client that an issuer has made, in the form of RFC 7591 section 3.2.1 or of the
+// issuer's own API.
 type made struct {
 	ID     string `json:"client_id"`
 	Secret string `json:"client_secret"`
@@ -51,7 +52,7 @@ type made struct {
 	Issuer    string `json:"florete_issuer,omitempty"`    // of this client alone: what follows the issuer's address
 }
 
-// registrar returns the registrar of a kind at the address of a policy.
+// registrar returns the registrar for a protocol, which uses the address in a policy.
 func (p *Provider) registrar(kind string, policy *Policy) (registrar, error) {
 	at := policy.registration
 	b, err := secretfile.ReadFile(p.cfg.RegistrationToken)

@@ -19,8 +19,9 @@ import (
 )
 
 // relyingParty is a client of an upstream issuer (OpenID Connect Core 1.0). It uses an HTTP client
-// of package outside, because the issuer names the addresses of requests, and these must not lead
-// to a place that only this host can reach. Dex's connector accepts no such client.
+// of package outside, because the issuer names the addresses of requests. These addresses must not
+// lead to a place that only this host can reach. Dex's connector does not accept such an HTTP
+// client.
 type relyingParty struct {
 	Upstream
 	oauth    oauth2.Config
@@ -29,8 +30,8 @@ type relyingParty struct {
 	pkce     bool // the issuer supports S256
 }
 
-// httpClient returns the client for requests to the issuer. Endpoints may have another origin, with
-// https. No redirect leads to another origin.
+// httpClient returns the client for requests to the issuer. An endpoint of the issuer may have
+// another origin if it uses https. No redirect may lead to another origin.
 func (u Upstream) httpClient() (*http.Client, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
@@ -52,7 +53,8 @@ func (u Upstream) httpClient() (*http.Client, error) {
 	return client, nil
 }
 
-// newRelyingParty reads the issuer's discovery document.
+// newRelyingParty returns a client of an upstream issuer, after reading the issuer's discovery
+// document.
 func newRelyingParty(ctx context.Context, u Upstream, redirect, secret string) (*relyingParty, error) {
 	client, err := u.httpClient()
 	if err != nil {
@@ -87,7 +89,7 @@ func newRelyingParty(ctx context.Context, u Upstream, redirect, secret string) (
 	}, nil
 }
 
-// begun is the state from a redirect to the issuer until the browser returns.
+// begun is the state of a sign-in from the redirect to the issuer until the browser returns.
 type begun struct {
 	Verifier string `json:"codeChallenge"` // of PKCE (RFC 7636)
 }
@@ -114,7 +116,7 @@ func (p *relyingParty) LoginURL(s dexconn.Scopes, callback, state string) (strin
 	return p.oauth.AuthCodeURL(state, append(options, oauth2.S256ChallengeOption(b.Verifier))...), data, err
 }
 
-// HandleCallback returns the identity of the person who signed in there.
+// HandleCallback returns the identity of the person who signed in at the upstream issuer.
 func (p *relyingParty) HandleCallback(_ dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	q := r.URL.Query()
 	if code := q.Get("error"); code != "" {
@@ -136,7 +138,7 @@ func (p *relyingParty) HandleCallback(_ dexconn.Scopes, data []byte, r *http.Req
 	return p.identity(ctx, token)
 }
 
-// Refresh reads a person anew.
+// Refresh reads the identity of a person from the upstream issuer again.
 func (p *relyingParty) Refresh(ctx context.Context, _ dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	var k kept
 	if err := json.Unmarshal(id.ConnectorData, &k); err != nil {
@@ -195,7 +197,8 @@ func (p *relyingParty) identity(ctx context.Context, token *oauth2.Token) (id de
 	}, err
 }
 
-// groupsOf parses a claim with groups: a name, a list of names, or a list of objects with a name.
+// groupsOf parses a claim that contains groups. The claim is a name, a list of names, or a list of
+// objects with a name.
 func groupsOf(claim json.RawMessage) (groups []string, err error) {
 	if claim == nil {
 		return nil, nil

@@ -31,7 +31,8 @@ func (p *Provider) Run(ctx context.Context, ready func()) error {
 	}
 }
 
-// endWhile ends former clients at an external issuer while its policy is in force.
+// endWhile ends former clients at an external issuer as long as the policy that names the issuer is
+// in force.
 func (p *Provider) endWhile(ctx context.Context, policy *Policy) {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup
@@ -41,8 +42,8 @@ func (p *Provider) endWhile(ctx context.Context, policy *Policy) {
 	owned.Wait()
 }
 
-// waitIssuerChange waits until the policy in force has another issuer or other connectors than
-// from.
+// waitIssuerChange waits until the policy in force has another issuer or other connectors than the
+// policy given by from.
 func (p *Provider) waitIssuerChange(ctx context.Context, from *Policy) {
 	tick := time.NewTicker(reread)
 	defer tick.Stop()
@@ -64,7 +65,7 @@ func (p *Policy) named() string {
 	return p.made
 }
 
-// serve serves one issuer while it is in force.
+// serve serves one issuer as long as the policy that names it is in force.
 func (p *Provider) serve(ctx context.Context, policy *Policy, ready func()) error {
 	if err := p.pages(nil, nil).Check(); err != nil {
 		return err

@@ -43,10 +43,9 @@ func signInOf(ctx context.Context) *signIn {
 	return in
 }
 
-// signIns is a storage that keeps nothing of a sign-in before the password was right, so that
-// beginning many of them costs nothing. The whole sign-in is in the URL of its page, sealed with a
-// key of the browser that began it. No other browser can finish it, and nothing is left of it
-// afterwards.
+// signIns is a storage that stores nothing about a sign-in until the password was right. Beginning
+// many sign-ins therefore uses no space. The whole sign-in is in the URL of its page, sealed with a
+// key of the browser that began it. No other browser can complete the sign-in.
 type signIns struct {
 	storage.Storage
 	cookies
@@ -61,7 +60,7 @@ func (s signIns) CreateAuthRequest(ctx context.Context, a storage.AuthRequest) e
 	return s.seal(in)
 }
 
-// seal sets the sealed form of a sign-in for URLs.
+// seal sets the sealed form of a sign-in, for use in URLs.
 func (s signIns) seal(in *signIn) error {
 	plain, err := json.Marshal(in.request)
 	if err != nil {
@@ -86,7 +85,8 @@ func (s signIns) GetAuthRequest(ctx context.Context, id string) (storage.AuthReq
 	return *in.request, nil
 }
 
-// open returns the sign-in that a browser began. ok is false if it is too old or another browser's.
+// open returns the sign-in that a browser began. The result ok is false if the sign-in is too old
+// or belongs to another browser.
 func (s signIns) open(sealed, browser string) (a storage.AuthRequest, ok bool) {
 	b, err := base64.RawURLEncoding.DecodeString(sealed)
 	if err != nil || browser == "" {
@@ -127,7 +127,7 @@ func (s signIns) DeleteAuthRequest(ctx context.Context, id string) error {
 	return nil
 }
 
-// cookies recognizes browsers. A cookie does not prove who uses the browser.
+// cookies recognizes browsers by cookies. A cookie does not prove who uses the browser.
 type cookies struct {
 	key   *sealedstore.Key
 	https bool
@@ -147,7 +147,7 @@ func (c cookies) set(w http.ResponseWriter, of, value string) {
 	})
 }
 
-// browser returns the name of a request's browser, or "" for a new one.
+// browser returns the name of the browser that sent a request. It returns "" for a new browser.
 func (c cookies) browser(r *http.Request) string {
 	k, err := r.Cookie(c.name(browserCookie))
 	if err != nil || len(k.Value) != len(rand.Text()) || strings.Trim(k.Value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
@@ -156,7 +156,7 @@ func (c cookies) browser(r *http.Request) string {
 	return k.Value
 }
 
-// sealing returns the key of a browser's sign-ins.
+// sealing returns the key that seals the sign-ins of a browser.
 func (c cookies) sealing(browser string) *sealedstore.Key {
 	k, err := sealedstore.New(c.key.Derive("florete oidc sign-in v1\n"+browser, 32))
 	if err != nil {
@@ -165,7 +165,7 @@ func (c cookies) sealing(browser string) *sealedstore.Key {
 	return k
 }
 
-// known reports whether an account was the last to sign in with the browser.
+// known reports whether an account was the last account that signed in with the browser.
 func (c cookies) known(r *http.Request, browser, account string) bool {
 	k, err := r.Cookie(c.name(knownCookie))
 	return err == nil && browser != "" && hmac.Equal([]byte(k.Value), []byte(c.mark(browser, account)))

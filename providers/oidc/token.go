@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// token exchanges a code or a refresh token for tokens.
+// token serves the endpoint at which a client exchanges a code or a refresh token for tokens.
 func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil {
 		w.Header().Set("Content-Type", "application/json")
@@ -45,8 +45,8 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// clientSecret returns the secret that a client presents, read as Dex reads it (RFC 6749 section
-// 2.3.1).
+// clientSecret returns the secret that a client presents. It reads the secret in the same way as
+// Dex (RFC 6749 section 2.3.1).
 func clientSecret(r *http.Request) string {
 	if _, secret, ok := r.BasicAuth(); ok {
 		secret, _ = url.QueryUnescape(secret)
@@ -55,8 +55,8 @@ func clientSecret(r *http.Request) string {
 	return r.PostFormValue("client_secret")
 }
 
-// userinfo returns the claims of an access token's user, unless the token was ended. Dex verifies
-// the token; the claims read before that can only lead to a refusal.
+// userinfo returns the claims about the user of an access token, unless the token was ended. Dex
+// verifies the token. Claims that are read before that can only lead to a refusal.
 func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	var claims struct {
 		Subject  string `json:"sub"`
@@ -82,8 +82,8 @@ func (s *issuerServer) userinfo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answer is a ResponseWriter that keeps the beginning of the body. If the presented token was
-// ended, it replaces Dex's error.
+// answer is a ResponseWriter that keeps the beginning of the body. It replaces Dex's error if the
+// presented token was ended.
 type answer struct {
 	http.ResponseWriter
 	exchange *exchange

@@ -16,11 +16,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// codesLive is the lifetime of a code, and the time for which an exchanged one is remembered.
+// codesLive is the lifetime of a code. A code that was exchanged is remembered for the same time.
 const codesLive = 5 * time.Minute
 
-// Key prefixes in the store: records of codes that were exchanged, and records of tokens that were
-// ended.
+// These are key prefixes in the store. One is for records of codes that were exchanged, and the
+// other for records of tokens that were ended.
 const (
 	spentPrefix = "oidc/spent/"
 	endedPrefix = "oidc/ended/"
@@ -48,8 +48,9 @@ func exchangeOf(ctx context.Context) *exchange {
 	return x
 }
 
-// tokens is a storage in which a code that is presented twice ends the tokens that came from it,
-// and so does a refresh token that was replaced (RFC 9700 sections 2.1.1 and 4.14.2).
+// tokens is a storage that detects stolen codes and refresh tokens (RFC 9700 sections 2.1.1 and
+// 4.14.2). If a code is presented twice, it ends the tokens that the code was exchanged for. If a
+// refresh token that was replaced is presented, it ends the tokens as well.
 type tokens struct {
 	storage.Storage
 	db  store.Store
@@ -86,7 +87,7 @@ func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode,
 	return c, err
 }
 
-// DeleteAuthCode uses up a code. Of several callers, one succeeds.
+// DeleteAuthCode uses up a code. If several callers use the same code, one of them succeeds.
 func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	err := t.Storage.DeleteAuthCode(ctx, code)
 	if err == storage.ErrNotFound {
@@ -103,7 +104,7 @@ func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	})
 }
 
-// CreateRefresh records the code from which the token came.
+// CreateRefresh stores a refresh token, and records the code that was exchanged for it.
 func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error {
 	if err := t.Storage.CreateRefresh(ctx, r); err != nil {
 		return err
@@ -123,8 +124,8 @@ func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error
 	return nil
 }
 
-// replay ends the tokens of a code that is presented again. An unknown code is ignored, unless was
-// says that it existed.
+// replay ends the tokens of a code that is presented again. It ignores an unknown code, unless the
+// argument was is true, which says that the code existed.
 func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	if _, err := t.db.Get(ctx, spentAt(code)); !was && errors.Is(err, store.ErrNotFound) {
 		return nil
@@ -144,8 +145,9 @@ func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	return t.end(ctx, had.Refresh, had.Client, had.User)
 }
 
-// end ends the tokens that a client has of a user: the refresh token, if any, and earlier access
-// tokens at /userinfo. It allows for the clock of the replica that issued them.
+// end ends the tokens that a client has for a user: the refresh token, if there is one, and earlier
+// access tokens at /userinfo. It allows for differences from the clock of the replica that issued
+// the tokens.
 func (t tokens) end(ctx context.Context, refresh, client, user string) error {
 	at := time.Now().UTC()
 	if refresh != "" {
@@ -182,8 +184,8 @@ func endedAt(client, user string) string {
 	return endedPrefix + hex.EncodeToString(sum[:])
 }
 
-// ended reports whether tokens that a client received for a user at a time have been ended since.
-// Times in tokens are whole seconds.
+// ended reports whether tokens have been ended since a client received them for a user. The
+// argument issued is the time of issuance. Times in tokens are whole seconds.
 func (t tokens) ended(ctx context.Context, client, user string, issued time.Time) (bool, error) {
 	e, err := t.db.Get(ctx, endedAt(client, user))
 	if errors.Is(err, store.ErrNotFound) {
@@ -197,7 +199,7 @@ func (t tokens) ended(ctx context.Context, client, user string, issued time.Time
 	return !issued.After(at), err
 }
 
-// spend changes the record of a code, or creates it.
+// spend changes the record of a code. It creates the record if there is none.
 func (t tokens) spend(ctx context.Context, code string, change func(spent) spent) error {
 	lease, err := t.db.Lease(ctx, codesLive)
 	if err != nil {
@@ -219,8 +221,8 @@ func (t tokens) spend(ctx context.Context, code string, change func(spent) spent
 	})
 }
 
-// GetRefresh ends the token if the presented one is not its newest part, unless a lost answer may
-// be the reason.
+// GetRefresh returns a refresh token. It ends the token if the presented text is not the newest
+// part of the token, unless a lost answer may be the reason.
 func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken, error) {
 	r, err := t.Storage.GetRefresh(ctx, id)
 	x := exchangeOf(ctx)
@@ -239,8 +241,8 @@ func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken
 	return storage.RefreshToken{}, storage.ErrNotFound
 }
 
-// presented parses a refresh token, or a subject, as Dex writes them: base64 of a protobuf message
-// with two strings, the ID and the newest part. As in Dex, anything else is the ID itself.
+// presented parses a refresh token, or a subject, that Dex wrote: a protobuf message in base64 with
+// two strings, the ID and the newest part. Any other text is itself the ID, as in Dex.
 func presented(token string) (id, secret string) {
 	b, err := base64.RawURLEncoding.DecodeString(token)
 	var field [2]string

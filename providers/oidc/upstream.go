@@ -11,8 +11,8 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 )
 
-// Upstream is an external issuer at which people can sign in. The embedded provider accepts its
-// statements about them.
+// Upstream is an external issuer at which people can sign in. The embedded provider accepts the
+// issuer's statements about these people.
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
@@ -38,7 +38,8 @@ func (u Upstream) check() error {
 	return err
 }
 
-// Open implements Dex's connector configuration. It does not contact the issuer, which may be away.
+// Open implements Dex's connector configuration. It does not contact the issuer, because the issuer
+// may be unreachable at present.
 func (c *upstreamConfig) Open(string, *slog.Logger) (dexconn.Connector, error) {
 	return &upstreamConnector{upstreamConfig: *c, waiting: make(elsewhere, elsewhereAtOnce)}, nil
 }
@@ -85,7 +86,7 @@ func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (
 	return conn.LoginURL(s, callback, state)
 }
 
-// HandleCallback returns the identity of the person who signed in there.
+// HandleCallback returns the identity of the person who signed in at the upstream issuer.
 func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	conn, err := c.open(r.Context())
 	if err != nil {
@@ -94,7 +95,8 @@ func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *htt
 	return within(r.Context(), c.waiting, func() (dexconn.Identity, error) { return conn.HandleCallback(s, data, r) })
 }
 
-// Refresh reads a person anew. If the issuer ended its tokens, ours end too.
+// Refresh reads the identity of a person from the upstream issuer again. If the issuer has ended
+// its tokens, the tokens of the embedded provider end too.
 func (c *upstreamConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	conn, err := c.open(ctx)
 	if err != nil {

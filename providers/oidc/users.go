@@ -26,10 +26,12 @@ type user struct {
 
 const maxGroup = 128 // bytes of a group's name, as of allowedGroups
 
-// Dex accepts only hashes of these costs.
+// minCost and maxCost are the smallest and largest cost of a password hash. Dex accepts only hashes
+// within these limits.
 const minCost, maxCost = bcrypt.DefaultCost, 16
 
-// readUsers reads the users file. It must be secret, because passwords can be guessed from hashes.
+// readUsers reads the users file. Only this account may be able to read the file, because passwords
+// can be guessed from hashes.
 func readUsers(path string) ([]storage.Password, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {

@@ -32,7 +32,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits on the answers of third-party servers.
+// These constants limit the answers of third-party servers.
 const (
 	maxBody   = 1 << 20
 	maxHeader = 16 << 10
@@ -44,11 +44,11 @@ const (
 type Config struct {
 	TLS *tls.Config // nil for the roots of the system
 
-	// Anywhere also permits https requests to origins that the topology does not name, for
-	// protocols in which a server names them.
+	// Anywhere also permits https requests to origins that the topology does not name. It is for
+	// protocols in which a server names further origins.
 	Anywhere bool
 
-	// Timeout is the longest duration of a request; zero means 10 seconds.
+	// Timeout is the longest duration of a request. If it is zero, the timeout is 10 seconds.
 	Timeout time.Duration
 }
 
@@ -105,7 +105,8 @@ type transport struct {
 	http, https   *http.Transport
 }
 
-// RoundTrip refuses requests to other origins, including redirects.
+// RoundTrip sends a request to one of the origins. It refuses requests to other origins, including
+// redirects.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !slices.Contains(t.origins, origin(r.URL)) && (!t.anywhere || r.URL.Scheme != "https") {
 		return nil, fmt.Errorf("a request to %.200q, want one to %s: write that address in the topology", origin(r.URL), strings.Join(t.origins, " or "))
@@ -124,13 +125,14 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections implements the optional interface that http.Client uses.
+// CloseIdleConnections closes idle connections. It implements an optional interface that
+// http.Client uses.
 func (t *transport) CloseIdleConnections() {
 	t.http.CloseIdleConnections()
 	t.https.CloseIdleConnections()
 }
 
-// dialer connects to the hosts of origins, and to a proxy of the environment.
+// dialer connects to the hosts of origins, and to a proxy that the environment names.
 type dialer struct {
 	written []string // "host:port" of the addresses
 	private bool     // names may be addresses of private networks
@@ -139,7 +141,7 @@ type dialer struct {
 	proxies []string // that requests go through, which resolve names themselves
 }
 
-// proxy returns that of the environment, which is the operator's.
+// proxy returns the proxy that the environment names. The operator sets the environment.
 func (d *dialer) proxy(r *http.Request) (*url.URL, error) {
 	u, err := http.ProxyFromEnvironment(r)
 	if u != nil {
@@ -177,8 +179,8 @@ func (d *dialer) dial(ctx context.Context, network, address string) (net.Conn, e
 	return n.DialContext(ctx, network, address)
 }
 
-// permits reports whether a host of a request may be an address. A host counts as written at the port
-// that it is written with.
+// permits reports whether the host of a request may have an IP address. The argument written is
+// true if the host is connected to as written, at the port that it is written with.
 func (d *dialer) permits(host string, at netip.Addr, written bool) bool {
 	at = plainOf(at.WithZone(""))
 	if literal, err := netip.ParseAddr(host); err == nil && written {
@@ -195,7 +197,7 @@ func (d *dialer) permits(host string, at netip.Addr, written bool) bool {
 	return true
 }
 
-// plainOf returns the IPv4 address that an IPv6 one stands for, by mapping (RFC 4291), by NAT64
+// plainOf returns the IPv4 address that an IPv6 address represents by mapping (RFC 4291), by NAT64
 // (RFC 6052) or by 6to4 (RFC 3056).
 func plainOf(at netip.Addr) netip.Addr {
 	at = at.Unmap()

@@ -36,8 +36,8 @@ type output struct {
 	} `json:"error"`
 }
 
-// call runs the executable or calls the service, and reads the answer. Errors other than a refusal
-// contain nothing of the output, since it may be a secret.
+// call runs the executable or calls the service, and reads the answer. Only a refusal contains text
+// from the output. Other errors do not, because the output may contain a secret.
 func (k *Kind) call(ctx context.Context, p *Policy, c call) (a hostapi.Answer, err error) {
 	in, err := json.Marshal(c)
 	if err != nil {
@@ -60,7 +60,7 @@ func (k *Kind) call(ctx context.Context, p *Policy, c call) (a hostapi.Answer, e
 	return a, err
 }
 
-// read parses an answer, which must have the values that the policy names.
+// read parses an answer and checks that it contains the values that the policy names.
 func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error) {
 	var out output
 	switch err := strictjson.Decode(b, &out); {
@@ -92,7 +92,7 @@ func read(b []byte, values []string, now time.Time) (a hostapi.Answer, err error
 	return hostapi.Answer{Values: out.Values, Expires: out.Expires}, nil
 }
 
-// refusal returns the error that the host receives in place of an answer.
+// refusal returns the error that the host receives if the executable refuses its request.
 func refusal(kind hostapi.Class, message string, after int) error {
 	switch kind {
 	case hostapi.Transient, hostapi.Denied, hostapi.Invalid:

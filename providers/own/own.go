@@ -29,8 +29,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Limits of one call of the executable or the service. Their total time is shorter than a host
-// waits for its answer.
+// These constants limit one call of the executable or the service. Their total time is shorter than
+// the time that a host waits for its answer.
 const (
 	deadline  = 20 * time.Second
 	patience  = 5 * time.Second // for other runs of the executable
@@ -41,10 +41,11 @@ const (
 // for such a kind.
 type Settings struct{ kind string }
 
-// Section returns the settings of the kind with this name.
+// Section returns the settings of the kind with the given name.
 func Section(kind string) *Settings { return &Settings{kind} }
 
-// State describes which keys of the kind a backup contains: the numbers of secret rotations.
+// State describes which keys of the kind are in backups. The numbers of secret rotations are
+// remembered.
 func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
@@ -73,7 +74,7 @@ type Kind struct {
 
 var _ server.Rotator[*Policy] = (*Kind)(nil)
 
-// New returns the Kind with this configuration.
+// New returns a Kind with a configuration.
 func New(c Config) *Kind {
 	if c.Deadline == 0 {
 		c.Deadline = deadline
@@ -141,23 +142,24 @@ func (k *Kind) Answer(ctx context.Context, policy *Policy, c server.Call) (serve
 	return d, nil
 }
 
-// secret derives the secret of a call, so that the same request has the same one. A crash between
-// the executable's work and the commit loses nothing.
+// secret derives the secret of a call, so that the same request has the same secret. If the
+// provider crashes after the executable has run and before the answer is stored, the secret is
+// therefore not lost.
 func (k *Kind) secret(r Request, c server.Call) string {
 	purpose := fmt.Sprintf("florete own secret v1\n%s\n%s\n%s\n%d\n%d", k.Name(), r.Service, c.Grant.Need, c.Grant.Generation, c.Rotation.Number)
 	return base64.RawURLEncoding.EncodeToString(k.Key.Derive(purpose, 32))
 }
 
-// rotations follows the kind's name in the prefix of the keys of rotations.
+// rotations is a part of the keys of rotations. It follows the name of the kind.
 const rotations = "/rotation/"
 
-// place returns the key of the rotation of a need's secret. It belongs to the service and not to
-// its host, so that a former secret does not come back when the service moves.
+// place returns the key of the rotation of a need's secret. The key contains the service and not
+// its host, so that a former secret does not become valid again when the service moves.
 func (k *Kind) place(r Request, c server.Call) string {
 	return k.Name() + rotations + r.Service.Short() + "/" + c.Grant.Need
 }
 
-// rotation returns the rotation in force at a key, and the revision that wrote it.
+// rotation returns the rotation that is stored under a key, and the revision that wrote it.
 func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modified int64, err error) {
 	e, err := k.Store.Get(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {

@@ -17,7 +17,7 @@ import (
 )
 
 // Request contains the parameters of a need whose kind the topology defines. The compiler has
-// checked the parameters, and the policy grants them as the topology has them.
+// checked the parameters. The policy grants them in the form in which the topology declares them.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
@@ -30,7 +30,7 @@ type Policy struct {
 	hosts    map[string]int // how many are granted a need's secret, by its place
 }
 
-// settings are the settings of providers.<kind>.
+// settings contains the settings in providers.<kind>.
 type settings struct {
 	Run    string   `json:"run"` // the executable; empty where URL is called
 	URL    string   `json:"url"` // the service: http:// on loopback, or unix:/path

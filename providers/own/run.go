@@ -16,17 +16,17 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// nobody is the account of the executable if this process is root's.
+// nobody is the ID of the account under which the executable runs if this process runs as root.
 const nobody = 65534
 
-// maxLog is the number of bytes of the executable's standard error that are logged.
+// maxLog is the largest number of bytes of the executable's standard error that is logged.
 const maxLog = 4 << 10
 
-// environment is the whole environment of the executable, except HOME.
+// environment contains all environment variables of the executable except HOME.
 var environment = []string{"LANG=C.UTF-8", "PATH=/run/current-system/sw/bin:/usr/local/bin:/usr/bin:/bin"}
 
-// run runs the executable, one at a time, and returns its output. The executable's process group is
-// killed if it runs too long or writes too much.
+// run runs the executable and returns its output. Only one call runs at a time. If the executable
+// runs too long or writes too much, its process group is killed.
 func (k *Kind) run(ctx context.Context, path string, in []byte, secret string) ([]byte, error) {
 	if err := k.take(ctx); err != nil {
 		return nil, err
@@ -73,7 +73,7 @@ func (k *Kind) run(ctx context.Context, path string, in []byte, secret string) (
 	return out.b.Bytes(), err
 }
 
-// take waits for the executable's turn.
+// take waits until no other call of the executable runs.
 func (k *Kind) take(ctx context.Context) error {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -87,7 +87,7 @@ func (k *Kind) take(ctx context.Context) error {
 	}
 }
 
-// check refuses an executable that others can replace.
+// check refuses an executable that other accounts can replace.
 func check(path string) error {
 	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Target parses the target of a revocation. It consists of an identity, of SSH host keys or their
-// fingerprints, and of serial numbers of certificates. The argument id may be empty, a SPIFFE ID,
-// or a short ID such as "user/alice".
+// Target parses the target of a revocation from the arguments of a command. A target consists of an
+// identity, of SSH host keys or their fingerprints, and of serial numbers of certificates. The
+// argument id may be empty, a SPIFFE ID, or a short ID such as "user/alice".
 func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target, err error) {
 	if id != "" {
 		if !strings.Contains(id, "/") {
@@ -54,8 +54,8 @@ func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target,
 	return t, nil
 }
 
-// checkDomain returns an error for an identity of a trust domain that is not in the flake, because
-// nobody here verifies it.
+// checkDomain returns an error if the trust domain of an identity is not in the flake. No host of
+// this cluster verifies such an identity, so that a revocation would have no effect.
 func checkDomain(t compile.Topology, id spiffe.ID) error {
 	known := []string{t.TrustDomain}
 	for _, name := range slices.Sorted(maps.Keys(t.Federated)) {
@@ -75,8 +75,9 @@ type Revising struct {
 	Force bool          // publish even if a host reports a newer list than the providers have
 }
 
-// Revoke publishes a new revocation list that also revokes a target. For a host, it also revokes
-// the host's key. For a key, it also revokes everything that the key's hosts received.
+// Revoke publishes a revocation list that additionally revokes a target. For a host, the list also
+// revokes the host's key. For a key, it also revokes everything that the hosts with this key
+// received.
 func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) error {
 	for id, key := range hostKeys(c.Topology) {
 		if id == t.ID {
@@ -88,8 +89,8 @@ func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) 
 	return c.Revise(ctx, how, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
 }
 
-// Reinstate publishes a new revocation list that no longer revokes a target. It prints how the
-// hosts of the target request new certificates.
+// Reinstate publishes a revocation list that no longer revokes a target. It prints how the hosts of
+// the target request new certificates.
 func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Target) error {
 	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 	if err == nil || errors.Is(err, fleet.ErrAttention) {
@@ -121,8 +122,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise publishes the next revocation list, with the changes that the function with makes, and
-// waits for the hosts.
+// Revise publishes the next revocation list and waits until it is in force on the hosts. The
+// function with makes the changes to the list.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)
@@ -151,7 +152,8 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	return c.await(ctx, next, began, how.Wait)
 }
 
-// Supply makes the providers offer a signed revocation list from a file, and waits for the hosts.
+// Supply makes the providers offer a signed revocation list from a file, and waits until the list
+// is in force on the hosts.
 func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

@@ -19,7 +19,8 @@ type Rollback struct {
 	Digest  string   // digest of the version, if it is not recorded
 	Without []string // hosts that may be left behind with a removed root
 
-	// BeyondBudget offers the documents to all hosts at once although that exceeds their budgets.
+	// BeyondBudget offers the documents to all hosts at once, although this exceeds the disruption
+	// budgets of the hosts.
 	BeyondBudget bool
 }
 
@@ -105,8 +106,8 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	return partly
 }
 
-// again returns the documents of a version under another serial, to be signed again. The version
-// must be recorded, or its digest given by an operator.
+// again returns the documents of an earlier version with a new serial, so that they can be signed
+// again. The version must be in the record, or an operator must give its digest.
 func (c Cluster) again(ctx context.Context, r *record, serial, as int64, digest string) (map[string][]document.Document, version, error) {
 	tree, err := c.tree(ctx, serial)
 	if err != nil {

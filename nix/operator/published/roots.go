@@ -29,7 +29,7 @@ func rootsOf(documents map[string][]document.Document) []string {
 	return nil
 }
 
-// rootsLeft returns an error if roots lack one to which certificates of hosts lead.
+// rootsLeft returns an error if roots does not include a root to which certificates of hosts lead.
 func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, without []string) error {
 	by, err := fleet.ReadRoots(c.Topology, reports, without, time.Now())
 	if err == nil {
@@ -42,9 +42,9 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 }
 
 // CheckRootsKept returns an error if a cluster contains none of the roots that were published last.
-// The argument signed is the record of the signing key. If it is empty, CheckRootsKept compares
-// with the last commit, or with the previous commit if there are no uncommitted changes. It returns
-// nil if a comparison is not possible, for example without a git clone or with several clusters.
+// The argument signed is the path of the signing key's record. If it is empty, CheckRootsKept
+// compares with the last commit, or with the commit before it if there are no uncommitted changes.
+// It returns nil if it cannot compare, for example without a git clone or with several clusters.
 func CheckRootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {

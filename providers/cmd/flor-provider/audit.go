@@ -17,8 +17,9 @@ import (
 // auditPage is the number of audit rows that are in memory at the same time.
 const auditPage = 1000
 
-// auditCmd returns the command that prints the audit logs of this host's processes. It may run
-// while they run. It also works on hosts without an operators' API, which do not provide documents.
+// auditCmd returns the command that prints the audit logs of this host's provider processes. The
+// processes may run meanwhile. The command also works on hosts that do not provide documents and
+// therefore have no operators' API.
 func auditCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",

@@ -22,8 +22,8 @@ func stateCmd(t *target) *cobra.Command {
 	return cmd
 }
 
-// backupCmd returns the command that writes a backup of this host's state. It may run while the
-// processes run.
+// backupCmd returns the command that writes a backup of this host's state. The provider processes
+// may run meanwhile.
 func backupCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "backup [FILE]",
@@ -83,8 +83,8 @@ FILE appears when the backup is complete, with mode 0600.`,
 // stateOf returns the description of a kind's keys for backups.
 func stateOf(kind string) server.State { return server.StateOf(section(kind)) }
 
-// spooled copies in to a temporary file, so that the content can be verified and then read again.
-// The file is removed when it is closed.
+// spooled copies its input to a temporary file, so that the content can be verified and then read
+// again. The file is removed when it is closed.
 func spooled(in io.Reader, dir string) (*os.File, error) {
 	f, err := os.CreateTemp(dir, ".restore-")
 	if err != nil {

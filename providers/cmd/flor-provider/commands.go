@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// newRoot returns the root command with the given name and all its commands, in the groups of the
-// help.
+// newRoot returns the root command with the given name. It contains all commands, in the groups of
+// the help.
 func newRoot(name string, t *target) *cobra.Command {
 	root := &cobra.Command{
 		Use:   name,
@@ -41,7 +41,7 @@ The help of the commands uses these words:
 	return root
 }
 
-// examples has the examples of commands that do not define their own.
+// examples contains the examples of the commands that do not define examples themselves.
 var examples = map[string]string{
 	"audit": `# Find out whether somebody edited or removed rows.
   flor-provider audit --verify

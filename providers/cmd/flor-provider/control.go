@@ -137,8 +137,8 @@ func callControl(ctx context.Context, c *http.Client, method, path string, body 
 }
 
 // withControl completes a command that calls the operators' API as the account that runs the
-// command. The function run receives an HTTP client or a connection. The API works directly on the
-// state, whether or not the provider runs.
+// command. The API works directly on the state, so that the provider need not run. The function run
+// receives an HTTP client and a connection to the API.
 func (t *target) withControl(cmd *cobra.Command, run func(*cobra.Command, *http.Client, net.Conn) error) *cobra.Command {
 	return t.withSettings(distribution.Name, cmd, func(cmd *cobra.Command, s *settings.Settings) error {
 		db, err := t.existingOf(cmd.Context(), s, distribution.Name)

@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// warnOfEnds logs once a day, until ctx ends, which certificates an operator must sign again. These
-// are the issuing certificate, whose request is ready, the certificates of a shared store, and the
-// roots of the policy.
+// warnOfEnds logs the certificates that an operator must sign again, once a day until ctx ends.
+// These are the issuing certificate, whose request is ready, the certificates of a shared store,
+// and the roots of the policy.
 func (p *process) warnOfEnds(ctx context.Context) {
 	tick := time.NewTicker(24 * time.Hour)
 	defer tick.Stop()

@@ -15,7 +15,7 @@ import (
 )
 
 // installCmd returns the command that installs the issuing certificate after an operator has signed
-// it. It may run while the provider runs, which reads the certificate within a second.
+// it. The provider may run meanwhile: it reads the new certificate within a second.
 func installCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "install-cert",

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/providers/token"
 )
 
-// kinds has the built-in kinds of need, which nix/kinds/default.nix lists as well. Any other kind
-// is defined by the topology.
+// kinds contains the built-in kinds of need. nix/kinds/default.nix lists them as well. All other
+// kinds are defined by the topology.
 var kinds = settings.Kinds{
 	cert.Name:         func() server.Section { return new(cert.Settings) },
 	distribution.Name: func() server.Section { return new(distribution.Settings) },
@@ -45,8 +45,8 @@ func section(kind string) server.Section {
 	return own.Section(kind)
 }
 
-// load reads the settings for the process of a kind. A kind that the topology defines has all its
-// settings in the policy.
+// load reads the settings for the process that answers needs of a kind. If the topology defines the
+// kind, all its settings are in the policy.
 func (t *target) load(kind string) (*settings.Settings, error) {
 	if _, ok := kinds[kind]; ok {
 		return settings.Load(t.Instance, t.settings, kinds, kind)

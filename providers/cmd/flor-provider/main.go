@@ -1,6 +1,6 @@
-// Command flor-provider runs a provider of a cluster: each process answers hosts' requests for one
-// kind of need, as the policy that was compiled for this host allows. If it is called as
-// flor-provider_NAME, it acts as flor-provider --instance NAME.
+// Command flor-provider runs a provider of a cluster. Each process answers the requests of hosts
+// for one kind of need, as far as the policy that was compiled for this host permits. If the
+// program is called as flor-provider_NAME, it acts as flor-provider --instance NAME.
 package main
 
 import (

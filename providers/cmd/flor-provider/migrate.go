@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// migrateCmd returns the command that waits until processes have moved their states.
+// migrateCmd returns the command that waits until processes have moved their states, for example to
+// the shared store.
 func migrateCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "migrate",

@@ -15,15 +15,15 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// keep is the number of revisions that a state file keeps for watches. The audit log needs the
-// recent ones.
+// keep is the number of revisions that a state file keeps for watches. The audit log needs the most
+// recent revisions.
 const keep = 1000
 
 // errMoved is the error of a process whose state has moved to the shared store.
 var errMoved = errors.New("the state is in the store that provider hosts share now")
 
-// elsewhere is the error for a state that this process does not serve, or not yet. Callers that
-// need the state wait.
+// elsewhere is the error for a state that this process does not serve, or does not serve yet. A
+// caller that needs the state waits.
 type elsewhere struct{ error }
 
 func (e elsewhere) Unwrap() error { return e.error }
@@ -70,8 +70,8 @@ func (s state) open(ctx context.Context, kind string) (store.Store, error) {
 	return db, nil
 }
 
-// unmoved refuses a state file if the tree has a state that was moved there. The file is then an
-// older copy of this host's state, or belongs to another host.
+// unmoved refuses a state file if the shared store already contains a state that was moved there.
+// The file is then an older copy of this host's state, or belongs to another host.
 func (s state) unmoved(ctx context.Context, kind string) error {
 	to, err := s.openTree(kind)
 	if err != nil {
@@ -92,8 +92,8 @@ func (s state) aside(kind string) string {
 	return fmt.Sprintf("run: mkdir -m 700 %[1]s/aside && mv %[1]s/state.db* %[1]s/seal.key %[1]s/aside", dir)
 }
 
-// gone returns an error if a state file has disappeared. The sealing key is made after the file, so
-// its presence shows that this is not the first start.
+// gone returns an error if a state file has disappeared. The sealing key is made after the state
+// file, so that its presence shows that the file has existed.
 func (s state) gone(kind string) error {
 	dir := s.Dir(kind)
 	_, err := os.Stat(keyPath(dir))
@@ -107,8 +107,8 @@ func (s state) gone(kind string) error {
 		storePath(dir), dir)}
 }
 
-// openFile opens the state file of a kind, if there is one. It also returns the mark that a move
-// leaves.
+// openFile opens the state file of a kind, if the file exists. It also returns the mark that a move
+// to the shared store leaves in the file.
 func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.Mark, error) {
 	path := storePath(s.Dir(kind))
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
@@ -127,7 +127,8 @@ func (s state) openFile(ctx context.Context, kind string) (*sqlite.Store, move.M
 	return file, mark, nil
 }
 
-// whole returns an error if a tree does not contain the state of a kind.
+// whole returns an error if a tree of the shared store does not contain the complete state of a
+// kind.
 func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	host, from := s.policy.Host, s.policy.Store.From[kind]
 	under, err := move.Under(ctx, db)
@@ -160,7 +161,7 @@ func (s state) whole(ctx context.Context, db store.Store, kind string) error {
 	return nil
 }
 
-// openStore opens the state of this process, if the state is to be served from here. If a move was
+// openStore opens the state of this process, if this process is to serve it. If a move was
 // interrupted, openStore completes the move first.
 func (p *process) openStore(ctx context.Context) (db store.Store, err error) {
 	waited := p.wait(ctx, "its state", func() error {
@@ -202,14 +203,14 @@ func (p *process) complete(ctx context.Context) error {
 	return p.mover(file, to, nil).Run(ctx)
 }
 
-// fromFile reports whether the state is served from a file.
+// fromFile reports whether the process serves its state from a file.
 func (p *process) fromFile() bool {
 	_, file := p.store.(*sqlite.Store)
 	return file
 }
 
 // moveOut moves the state to the place in the policy while the process serves it. It returns an
-// error with which the process must restart. Temporary failures are logged once.
+// error when the process must restart. Temporary failures are logged once.
 func (p *process) moveOut(ctx context.Context, failed *journal.Once) error {
 	s := p.state()
 	switch {

@@ -24,14 +24,14 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Audit codes of a restore.
+// These are the audit codes of a restore.
 const (
 	codeRestore = "restore"
 	codeRotate  = "rotate"
 )
 
-// restoreCmd returns the command that restores keys of a backup which are absent. It may run while
-// the processes run.
+// restoreCmd returns the command that restores the keys of a backup that are absent from the state.
+// The provider processes may run meanwhile.
 func restoreCmd(t *target) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE]",
@@ -182,7 +182,7 @@ func (r *restoration) row(kind, code, message string, args ...any) server.Row {
 		Detail: map[string]string{"backup": r.Digest}}
 }
 
-// of returns the state of a kind, or nil if that kind is not restored.
+// of returns the state of a kind. It returns nil if the kind is not restored.
 func (r *restoration) of(kind string) store.Store {
 	for _, db := range r.states {
 		if db.kind == kind {
@@ -192,8 +192,8 @@ func (r *restoration) of(kind string) store.Store {
 	return nil
 }
 
-// order tells hosts to replace the secrets that no state on this provider has issued. The sealing
-// key of these secrets is lost.
+// order tells hosts to replace the secrets that no state on this provider has issued. These secrets
+// cannot be restored, because their sealing key is lost.
 func (r *restoration) order(ctx context.Context, out io.Writer) error {
 	orders := map[string][]string{}
 	for _, g := range r.policy.Grants {

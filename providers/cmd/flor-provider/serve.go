@@ -28,11 +28,11 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// poll is the interval at which a process looks for files that others write.
+// poll is the interval at which a process looks for files that other programs write.
 const poll = time.Second
 
-// process is one process of a provider host. It answers requests for one kind of need, and has its
-// own state and identity.
+// process is one process of a provider host. It answers requests for one kind of need. It has a
+// state and an identity of its own.
 type process struct {
 	*settings.Settings
 	kind     string
@@ -141,7 +141,7 @@ func (p *process) auditLog(db store.Store) *tlog.Log {
 	})
 }
 
-// quiet is a log handler that passes on errors only. Tessera logs everything else at level info,
+// quiet is a log handler that passes on only errors. Tessera logs everything else at level info,
 // through klog.
 type quiet struct{ slog.Handler }
 
@@ -156,15 +156,15 @@ func keyPath(dir string) string { return filepath.Join(dir, "seal.key") }
 
 func logPath(dir string) string { return filepath.Join(dir, "log") }
 
-// ready tells systemd that the start is complete. It does so even if an operator must act first, so
-// that neither boot nor a deployment waits for the operator.
+// ready tells systemd that the start is complete. It does so even if an operator must act before
+// the process can serve hosts, so that neither the boot nor a deployment waits for the operator.
 func ready(status string) {
 	// Without systemd, this does nothing.
 	daemon.SdNotify(false, daemon.SdNotifyReady+"\nSTATUS="+status)
 }
 
-// followList sets the unit's status while nothing is issued because the revocation list is too old.
-// The command flor doctor reads the status.
+// followList sets the status of the systemd unit while the provider issues nothing because the
+// revocation list is too old. The command flor doctor reads the status.
 func (p *process) followList(ctx context.Context, srv *server.Server) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
@@ -185,8 +185,8 @@ func (p *process) followList(ctx context.Context, srv *server.Server) {
 	}
 }
 
-// prepare waits until the process has a policy and the certificate that it presents. It then
-// returns the server.
+// prepare waits until the process has a policy and the certificate that it presents to hosts. It
+// then returns the server.
 func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	if s, ok := p.Section.(*cert.Settings); ok {
 		err = p.issuing(ctx, s)
@@ -206,7 +206,7 @@ func (p *process) prepare(ctx context.Context) (srv *server.Server, err error) {
 	return srv, err
 }
 
-// server returns a server for the policies that were last opened.
+// server returns a server for the policies that the process opened last.
 func (p *process) server() (*server.Server, error) {
 	kind, certificate := p.provider()
 	list := distribution.List(p.kind, p.store, p.leftList(), p.log)
@@ -219,13 +219,14 @@ func (p *process) server() (*server.Server, error) {
 	})
 }
 
-// leftList returns the path of the file in which the process of kind config leaves the revocation
-// list for others.
+// leftList returns the path of the file with the revocation list. The process of kind config writes
+// the file, and the other processes read it.
 func (p *process) leftList() string {
 	return cmp.Or(p.List, filepath.Join("/run", p.instance.Unit("provider-"+distribution.Name), "revocations.json"))
 }
 
-// provider returns the kind of the process, and a function that returns the process's own SVID.
+// provider returns the kind of need that the process answers, and a function that returns the
+// process's own SVID.
 func (p *process) provider() (server.AnyKind, func() (*tls.Certificate, error)) {
 	of := server.Process{Instance: p.instance, Dir: p.dir(), Store: p.store, Key: p.key, Policies: p.policies, Audit: p.audit, Log: p.tlog, Logger: p.log}
 	if s, ok := p.Section.(*cert.Settings); ok {

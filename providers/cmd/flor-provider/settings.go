@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// target is the provider on which a command acts. It consists of one of this host's clusters, and
-// the settings file, whose default depends on the cluster.
+// target is the provider on which a command acts. It consists of one of this host's clusters and of
+// the settings file. The default path of that file depends on the cluster.
 type target struct {
 	hostdir.Instance
 	settings string

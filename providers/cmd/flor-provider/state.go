@@ -20,7 +20,7 @@ import (
 	"github.com/florete/florete/providers/store/etcd"
 )
 
-// state describes where this host's processes keep their state. It is a file for each process, or
+// state describes where this host's processes keep their state: in a file for each process, or in
 // trees of the shared store that the policy names.
 type state struct {
 	*settings.Settings
@@ -47,8 +47,8 @@ func (s state) openTree(kind string) (store.Store, error) {
 	return etcd.Open(etcd.Config{Endpoints: shared.Endpoints, TLS: config, Tree: s.policy.TrustDomain + "/" + kind})
 }
 
-// tls returns the client configuration for connections to members of the shared store. The
-// operator's CA for the store has certified the members and this client. Certificates are read
+// tls returns the client configuration for connections to members of the shared store. The members
+// and this client have certificates of the operator's CA for the store. The certificates are read
 // again for each connection.
 func (s state) tls() (*tls.Config, error) {
 	file := s.certificates()
@@ -78,8 +78,9 @@ func (s state) tls() (*tls.Config, error) {
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, GetClientCertificate: own}, nil
 }
 
-// certificates returns a function that names the files of the store's certificates. They are
-// credentials of the unit, or the sources of these, which root can read.
+// certificates returns a function that returns the path of a file with a certificate or key of the
+// shared store. The files are the credentials of the unit, or the sources of these credentials,
+// which root can read.
 func (s state) certificates() func(name string) string {
 	dir := s.Store
 	if dir == "" {
@@ -103,7 +104,7 @@ func (t *target) stateOf(s *settings.Settings) (state, error) {
 	return state{s, doc.Policy(), doc.Envelope.Serial, t.Instance}, err
 }
 
-// kindState is the opened state of a kind's process.
+// kindState is the opened state of the process for one kind of need.
 type kindState struct {
 	store.Store
 	kind string

@@ -24,15 +24,16 @@ import (
 	"github.com/florete/florete/providers/store/sqlite"
 )
 
-// look is the interval at which a process compares the policy with the keyring of the sealing key.
+// look is the interval at which a process compares the replicas in the policy with those in the
+// keyring of the sealing key.
 const look = 5 * time.Second
 
-// opened returns the path of the file with the decrypted keys of a process's ring. Root writes the
-// file, because no process may read the SSH host key.
+// opened returns the path of the file with the decrypted keys of a process's keyring. Root writes
+// this file, because no provider process may read the SSH host key.
 func opened(dir string) string { return filepath.Join(dir, "seal.ring") }
 
-// openKey opens the sealing key of the state. For a state in a file, the key is a file beside it.
-// For a shared store, it comes from the keyring.
+// openKey opens the sealing key of the state. If the state is in a file, the key is in a file
+// beside it. If the state is in the shared store, the key is in the keyring.
 func (p *process) openKey(ctx context.Context) (err error) {
 	if p.fromFile() {
 		p.key, err = sealedstore.Of(ctx, keyPath(p.dir()), p.store)
@@ -58,7 +59,7 @@ func (p *process) openKey(ctx context.Context) (err error) {
 	return p.wait(ctx, "the store", func() error { return p.key.Bind(ctx, p.store) })
 }
 
-// errRoot is the error for a keyring that this host can open only as root.
+// errRoot is the error for a keyring that only root can open on this host.
 var errRoot = errors.New("the sealing key was made or rotated by another replica: it is opened when this process is started again")
 
 // openRing decrypts the keyring of a kind. If there is no keyring, it makes one.
@@ -105,7 +106,7 @@ func (s state) openRing(ctx context.Context, db store.Store, kind string) (keys 
 	return keys, err
 }
 
-// named returns the replicas of a kind that the policy in force names.
+// named returns the replicas of a kind's state that the policy in force names.
 func (s state) named(kind string) sealedstore.RingReplicas {
 	return sealedstore.RingReplicas{Replicas: s.policy.Store.Replicas[kind], Serial: s.serial}
 }
@@ -117,8 +118,8 @@ func (s state) hostKey() string {
 	return "/etc/ssh/ssh_host_ed25519_key"
 }
 
-// save writes the keys of a ring to a process's directory. The file gets the owner of the
-// directory.
+// save writes the keys of a keyring to the directory of a process. The file gets the same owner as
+// the directory.
 func save(dir string, keys sealedstore.RingKeys) error {
 	b, err := json.Marshal(keys)
 	if err != nil {
@@ -138,7 +139,7 @@ func save(dir string, keys sealedstore.RingKeys) error {
 	return os.Chown(opened(dir), int(owner.Uid), int(owner.Gid))
 }
 
-// keepState admits new replicas that the policy names, and rotates the sealing key when that is
+// keepState admits the new replicas that the policy names, and rotates the sealing key when this is
 // due. It returns an error when the process must restart with another key or store.
 func (p *process) keepState(ctx context.Context) error {
 	began := p.policies.Current().Store
@@ -206,9 +207,9 @@ func (p *process) keepRing(ctx context.Context) error {
 	return err
 }
 
-// rotate makes a new sealing key for the replicas in the policy, and encrypts the values of the
-// former key with it. Before that, it encrypts older values with the former key. Such values exist
-// if a replica wrote with an older key during a rotation, or if a rotation was interrupted.
+// rotate makes a new sealing key for the replicas in the policy, and encrypts all values with it.
+// First it encrypts values with older keys again with the former key. Such values exist if a
+// replica wrote with an older key during a rotation, or if a rotation was interrupted.
 func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sealedstore.Ring, keys sealedstore.RingKeys) error {
 	if err := s.reseal(ctx, db, kind, keys); err != nil && !errors.Is(err, sealedstore.ErrUnreadable) {
 		return err
@@ -223,7 +224,7 @@ func (s state) rotate(ctx context.Context, db store.Store, kind string, ring sea
 	return s.reseal(ctx, db, kind, keys)
 }
 
-// reseal encrypts with the newest key all values that were sealed with older keys.
+// reseal encrypts all values that were sealed with older keys again with the newest key.
 func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sealedstore.RingKeys) error {
 	key, err := keys.Key()
 	if err != nil {
@@ -245,7 +246,7 @@ func (s state) reseal(ctx context.Context, db store.Store, kind string, keys sea
 	return unreadable
 }
 
-// withRing completes a command that root runs on the keyring of a kind.
+// withRing completes a command that root runs on the keyring of a kind's state.
 func withRing(t *target, cmd *cobra.Command, run func(cmd *cobra.Command, s state, kind string, db store.Store) error) *cobra.Command {
 	cmd.Args, cmd.ValidArgs = cobra.ExactArgs(1), kinds.Names()
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

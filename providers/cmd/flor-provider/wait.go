@@ -19,7 +19,8 @@ import (
 	"github.com/florete/florete/providers/settings"
 )
 
-// openPolicies opens the policy in force, which comes from the host's closure or from the network.
+// openPolicies opens the policy in force. The policy comes from the host's closure or from the
+// network.
 func (p *process) openPolicies() error {
 	policies, err := server.OpenPolicies(p.Policy(), p.Activation.Revocations(), p.kind, p.log)
 	if err == nil {
@@ -28,8 +29,7 @@ func (p *process) openPolicies() error {
 	return notInForce(err)
 }
 
-// notInForce returns the error of reading a policy. If no policy is in force, the error has the
-// remedy.
+// notInForce adds a remedy to the error of reading a policy, if no policy is in force.
 func notInForce(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: flor activate puts it in force", err)
@@ -43,7 +43,8 @@ func readPolicy(s *settings.Settings) (document.Policy, error) {
 	return doc.Policy(), notInForce(err)
 }
 
-// request makes the issuing key and its certificate request, if the process issues certificates.
+// request makes the issuing key and the certificate request for it, if the process issues
+// certificates.
 func (p *process) request() error {
 	if _, ok := p.Section.(*cert.Settings); !ok {
 		return nil
@@ -68,8 +69,8 @@ func (p *process) sign() string {
 	return fmt.Sprintf("ssh %s cat %s | florctl ca sign | ssh %[1]s %[3]s install-cert", p.policies.Current().Host, p.csr(), p.instance.Program("flor-provider"))
 }
 
-// trusted refuses an issuing certificate that hosts would refuse. It checks the policy that was
-// read at the start, and a newer one.
+// trusted refuses an issuing certificate that hosts would refuse. It checks the certificate against
+// the policy that was read at the start, and against a newer policy.
 func (p *process) trusted(s *cert.Settings) error {
 	a, err := s.Authority(p.dir())
 	if err != nil {
@@ -84,7 +85,7 @@ func (p *process) trusted(s *cert.Settings) error {
 	return cert.Trusted(a, p.policies.Current())
 }
 
-// delivered waits until activation has delivered the SVID of this process.
+// delivered waits until the SVID of this process has been delivered by activation.
 func (p *process) delivered(ctx context.Context) error {
 	return p.wait(ctx, "the SVID of this process", func() error {
 		if _, err := p.identity(); err != nil {
@@ -94,7 +95,7 @@ func (p *process) delivered(ctx context.Context) error {
 	})
 }
 
-// identity reads the SVID that activation has delivered to this process.
+// identity reads the SVID of this process that was delivered by activation.
 func (p *process) identity() (*tls.Certificate, error) {
 	svid, err := hostdir.LoadSVID(p.Identity(p.kind), p.policies.Self().ID)
 	if err != nil {
@@ -106,8 +107,8 @@ func (p *process) identity() (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// wait polls until there returns no error. It logs the reason for waiting whenever the reason
-// changes.
+// wait calls a function repeatedly until the function returns no error. It logs the reason for
+// waiting whenever the reason changes.
 func (p *process) wait(ctx context.Context, what string, there func() error) error {
 	tick := time.NewTicker(poll)
 	defer tick.Stop()

@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Store implements Dex's storage.Storage on a state store. It returns the bare errors
-// storage.ErrNotFound and storage.ErrAlreadyExists, which Dex compares with ==. Closing it leaves
-// the state store open.
+// Store implements Dex's storage.Storage on a state store. It returns the errors
+// storage.ErrNotFound and storage.ErrAlreadyExists without wrapping them, because Dex compares them
+// with ==. When a Store is closed, the state store stays open.
 type Store struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -31,18 +31,18 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// New returns a Store that keeps its records in db, sealed with key.
+// New returns a Store that keeps its records in db. The records are sealed with the given key.
 func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
 // Close does nothing, because the state store belongs to the caller.
 func (s *Store) Close() error { return nil }
 
-// table is one type of record, T, with the name in its keys.
+// table is one type of record. Its value is the name of the type in the keys of records.
 type table[T any] string
 
 func (t table[T]) prefix() string { return "oidc/dex/" + string(t) + "/" }
 
-// key returns a key that is unique for a list of IDs.
+// key returns the key of the record with the given IDs. Different IDs have different keys.
 func (t table[T]) key(id ...string) string {
 	h := sha256.New()
 	for _, part := range id {
@@ -62,7 +62,7 @@ func (t table[T]) decode(s *Store, e store.Entry) (v T, err error) {
 	return v, nil
 }
 
-// put stores v if the revision of the key is still modified.
+// put stores a record, if the key was last changed at the revision given by modified.
 func (t table[T]) put(ctx context.Context, s *Store, key string, modified int64, v T) error {
 	plain, err := json.Marshal(v)
 	if err != nil {
@@ -113,8 +113,8 @@ func (t table[T]) list(ctx context.Context, s *Store) ([]T, error) {
 	return all, nil
 }
 
-// update replaces a record by the result of change, which runs again if the record changed
-// meanwhile.
+// update replaces a record by the result of a function. If the record has changed meanwhile, the
+// function is called again.
 func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error), id ...string) error {
 	return store.Retry(ctx, func() error {
 		e, err := t.entry(ctx, s, id...)
@@ -132,7 +132,8 @@ func (t table[T]) update(ctx context.Context, s *Store, change func(T) (T, error
 	})
 }
 
-// delete removes a record. Of several callers one succeeds, and the others get storage.ErrNotFound.
+// delete removes a record. If several callers remove the same record, one of them succeeds, and the
+// others get storage.ErrNotFound.
 func (t table[T]) delete(ctx context.Context, s *Store, id ...string) error {
 	return store.Update(ctx, s.db, t.key(id...), func(e store.Entry) (txn store.Txn, err error) {
 		if e.Modified == 0 {

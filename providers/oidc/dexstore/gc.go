@@ -12,7 +12,7 @@ import (
 // page is the number of records that garbage collection reads and deletes in one transaction.
 const page = 20
 
-// GarbageCollect deletes the records of sign-ins that expired before now.
+// GarbageCollect deletes the records of sign-ins that expired before the time now.
 func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GCResult, err error) {
 	if r.AuthRequests, err = expire(ctx, s, authRequests, func(v storage.AuthRequest) bool { return now.After(v.Expiry) }); err != nil {
 		return r, err
@@ -27,16 +27,16 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 	return r, err
 }
 
-// ExpireRefresh deletes refresh tokens that were last used before idle, or were made before ends.
-// Dex refuses such tokens but never deletes them. A token that is used while ExpireRefresh runs is
-// deleted as well.
+// ExpireRefresh deletes the refresh tokens that were last used before the time idle, or that were
+// made before the time ends. Dex refuses such tokens but never deletes them. A token that is used
+// while ExpireRefresh runs is deleted as well.
 func (s *Store) ExpireRefresh(ctx context.Context, idle, ends time.Time) error {
 	_, err := expire(ctx, s, refreshTokens, func(v storage.RefreshToken) bool { return v.LastUsed.Before(idle) || v.CreatedAt.Before(ends) })
 	return err
 }
 
-// expire deletes without conditions, because no update moves an expiry, and deleting an absent
-// record is harmless.
+// expire deletes expired records. It does so without conditions, because no update changes when a
+// record expires, and deleting an absent record is harmless.
 func expire[T any](ctx context.Context, s *Store, t table[T], expired func(T) bool) (n int64, err error) {
 	for after := ""; ; {
 		entries, err := s.db.Page(ctx, t.prefix(), after, page)

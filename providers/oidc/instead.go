@@ -8,7 +8,8 @@ type instead struct {
 	title, text string
 }
 
-// overruled is a ResponseWriter that shows the page instead of the sign-in in place of Dex's page.
+// overruled is a ResponseWriter that replaces Dex's page by another one, if the sign-in has such a
+// page in its field instead.
 type overruled struct {
 	http.ResponseWriter
 	server *issuerServer

@@ -108,7 +108,7 @@ func check(path string) error {
 	return nil
 }
 
-// bounded keeps a number of bytes, and calls over if more are written.
+// bounded keeps a number of bytes. If more bytes are written, it calls the function over.
 type bounded struct {
 	b    bytes.Buffer
 	max  int

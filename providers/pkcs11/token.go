@@ -23,8 +23,8 @@ type Token struct {
 }
 
 // Open unlocks the token that a URI names. If the URI names no file with the PIN, Open calls typed
-// to read the PIN from the terminal. The argument instead of typed tells the user what to do
-// without a terminal.
+// to read the PIN from the terminal. The second argument of typed tells the user what to do if
+// there is no terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
@@ -48,7 +48,7 @@ func Open(u URI, typed func(what, instead string) (string, error)) (*Token, erro
 // Close locks the token. The keys of the token can no longer sign.
 func (t *Token) Close() error { return t.context.Close() }
 
-// Key returns the key that the URI names, or nil if the token has no such key.
+// Key returns the key that the URI names. It returns nil if the token has no such key.
 func (t *Token) Key() (crypto.Signer, error) {
 	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
 	switch {
@@ -65,8 +65,8 @@ func (t *Token) Key() (crypto.Signer, error) {
 	return found[0], nil
 }
 
-// Make generates an ECDSA key on P-256 on the token under the name in the URI. The key never leaves
-// the token.
+// Make generates an ECDSA key on P-256 on the token. The key has the name in the URI, and never
+// leaves the token.
 func (t *Token) Make() (crypto.Signer, error) {
 	id, label := []byte(t.uri.ID), []byte(t.uri.Object)
 	if len(id) == 0 { // both halves of a key are found by it

@@ -68,7 +68,7 @@ func Parse(text string) (u URI, err error) {
 	return u, nil
 }
 
-// attributes parses name=value pairs into the fields of these names.
+// attributes parses pairs of the form name=value. It stores each value in the field for its name.
 func attributes(text, separator string, fields map[string]*string) error {
 	if text == "" {
 		return nil
@@ -93,11 +93,12 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether the content of a key file is a PKCS #11 URI that names a key, instead of the
-// key itself.
+// Is reports whether the content of a key file is a PKCS #11 URI that names a key. If it is not,
+// the file contains the key itself.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
-// pin returns the PIN of the token; typed reads it from the terminal.
+// pin returns the PIN of the token. The function typed reads the PIN from the terminal if the URI
+// names no file with it.
 func (u URI) pin(typed func(what, instead string) (string, error)) (string, error) {
 	if u.PINSource == "" {
 		return typed("PIN of token "+u.name(), "?pin-source=FILE in the URI")

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Alone tests a kind of need without a server process around it. A test requests a need, and lets
-// time pass.
+// Alone tests a kind of need without a server process. A test requests a need, and advances the
+// clock.
 type Alone[P any] struct {
 	T    *testing.T
 	Kind interface {
@@ -45,7 +45,7 @@ func (a *Alone[P]) NewStore() store.Store {
 	return db
 }
 
-// Compiled returns the policy in the form to which the kind compiles it.
+// Compiled returns the policy in the form that the kind uses after Compile.
 func (a *Alone[P]) Compiled() P {
 	a.T.Helper()
 	p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{a.Kind.Name(): kit.JSON(a.Settings)}}
@@ -59,7 +59,7 @@ func (a *Alone[P]) Compiled() P {
 	return compiled
 }
 
-// Decide returns the kind's decision on a request for the need, without committing the decision.
+// Decide returns the kind's decision about a request for the need. It does not commit the decision.
 func (a *Alone[P]) Decide() (server.Decision, error) {
 	a.T.Helper()
 	g := a.Grant

@@ -22,8 +22,8 @@ func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node another SSH host key. The policy contains the new key from the next
-// Publish on.
+// ReplaceHostKey gives a node another SSH host key. The next call of Publish adds the new key to
+// the policy.
 func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
@@ -42,7 +42,7 @@ func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	return c
 }
 
-// Stranger returns a client that sends requests as a node without an SVID.
+// Stranger returns a client that sends requests as a node, but has no SVID.
 func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
@@ -58,7 +58,7 @@ func (e *Env) Provider() document.Provider {
 	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
-// Dial connects to the running provider at its current address, whatever address is given.
+// Dial connects to the running provider at its current address. It ignores the address argument.
 func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, e.address)
 }

@@ -47,7 +47,7 @@ type Env struct {
 	keys   map[spiffe.ID]ssh.Signer
 	shared *shared // nil for a state of its own
 
-	// The following fields belong to the running provider.
+	// The following fields are set while the provider runs.
 	Store    *Faulty
 	Key      *sealedstore.Key
 	Policies *server.Policies
@@ -91,14 +91,14 @@ func (e *Env) Runs(kind string, settings any, make func(e *Env) server.AnyKind) 
 	e.Provide(kind, settings)
 }
 
-// shared is the state of hosts that share one.
+// shared is the state that several hosts share.
 type shared struct {
 	open func() store.Store
 	key  *sealedstore.Key
 }
 
-// Share makes e keep its state in a store that it shares with all hosts created by Beside from now
-// on. Each host opens the store by itself with open, and all of them use the same sealing key.
+// Share makes e keep its state in a store that it shares with all hosts that Beside creates from
+// now on. Each host calls open to open the store. All hosts use the same sealing key.
 func (e *Env) Share(open func() store.Store) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -108,8 +108,8 @@ func (e *Env) Share(open func() store.Store) {
 	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
-// Beside returns a second provider host in e's trust domain. It has the same grants and an issuing
-// CA of its own. It has a state of its own unless e shares its state.
+// Beside returns a second provider host in e's trust domain. The host has the same grants and an
+// issuing CA of its own. It also has a state of its own, unless e shares its state.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
 	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
@@ -124,7 +124,8 @@ func (e *Env) Beside(host string) *Env {
 	return b
 }
 
-// Grant adds a grant to the policy: the caller may request this need. The grant has generation 1.
+// Grant adds a grant to the policy, so that the caller may request a need. The grant has generation
+// 1.
 func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	e.Policy.Grants = append(e.Policy.Grants, document.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b document.Grant) int {
@@ -141,18 +142,19 @@ func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	}
 }
 
-// PolicyDir returns the directory from which the provider reads its policy.
+// PolicyDir returns the path of the directory from which the provider reads its policy.
 func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 
 // Revocations returns the path of the file from which the provider reads the revocation list.
 func (e *Env) Revocations() string { return filepath.Join(e.Dir, "revocations.json") }
 
-// Publish writes the policy, with the given serial number, where the provider reads it.
+// Publish writes the policy with the given serial number to the directory from which the provider
+// reads it.
 func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
-// Start runs the provider. If no policy was published yet, it publishes one first.
+// Start runs the provider. If no policy was published yet, Start first publishes one.
 func (e *Env) Start() {
 	e.t.Helper()
 	if _, err := os.Stat(e.PolicyDir()); err != nil {
@@ -201,7 +203,7 @@ func (e *Env) Start() {
 	}
 }
 
-// open opens the state, and the key that seals what is secret in it.
+// open opens the state of the provider and the key that seals its secrets.
 func (e *Env) open() (store.Store, *sealedstore.Key, error) {
 	if e.shared != nil {
 		return e.shared.open(), e.shared.key, nil
@@ -214,8 +216,8 @@ func (e *Env) open() (store.Store, *sealedstore.Key, error) {
 	return db, key, err
 }
 
-// process is the kind, and the SVID that it presents: one that the issuing CA made, as
-// the process of kind "cert" would.
+// process returns the kind of need that the provider serves, and a function that returns the SVID
+// that the provider presents. The issuing CA made this SVID, as the process of kind "cert" would.
 func (e *Env) process() (server.AnyKind, func() (*tls.Certificate, error)) {
 	if e.make == nil {
 		issuer := cert.New(cert.Config{
@@ -229,7 +231,8 @@ func (e *Env) process() (server.AnyKind, func() (*tls.Certificate, error)) {
 	return e.make(e), func() (*tls.Certificate, error) { return svid, nil }
 }
 
-// connected waits until the provider accepts connections: what is in force is on record.
+// connected waits until the provider accepts connections. By then, the provider has recorded the
+// policy in force.
 func (e *Env) connected() {
 	e.t.Helper()
 	c, err := tls.Dial("tcp", e.address, &tls.Config{InsecureSkipVerify: true})

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Faulty is a store that makes a commit fail when a test demands it, either before or after the
-// commit takes effect.
+// Faulty is a store in which a test can make a commit fail, either before or after the commit takes
+// effect.
 type Faulty struct {
 	store.Store
 	mu            sync.Mutex
@@ -21,26 +21,26 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only restricts the faults to commits for which wanted returns true. A nil function stands for all
-// commits.
+// Only restricts the faults to commits for which a function returns true. If the function is nil,
+// all commits can fail.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.only = wanted
 }
 
-// Meanwhile makes run be called just before the next commit, so that the commit finds a changed
-// state.
+// Meanwhile calls a function just before the next commit, so that the commit finds a changed state.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.meanwhile = run
 }
 
-// Fail makes the next commit return err without taking effect.
+// Fail makes the next commit return an error without taking effect.
 func (f *Faulty) Fail(err error) { f.set(err, nil) }
 
-// Lose makes the next commit take effect and then return err, like a crash before the answer.
+// Lose makes the next commit take effect and then return an error, as if the store crashed before
+// it answered.
 func (f *Faulty) Lose(err error) { f.set(nil, err) }
 
 func (f *Faulty) set(before, after error) {
@@ -72,7 +72,8 @@ func (f *Faulty) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	return revision, err
 }
 
-// ofACall: the commit of what a host requested, which has the row of a decision.
+// ofACall reports whether a transaction commits what a host requested. Such a transaction contains
+// the audit row of a decision.
 func ofACall(txn store.Txn) bool {
 	return slices.ContainsFunc(txn.Then, func(op store.Op) bool {
 		var r server.Row

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Post sends a body that hostapi.Client would not send, exactly as it is. It returns the status of
-// the response, and the refusal or nil. svid may be nil.
+// Post sends a body exactly as it is, for bodies that hostapi.Client would not send. It returns the
+// status of the response, and the refusal or nil. The argument svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -72,8 +72,8 @@ func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn
 	return &Conn{c, bufio.NewReader(c), t, e, node}
 }
 
-// Proof returns a device proof for this connection, signed by the node's host key. change may
-// modify the statement before it is signed.
+// Proof returns a device proof for this connection, signed by the node's host key. The function
+// change may modify the statement before it is signed.
 func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.ConnectionState()

@@ -21,31 +21,31 @@ import (
 
 // Suite describes a kind of need to test.
 type Suite struct {
-	// Kind is the kind under test. Need is the name of the need, with the request that node ursula
-	// is granted.
+	// Kind is the kind under test. Need is the name of the need that node ursula may request.
 	Kind, Need string
 	Request    any
 
 	// Body returns the body that node ursula sends. If it is nil, the body is the granted request.
 	Body func(t *testing.T) json.RawMessage
 
-	// Settings are the settings of the kind in the policy. Make makes the kind, unless it is
-	// "cert".
+	// Settings contains the settings of the kind in the policy. Make makes the kind, unless the
+	// kind is "cert".
 	Settings any
 	Make     func(e *Env) server.AnyKind
 
 	// Secret lists the values of an answer that must not be readable in the stored state.
 	Secret []string
 
-	// Public reports whether the kind gives all callers the same answer, whatever the generation.
+	// Public reports whether the kind gives all callers the same answer in every generation.
 	Public bool
 
-	// Rotates is the name of the value that a host can have replaced. It is empty if there is none.
+	// Rotates is the name of the value that a host can request to have replaced. It is empty if
+	// there is no such value.
 	Rotates string
 }
 
-// Run checks that a kind gives a repeated request the same answer, denies by default, and writes
-// audit rows.
+// Run checks that a kind gives a repeated request the same answer, that it refuses requests without
+// a grant, and that it writes audit rows.
 func Run(t *testing.T, s Suite) {
 	if s.Body == nil {
 		s.Body = func(*testing.T) json.RawMessage { return kit.JSON(s.Request) }
@@ -68,7 +68,7 @@ func Run(t *testing.T, s Suite) {
 	}
 }
 
-// fixture is a running provider and ursula's request to it.
+// fixture is a running provider with ursula's request to it.
 type fixture struct {
 	*Env
 	Suite
@@ -117,7 +117,8 @@ func same(t *testing.T, got, want hostapi.Answer) {
 	}
 }
 
-// rows checks the audit log: one row per decision, "granted", "again" or a code.
+// rows checks that the audit log contains one row for each decision. A wanted row is "granted",
+// "again" or a code.
 func (f *fixture) rows(t *testing.T, want ...string) {
 	t.Helper()
 	var got []string
@@ -246,15 +247,16 @@ func generation(t *testing.T, f *fixture) {
 	f.rows(t, "granted", "mismatch", "granted", "rotated", "again")
 }
 
-// rotateTo makes the policy grant a generation of the need.
+// rotateTo raises the generation in the grant of the need.
 func (f *fixture) rotateTo(generation int) {
 	f.Rotate(f.client.Node, f.Need, generation)
 	f.Publish(Serial)
 	f.Restart()
 }
 
-// rotation: a host's request for another secret makes one, however often it is sent; not a
-// second within ten minutes, and none that is not the next.
+// rotation checks that a host can request another secret. One request makes one secret, even if it
+// is sent repeatedly. A second rotation within ten minutes is refused, and so is a rotation that is
+// not the next one.
 func rotation(t *testing.T, f *fixture) {
 	first, plain := f.ask(t), f.request
 	rotate := func(number int) (hostapi.Answer, error) {
@@ -305,8 +307,9 @@ func rotation(t *testing.T, f *fixture) {
 	}
 }
 
-// poisoned: a request cannot raise the generation, and a record of a higher one, as
-// releases made it that believed requests, shuts the need to nobody.
+// poisoned checks that a request cannot raise the generation. It also checks that a record with a
+// higher generation does not prevent hosts from requesting the need. Former releases, which
+// believed requests, wrote such records.
 func poisoned(t *testing.T, f *fixture) {
 	lawful, poison := f.request, f.request
 	poison.Generation = math.MaxInt
@@ -325,7 +328,7 @@ func poisoned(t *testing.T, f *fixture) {
 	f.rows(t, "granted", "mismatch", "again", "granted", "granted", "again")
 }
 
-// copied: an SVID without the SSH host key obtains nothing.
+// copied checks that a caller with an SVID, but without the SSH host key, obtains nothing.
 func copied(t *testing.T, f *fixture) {
 	for _, key := range []ssh.Signer{nil, kit.NewHostKey()} {
 		thief := *f.client

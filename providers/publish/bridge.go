@@ -12,10 +12,10 @@ import (
 )
 
 // Bridge returns the policies that provider hosts use while a new version is rolled out. They are
-// the next policies with the grants of the former policies added, so that hosts with either version
-// are served. If both versions grant the same need, or name the same node, the next version counts.
-// A host gets no such policy if it is new, if its policies are equal, or if it receives no
-// documents over the network.
+// the policies of the new version, extended by the grants of the former policies, so that hosts
+// with either version are served. If both versions grant the same need, or name the same node, the
+// new version applies. There is no such policy for a host that is new, whose policies are equal, or
+// that receives no documents over the network.
 func Bridge(next, former map[string][]document.Document, serial int64) (map[string][]document.Document, error) {
 	all := map[string][]document.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {
@@ -49,14 +49,16 @@ func policyOf(documents []document.Document) *document.Document {
 	return &documents[i]
 }
 
-// receives reports whether a manifest has its host fetch documents.
+// receives reports whether the manifest in documents makes the host fetch documents over the
+// network.
 func receives(documents []document.Document) bool {
 	return slices.ContainsFunc(documents, func(d document.Document) bool {
 		return d.Envelope.Kind == document.DocManifest && d.Manifest().Documents() != nil
 	})
 }
 
-// union returns the next policy, with the parts of the former one that it does not decide.
+// union returns the next policy, extended by the parts of the former policy about which the next
+// policy says nothing.
 func union(next, former document.Document, serial int64) (document.Document, error) {
 	var is, was struct {
 		Devices []json.RawMessage `json:"devices"`
@@ -97,8 +99,8 @@ func union(next, former document.Document, serial int64) (document.Document, err
 	return edit(envelope, text, map[string]any{"digest": document.Digest(text), "serial": serial, "format": format})
 }
 
-// merge returns the values of next, and those of former whose keys next lacks. key may leave some
-// out.
+// merge returns the values of next, and the values of former whose keys are not in next. The
+// function key returns the key of a value. It may leave out values.
 func merge[T any](next, former []json.RawMessage, key func(T) (string, bool)) (json.RawMessage, error) {
 	all := map[string]json.RawMessage{}
 	for _, raw := range slices.Concat(former, next) {

@@ -20,15 +20,17 @@ import (
 	"github.com/florete/florete/internal/signers"
 )
 
-// ahead is the largest lead of a serial, which is the time of a commit, over the clock. Hosts that
-// accepted a serial in the far future would accept no other until then.
+// ahead is the largest time by which a serial may be ahead of the clock. A serial is the time of a
+// commit. Hosts that accepted a serial in the far future would accept no other serial until that
+// time.
 const ahead = 10 * time.Minute
 
-// Tree contains the signed documents of each host, by the host's name. All documents have the same
-// serial.
+// Tree contains the signed documents of each host. The keys are the names of the hosts. All
+// documents have the same serial.
 type Tree map[string][]document.Document
 
-// Sign signs the documents of a cluster, which are compiled from a committed flake, with one key.
+// Sign signs the documents of a cluster with one key. The documents must be compiled from a
+// committed flake.
 func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
 	return SignWith(hosts, now, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
@@ -36,8 +38,9 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 	})
 }
 
-// SignWith is like Sign for any number of keys. The function sign returns the signatures of a text.
-// Its first argument describes the text for people.
+// SignWith signs the documents of a cluster with any number of keys. It is like Sign, but calls a
+// function that returns the signatures of a text. The first argument of that function describes the
+// text for people.
 func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
@@ -90,7 +93,7 @@ func NameClosures(hosts map[string][]document.Document, closures map[string]stri
 	return nil
 }
 
-// edit returns a document with other fields in its envelope, unsigned.
+// edit returns an unsigned copy of a document in whose envelope some fields are changed.
 func edit(envelope, body []byte, set map[string]any) (document.Document, error) {
 	var fields map[string]any
 	decoder := json.NewDecoder(bytes.NewReader(envelope))
@@ -109,9 +112,9 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	return document.Open(b, body, "")
 }
 
-// RejectUnpinned returns an error if the manifest of a host does not list key among its
-// trust.signingKeys, because the host would then refuse documents signed with it. While a signing
-// key is replaced, manifests list both keys.
+// RejectUnpinned returns an error if the manifest of a host does not list a key in its
+// trust.signingKeys. The host would then refuse documents that are signed with the key. While a
+// signing key is replaced, manifests list both keys.
 func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -137,8 +140,8 @@ func publishable(e document.Envelope, now time.Time) error {
 	return nil
 }
 
-// CheckSigned returns an error if too few keys signed the documents of a host for the host's own
-// manifest, because the host would refuse them as soon as the manifest is in force.
+// CheckSigned returns an error if too few keys signed the documents of a host, according to the
+// host's own manifest. The host would refuse such documents as soon as the manifest is in force.
 func (t Tree) CheckSigned() error {
 	for _, host := range slices.Sorted(maps.Keys(t)) {
 		var by *signers.Set
@@ -161,8 +164,8 @@ func (t Tree) CheckSigned() error {
 	return nil
 }
 
-// Rev returns the revision of the flake that all envelopes of the tree name. It returns "" if they
-// name none or several.
+// Rev returns the revision of the flake that all envelopes of the tree contain. It returns "" if
+// they contain none, or several.
 func (t Tree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {

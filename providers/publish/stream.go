@@ -28,7 +28,7 @@ type Head struct {
 	Serial  int64  `json:"serial"`
 	Hosts   int    `json:"hosts"`
 
-	// Follow is the number of further streams that come after this one.
+	// Follow is the number of further streams that come after this stream.
 	Follow int `json:"follow,omitempty"`
 }
 
@@ -38,10 +38,10 @@ type Host struct {
 	Documents []hostapi.SignedDocument `json:"documents"`
 }
 
-// maxFollow is the largest number of streams that follow.
+// maxFollow is the largest number of streams that can follow a stream.
 const maxFollow = 2
 
-// want completes the errors of streams that cannot be read.
+// want is the end of the error for a stream that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
 // Encode writes the tree as a stream for a Reader. The trees in follow are written after it as
@@ -140,8 +140,8 @@ func (r *Reader) line() ([]byte, error) {
 }
 
 // All yields the hosts of the stream with their documents. Each document must be signed by enough
-// of the keys in by. All yields an error at the end if the stream is cut short, or continues after its last host
-// although no further stream is announced.
+// of the keys in the argument by. At the end, All yields an error if the stream is cut short, or if
+// it continues after its last host although no further stream is announced.
 func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

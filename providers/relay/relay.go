@@ -1,9 +1,11 @@
 // Package relay lets operators reach the processes of all kinds of need through one API. Operators
-// call the API of kind config. Its process passes a request on to the other process over a Unix
-// socket on the same host. A PROXY protocol header names the caller, as the forwarder announced it.
+// call the API of kind config. Its process passes a request on to the process of another kind over
+// a Unix socket on the same host. A PROXY protocol header contains the caller that the forwarder
+// announced.
 //
 // The other process decides by its own policy. It writes the audit row into its own log, in the
-// transaction that makes the change. So no process needs to open what another process has sealed.
+// transaction that makes the change. Therefore no process needs to open what another process has
+// sealed.
 package relay
 
 import (
@@ -28,7 +30,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is the kind that audit rows name for requests of operators.
+// Kind is the name that audit rows contain as the kind for requests of operators.
 const Kind = "control"
 
 // Socket is the name of the Unix socket for operators' requests in a process's runtime directory.
@@ -56,7 +58,7 @@ type Endpoint struct {
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator. Row is the audit row for it.
+// Call is one request of an operator. Its field Row is the audit row for the request.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
@@ -64,8 +66,8 @@ type Call struct {
 	Policy document.Policy
 }
 
-// Body decodes the body of a request into v. most is the maximum size in bytes. The error never
-// quotes the body, since it may contain a secret.
+// Body decodes the body of a request into v. The argument most is the largest size of the body in
+// bytes. The error never quotes the body, because the body may contain a secret.
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run answers the requests of operators until ctx ends. It listens only once the policy names
+// Run answers the requests of operators until ctx ends. It does not listen before the policy names
 // operators.
 func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
@@ -132,7 +134,7 @@ func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	return failed
 }
 
-// dial connects, and announces a caller.
+// dial connects to a socket, and sends the header that announces a caller.
 func dial(ctx context.Context, socket string, caller announced.Caller, from string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(from)
 	if err != nil {

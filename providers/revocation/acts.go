@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb is the name that the audit log has for an operator's change to the revocation list.
+// Verb is the name of an operator's change to the revocation list, as the audit log shows it.
 type Verb string
 
-// The changes that an operator can make to the revocation list.
+// These are the changes that an operator can make to the revocation list.
 const (
 	Revoked    Verb = "revoke"
 	Reinstated Verb = "reinstate"
@@ -20,18 +20,19 @@ const (
 	Renewed    Verb = "renew-revocations" // signed anew, as it was
 )
 
-// Act is a change to the revocation list. Targets are the identities, SSH host keys and
-// certificates that it applies to.
+// Act is one change to the revocation list. Targets contains the identities, SSH host keys and
+// certificates to which the change applies.
 type Act struct {
 	Verb    Verb
 	Targets []string
 }
 
-// forever is the time at which the revocation of an identity or a key ends by itself.
+// forever is the time at which the revocation of an identity or a key ends. It is so late that the
+// revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes by which operators turned one revocation list into another. last may be
-// nil. An entry that expired is not a change.
+// Acts returns the changes by which operators turned one revocation list into the next. The
+// argument last may be nil. The removal of an expired entry is not a change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)
@@ -66,8 +67,8 @@ func Acts(last, next *trust.Revocations) (acts []Act) {
 	return acts
 }
 
-// revoked returns the targets that a list revokes, with the time after which no matching
-// certificate can be valid.
+// revoked returns the targets that a list revokes. The value of a target is the time after which no
+// matching certificate can be valid.
 func revoked(list *trust.Revocations) map[string]time.Time {
 	all := map[string]time.Time{}
 	if list == nil {
@@ -101,7 +102,8 @@ func suspended(list *trust.Revocations) map[string]bool {
 	return all
 }
 
-// issuedBefore describes the revoked certificates of an identity; empty for all.
+// issuedBefore describes which certificates of an identity are revoked. The text is empty if all
+// are.
 func issuedBefore(list *trust.Revocations, id string) string {
 	for _, e := range list.Entries {
 		if e.ID.String() == id && !e.ValidAfter.IsZero() {

@@ -35,15 +35,16 @@ type Target struct {
 	ID   spiffe.ID // zero for none
 	Keys []string  // fingerprints of SSH host keys, which belong to the ID if there is one
 
-	// Before lists nodes whose certificates issued until now are revoked. Later certificates of
-	// these nodes are valid.
+	// Before lists nodes. Their certificates that were issued until now are revoked, and
+	// certificates that they receive later are valid.
 	Before []spiffe.ID
 
 	Certificates []string // serial numbers of certificates
 }
 
-// Next returns the successor of a list, which may be nil. It names the same documents, and contains
-// the same entries, except for those that no valid certificate can match any more.
+// Next returns the successor of a list, which may be nil. The successor names the same documents
+// and contains the same entries. It leaves out entries that no valid certificate can match any
+// more.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -70,9 +71,10 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep merges the entries of another list into next, a list that Next made from before. It adds the
-// entries of other that before lacks, and names the newer documents of the two. Because next now continues both lists, it names no
-// predecessor, and hosts with either list accept it.
+// Keep merges the entries of another list into the list next, which Next made from the list before.
+// It adds the entries of other that are not in before, and names the newer documents of the two
+// lists. The result continues both lists. Therefore it names no predecessor, and hosts with either
+// list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
@@ -103,7 +105,7 @@ func Keep(next, before, other *trust.Revocations) {
 	slices.SortFunc(next.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
-// Revoke revokes a target in a list that was made by Next.
+// Revoke adds a target to a list that was made by Next.
 func Revoke(list *trust.Revocations, t Target) {
 	if !t.ID.IsZero() || len(t.Keys) > 0 {
 		e := entry(list, t.ID)
@@ -159,9 +161,9 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	return nil
 }
 
-// Suspend suspends an identity in a list that was made by Next: until Resume, the identity gets no
-// certificates and reaches nothing. Suspend returns an error if the identity is revoked, because a
-// revocation is stronger.
+// Suspend suspends an identity in a list that was made by Next. Until the suspension ends by
+// Resume, the identity gets no certificates and reaches nothing. Suspend returns an error if the
+// identity is revoked, because a revocation is stronger.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
@@ -186,7 +188,8 @@ func Resume(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// removeKey removes a key from all entries.
+// removeKey removes an SSH host key from all entries. It reports whether an entry contained the
+// key.
 func removeKey(list *trust.Revocations, key string) (removed bool) {
 	for i, e := range list.Entries {
 		if k := slices.Index(e.EnrolKeyFingerprints, key); k >= 0 {
@@ -198,8 +201,8 @@ func removeKey(list *trust.Revocations, key string) (removed bool) {
 	return removed
 }
 
-// entry returns the entry of an identity, or the one for keys alone, after adding it if it is
-// missing.
+// entry returns the entry of an identity. For the zero identity, it returns the entry that contains
+// only keys. If the entry does not exist, entry adds it.
 func entry(list *trust.Revocations, id spiffe.ID) *trust.Revocation {
 	i, found := slices.BinarySearchFunc(list.Entries, id, func(e trust.Revocation, id spiffe.ID) int { return cmp.Compare(e.ID.String(), id.String()) })
 	if !found {
@@ -232,8 +235,9 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 	})
 }
 
-// SignWith is like Sign for any number of keys. The function sign returns the signatures of a text.
-// Its first argument describes the text for people.
+// SignWith signs a revocation list with any number of keys. It is like Sign, but calls a function
+// that returns the signatures of a text. The first argument of that function describes the text for
+// people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
 	list.Format = document.Format{Major: 1}
 	if list.Documents != nil {
@@ -254,7 +258,8 @@ func SignWith(list *trust.Revocations, sign func(what, text string) (string, err
 	return s, err
 }
 
-// Supply parses a signed revocation list from a file in the form in which hosts keep it.
+// Supply parses a signed revocation list from a file. The file has the form in which hosts keep the
+// list.
 func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
 	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()

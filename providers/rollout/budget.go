@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Stage says which documents a host is offered during a rollout. Without disruption budgets, the
-// stage of a host follows from the state of the rollout. For each host in a budget, State.Stages
-// records it.
+// Stage determines which documents a host is offered during a rollout. For a host in a disruption
+// budget, the stage is recorded in State.Stages. For all other hosts, it follows from the state of
+// the rollout.
 type Stage string
 
-// The stages of a host, in order.
+// These are the stages of a host, in order.
 const (
 	StageFormer  Stage = ""        // the former version
 	StagePolicy  Stage = "policy"  // the former version, with the policy that grants the needs of both
@@ -26,9 +26,9 @@ const (
 	StageBack    Stage = "back"    // the former documents again
 )
 
-// Stage returns the stage of a host. The arguments wave and group are as in Offers. If bridged is
-// true, and the rollout has a policy for the host that grants the needs of both versions, the host
-// is offered this policy instead of the policy of its version.
+// Stage returns the stage of a host. The arguments wave and group are the same as in Offers. The
+// result bridged is true if the host is offered a policy that grants the needs of both versions, in
+// place of the policy of its version. The rollout must have such a policy for the host.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):
@@ -57,9 +57,9 @@ func (s State) budgeted(host string) bool {
 }
 
 // Stop returns the state of a rollout that goes back to the former documents. The argument ends is
-// its final status. If no host in a disruption budget has been offered other documents yet, the
-// rollout ends at once. Otherwise it is returning until the budgets have permitted to offer the
-// former documents to all hosts.
+// the final status of the rollout. If no host in a disruption budget has been offered other
+// documents yet, the rollout ends at once. Otherwise the status is returning until the budgets have
+// permitted all hosts to go back.
 func (s State) Stop(ends Status, reason string, now time.Time) State {
 	if len(s.Stages) == 0 || !s.AtWork() {
 		return s.End(ends, reason, now)
@@ -73,9 +73,9 @@ func (s State) Stop(ends Status, reason string, now time.Time) State {
 }
 
 // goBack returns the next state of a rollout that is returning. It offers the former documents to
-// further hosts, as budgets permit. The rollout ends when all hosts have been offered them. It does
-// not wait until the last hosts are healthy, because a host that stays broken must not prevent the
-// next publication.
+// further hosts, as far as budgets permit. The rollout ends when all hosts have been offered these
+// documents. It does not wait until the last hosts are healthy, because a host that stays broken
+// must not prevent the next publication.
 func (s State) goBack(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	blocked, _, offered := s.allot(now, hosts, report)
 	s.Blocked = some(blocked)
@@ -88,15 +88,15 @@ func (s State) goBack(now time.Time, hosts []Host, report func(host string) host
 	return s
 }
 
-// member is a host in a disruption budget, with its entries in the list of hosts for which a
-// rollout waits.
+// member is a host in a disruption budget. It includes the host's entries in the list of hosts for
+// which a rollout waits.
 type member struct {
 	name     string
 	manifest *Host // entry for its manifest; nil if the host is in no wave
 	policy   *Host // entry for its policy that grants the needs of both versions; nil if it has none
 }
 
-// members returns the hosts in disruption budgets, by name.
+// members returns the hosts that are in disruption budgets. The keys are the names of the hosts.
 func (s State) members(hosts []Host) map[string]*member {
 	all := map[string]*member{}
 	for _, b := range s.Budgets {
@@ -134,7 +134,7 @@ func (s State) goal(m *member) Stage {
 	return is
 }
 
-// due returns the hosts in budgets that are not at their goal, so that they must be offered other
+// due returns the hosts in budgets that have not reached their goal. They must be offered other
 // documents as soon as budgets permit.
 func (s State) due(hosts []Host) map[string]bool {
 	all := map[string]bool{}
@@ -146,8 +146,9 @@ func (s State) due(hosts []Host) map[string]bool {
 	return all
 }
 
-// closes reports whether a host in a budget must receive its policy of the new version after the
-// last wave, because it has had a policy that grants the needs of both versions.
+// closes reports whether any host in a budget must still receive its policy of the new version
+// after the last wave. This is so for a host that has had a policy that grants the needs of both
+// versions.
 func (s State) closes(hosts []Host) bool {
 	for _, m := range s.members(hosts) {
 		if m.policy != nil {
@@ -157,23 +158,23 @@ func (s State) closes(hosts []Host) bool {
 	return false
 }
 
-// use is a disruption budget together with the hosts that use it at some time.
+// use is a disruption budget and the hosts that use it at a given time.
 type use struct {
 	document.Budget
 	changing int      // number of hosts that are being changed
 	taken    []string // for each host that is being changed or is not healthy, its name and the reason
 }
 
-// usage is the use of all disruption budgets at some time. With it, allot decides which hosts may
-// be changed next.
+// usage contains the use of all disruption budgets at a given time. From it, allot decides which
+// hosts may be changed next.
 type usage struct {
 	of      map[string][]*use // budgets of each host, by host
 	changes map[string]bool   // hosts that are being changed
 	takes   map[string]bool   // hosts that are being changed or are not healthy
 }
 
-// usage returns the use of all budgets at the time now. The result changing has a text for each
-// host that is being changed, except for hosts that were silent when the rollout began.
+// usage returns the use of all budgets at the time now. The result changing contains a text for
+// each host that is being changed. It leaves out hosts that did not report when the rollout began.
 func (s State) usage(now time.Time, members map[string]*member, report func(host string) hostreport.Kept) (l usage, changing []string) {
 	uses := make([]use, len(s.Budgets))
 	l = usage{map[string][]*use{}, map[string]bool{}, map[string]bool{}}
@@ -195,8 +196,8 @@ func (s State) usage(now time.Time, members map[string]*member, report func(host
 	return l, changing
 }
 
-// take records that a host uses its budgets, for the reason in text. The argument change is true if
-// the host is being changed, and false if it is only not healthy.
+// take records that a host uses its budgets. The argument text is the reason. The argument change
+// is true if the host is being changed, and false if the host is only not healthy.
 func (l usage) take(name string, change bool, text string) {
 	for _, u := range l.of[name] {
 		if change && !l.changes[name] {
@@ -209,9 +210,10 @@ func (l usage) take(name string, change bool, text string) {
 	l.changes[name], l.takes[name] = l.changes[name] || change, true
 }
 
-// waits returns the reason why a host cannot be changed now, or "" if all of its budgets permit it.
-// A host that already uses a budget because it is not healthy may be changed if fewer than Most
-// hosts are being changed: it uses no more of the budget then.
+// waits returns the reason why a host cannot be changed now. It returns "" if all budgets of the
+// host permit the change. A host that already uses a budget because it is not healthy may be
+// changed if fewer than Most hosts are being changed, because it then does not use more of the
+// budget.
 func (l usage) waits(name string) string {
 	for _, u := range l.of[name] {
 		full := len(u.taken)+1 > u.Most
@@ -225,10 +227,10 @@ func (l usage) waits(name string) string {
 	return ""
 }
 
-// allot offers documents to hosts in budgets, as far as all budgets permit, and records that in
-// s.Stages. The result blocked has a text for each host that waits for a budget, and changing has
-// one for each host that is being changed. The result offered is true if a host was offered
-// documents.
+// allot offers documents to hosts in budgets, as far as all budgets permit, and records the offers
+// in s.Stages. The result blocked contains a text for each host that waits for a budget, and
+// changing contains a text for each host that is being changed. The result offered is true if a
+// host was offered documents.
 func (s *State) allot(now time.Time, hosts []Host, report func(host string) hostreport.Kept) (blocked, changing []string, offered bool) {
 	if len(s.Budgets) == 0 {
 		return nil, nil, false
@@ -269,17 +271,18 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 	return blocked, changing, offered
 }
 
-// Claim is the right of an operator to deploy a host in a disruption budget. Until the claim is
-// released or expires, the host counts as one that is being changed.
+// Claim is the right of an operator to deploy a host that is in a disruption budget. Until the
+// claim is released or expires, the host counts as a host that is being changed.
 type Claim struct {
 	By    string        `json:"by"`    // operator who deploys the host
 	Until unixtime.Time `json:"until"` // time at which the claim expires
 }
 
-// Claim returns the state with the claim c for a host. If a budget does not permit to change the
-// host now, or another operator has a claim for it, Claim returns the reason and the unchanged
-// state. The argument budgets contains the disruption budgets of the version in force. They apply
-// in addition to the budgets of a rollout in progress. The other arguments are as in Step.
+// Claim returns the state with the claim c for a host. If a budget does not permit a change of the
+// host now, or another operator has a claim for the host, Claim returns the reason and the
+// unchanged state. The argument budgets contains the disruption budgets of the version in force.
+// They apply in addition to the budgets of a rollout in progress. The other arguments are the same
+// as in Step.
 func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.Time, hosts []Host, report func(host string) hostreport.Kept) (_ State, waits string) {
 	if was, ok := s.Claims[host]; ok && was.By != c.By && now.Before(was.Until.Time) {
 		return s, fmt.Sprintf("%s: is being deployed by %s", host, was.By)
@@ -298,7 +301,7 @@ func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.T
 	return s, ""
 }
 
-// Release returns the state without the claim for a host, after the host was deployed.
+// Release returns the state without the claim for a host. It is called after the host was deployed.
 func (s State) Release(host string, now time.Time) State {
 	s.Claims = s.claims(now)
 	delete(s.Claims, host)
@@ -324,9 +327,9 @@ func rank(b bool) int {
 	return 0
 }
 
-// takes returns the reason why a host uses its budgets, or "" if it does not use them. The result
-// change is true if the host is being changed: an operator deploys it, or it was offered documents
-// and is not healthy with them yet.
+// takes returns the reason why a host uses its budgets. It returns "" if the host does not use
+// them. The result change is true if the host is being changed. This is so if an operator deploys
+// the host, or if it was offered documents and is not healthy with them yet.
 func (s State) takes(now time.Time, m *member, r hostreport.Kept) (change bool, text string) {
 	stage := s.Stages[m.name]
 	if c, ok := s.Claims[m.name]; ok && now.Before(c.Until.Time) {
@@ -351,8 +354,8 @@ func (s State) takes(now time.Time, m *member, r hostreport.Kept) (change bool, 
 	return false, ""
 }
 
-// wants returns the serials of the documents that a host must have put in force at a stage, by type
-// of document.
+// wants returns the serials of the documents that a host must have put in force at a stage. The
+// keys are the types of documents.
 func (s State) wants(m *member, stage Stage) map[string]int64 {
 	want := map[string]int64{}
 	if m.manifest == nil { // the documents of the host come with its system

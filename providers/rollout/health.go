@@ -8,15 +8,15 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems maps the names of a host's problems (hostreport.Problem.Name) to whether the problem
-// persists until somebody acts.
+// Problems contains the names of a host's problems (hostreport.Problem.Name). The value is true for
+// a problem that persists until somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems of a host according to its last report. r is zero if the host
-// never reported.
+// ProblemsOf returns the problems of a host according to its last report. The report r is zero if
+// the host never reported.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
@@ -35,7 +35,8 @@ func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems
 	return found
 }
 
-// judge returns the problems of a host for which the rollout stops, and those for which it waits.
+// judge returns two lists of a host's problems: those for which the rollout stops, and those for
+// which it waits.
 func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []string) {
 	report, _ := r.Decode()
 	if u := report.Undone; u != nil && serialOf(u.Documents, h.document()) == h.Serial {
@@ -66,8 +67,8 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	return fails, waits
 }
 
-// InForce reports whether the host has put its documents of this rollout in force, according to a
-// report.
+// InForce reports whether, according to a report, the host has put its documents of this rollout in
+// force.
 func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial
@@ -80,7 +81,8 @@ func (h Host) document() string {
 	return document.DocManifest
 }
 
-// excuses reports whether the host had the problem before the rollout, at least as badly.
+// excuses reports whether the host already had a problem before the rollout, at least as badly. The
+// rollout does not stop for such a problem.
 func (h Host) excuses(problem string, lasting bool) bool {
 	was, had := h.Before[problem]
 	return had && (was || !lasting)

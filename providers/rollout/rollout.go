@@ -30,11 +30,11 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Status says whether a rollout is in progress, and how it ended.
+// Status tells whether a rollout is in progress and, if not, how it ended.
 type Status string
 
-// The statuses of a rollout. A rollout that is active, paused or returning is in progress; the
-// others have ended.
+// These are the statuses of a rollout. A rollout that is active, paused or returning is in
+// progress. A rollout with any other status has ended.
 const (
 	Active     Status = "active"
 	Paused     Status = "paused"
@@ -45,7 +45,7 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State is the state of a rollout, either the one in progress or the last one.
+// State is the state of the rollout in progress, or of the last rollout if none is in progress.
 type State struct {
 	Serial int64  `json:"serial"` // serial of the new version
 	Former int64  `json:"former"` // serial of the former version, which hosts outside of the reached waves are offered
@@ -84,12 +84,14 @@ type Host struct {
 
 	Before Problems // problems of the host when the rollout began
 
-	// New reports whether the former version has no manifest, or in wave 0 no policy, of the host.
+	// New reports whether the host had no manifest in the former version. In wave 0, it reports
+	// whether the host had no policy.
 	New bool
 }
 
-// New returns the state of a rollout that begins now. serial is the new version, and former the
-// version before it. If bridged is true, provider hosts receive their policies first.
+// New returns the state of a rollout that begins now. The argument serial is the serial of the new
+// version, and former is that of the version before it. If bridged is true, provider hosts first
+// receive policies that grant the needs of both versions.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}
@@ -106,15 +108,14 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 	return s
 }
 
-// AtWork reports whether the rollout is in progress, which means that hosts are offered different
-// versions.
+// AtWork reports whether the rollout is in progress. Hosts are then offered different versions.
 func (s State) AtWork() bool {
 	return s.Status == Active || s.Status == Paused || s.Status == Returning
 }
 
-// Offers reports whether the rollout has reached a host. The arguments are the host's wave, and the
-// group with its maintenance window. A host in a disruption budget may have to wait after that
-// until it is offered the version. See Stage.
+// Offers reports whether the rollout has reached a host. The arguments are the wave of the host,
+// and the group that determines its maintenance window. A host in a disruption budget may have to
+// wait even longer until it is offered the version. See Stage.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -122,7 +123,8 @@ func (s State) Offers(wave int, group string) bool {
 	return wave <= s.Wave
 }
 
-// open offers the wave to the groups whose window is open, and reports whether it opened any.
+// open offers the wave to the groups whose maintenance window is open. It reports whether it
+// offered the wave to any group.
 func (s *State) open(now time.Time) (opened bool) {
 	for group, w := range s.Windows {
 		if s.Opened[group] < s.Wave && w.Open(now) {
@@ -136,8 +138,9 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step returns the state of the rollout at the time now. hosts are the hosts that the rollout waits
-// for. report returns the last report of a host, which is zero if the host never reported.
+// Step returns the state of the rollout at the time now. The argument hosts contains the hosts for
+// which the rollout waits. The function report returns the last report of a host, which is zero if
+// the host never reported.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status == Returning {
 		return s.goBack(now, hosts, report)
@@ -220,13 +223,13 @@ func (s State) advance(now time.Time) State {
 	return s
 }
 
-// offered records that hosts were offered documents now, so that all waiting periods start again.
+// offered records that hosts were offered documents now. All waiting periods then start again.
 func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
-// End returns the rollout with an end status and the reason for it. A rollout that has already
-// ended is returned unchanged.
+// End returns the rollout with a final status and the reason for it. If the rollout has already
+// ended, End returns it unchanged.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
@@ -235,15 +238,14 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause returns the rollout in a paused state, which lasts until Resume. Hosts keep the documents
-// that they were offered.
+// Pause returns the rollout as paused. The pause lasts until Resume is called. Hosts keep the
+// documents that they were offered.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s
 }
 
-// Resume returns a paused rollout in the active state. All waiting periods start again from the
-// beginning.
+// Resume returns a paused rollout as active. All waiting periods start again from the beginning.
 func (s State) Resume(now time.Time) State {
 	s.Status = Active
 	s.offered(now)

@@ -42,13 +42,13 @@ type Ring struct {
 	revision int64
 }
 
-// RingReplicas are the provider hosts that a policy names as replicas.
+// RingReplicas contains the provider hosts that a policy names as replicas.
 type RingReplicas struct {
 	Replicas []document.Device
 	Serial   int64 // serial of the policy
 }
 
-// RingKeys holds the secrets of a keyring after decryption.
+// RingKeys contains the decrypted secrets of a keyring.
 type RingKeys struct {
 	ID      string   `json:"id"`      // ID of the ring
 	Secrets [][]byte `json:"secrets"` // the newest first, see sealedstore.New
@@ -76,7 +76,7 @@ func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []b
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
-// Open decrypts the keyring. hostKey is the SSH host key of a replica, in PEM.
+// Open decrypts the keyring. The argument hostKey is the SSH host key of a replica, in PEM.
 func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {
@@ -96,7 +96,7 @@ func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	return k, nil
 }
 
-// Lacks reports whether the keyring is not yet encrypted to one of the replicas in the policy.
+// Lacks reports whether the keyring is not yet encrypted to some of the replicas in the policy.
 func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
@@ -106,20 +106,22 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit encrypts the keyring also to the named replicas, in addition to those that can already open
-// it.
+// Admit encrypts the keyring to the named replicas, in addition to the replicas that can already
+// open it.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
 }
 
-// rest is the shortest time between two rotations. Within it, all replicas adopt the first, so that
-// none seals with a secret that the second drops.
+// rest is the shortest time between two rotations. In this time all replicas adopt the secret of
+// the first rotation. Otherwise a replica could seal values with a secret that the second rotation
+// removes.
 const rest = 15 * time.Second
 
-// Rotate adds a new secret to the keyring and encrypts the keyring to the named replicas alone. The
-// former secret still opens existing values until the next rotation; values sealed by an older
-// secret must be sealed anew before then. Other secrets are still derived from the first secret.
+// Rotate adds a new secret to the keyring, and encrypts the keyring to the named replicas alone.
+// The former secret still opens existing values until the next rotation. Values that an older
+// secret sealed must be sealed again before then. Derived secrets do not change, because they are
+// derived from the first secret.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")
@@ -134,8 +136,8 @@ func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingR
 	return r.write(ctx, s, RingKeys{Secrets: secrets}, named, true)
 }
 
-// write replaces the ring that was read. With anew, the secrets are encrypted to the named replicas
-// alone.
+// write replaces the keyring that was read. If anew is true, the secrets are encrypted to the named
+// replicas alone.
 func (r Ring) write(ctx context.Context, s store.Store, k RingKeys, named RingReplicas, anew bool, then ...store.Op) (RingKeys, error) {
 	if named.Serial < r.Serial {
 		return k, fmt.Errorf("%s: a replica keeps it by its policy of serial %d, the policy here has %d: deploy this provider", RingAt, r.Serial, named.Serial)

@@ -11,9 +11,10 @@ import (
 // resealPage is the number of values that are in memory at once.
 const resealPage = 100
 
-// Walk encrypts the values below a prefix again if an older secret sealed them. reseal returns the
-// new value for a key. A value that changes in the meantime is left to its writer. If no secret
-// opens a value, Walk leaves it alone, and returns ErrUnreadable at the end.
+// Walk encrypts the values below a prefix again if an older secret sealed them. The function reseal
+// returns the new value for a key. If a value changes meanwhile, Walk does not write it, because
+// its writer has used the newest secret. If no secret opens a value, Walk leaves the value
+// unchanged, and returns ErrUnreadable at the end.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
 	for after := ""; ; {
@@ -45,7 +46,7 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 	}
 }
 
-// Rebind encrypts the value that binds the key to its store again, with the newest secret.
+// Rebind encrypts the value that ties the key to its store again, with the newest secret.
 func (k *Key) Rebind(ctx context.Context, s store.Store) error {
 	return Walk(ctx, s, bound, k.Reseal)
 }

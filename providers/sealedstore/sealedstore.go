@@ -26,7 +26,7 @@ const size = 32
 var ErrUnreadable = errors.New("does not open with this sealing key")
 
 // Key is the sealing key that encrypts a provider's secrets. It belongs to one provider host, or to
-// all replicas together.
+// all replicas that share a store.
 type Key struct {
 	root  string        // that secrets are derived from
 	aeads []cipher.AEAD // the newest first, which seals
@@ -64,7 +64,7 @@ func Secret() []byte {
 	return secret
 }
 
-// Load reads the sealing key from a file. It makes the file with a new key if there is none.
+// Load reads the sealing key from a file. If there is no file, Load makes it with a new key.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,7 +148,8 @@ func (k *Key) Open(place string, sealed []byte) ([]byte, error) {
 	return v, err
 }
 
-// open also returns which of the secrets opened it, 0 for the newest.
+// open is like Open, but also returns the index of the secret that opened the value. The newest
+// secret has the index 0.
 func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	for i, aead := range k.aeads {
 		if v, err := aead.Open(nil, nil, sealed, []byte(place)); err == nil {
@@ -158,8 +159,8 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
-// Reseal returns a sealed value encrypted with the newest secret. It also reports whether an older
-// secret had encrypted the value.
+// Reseal returns a sealed value encrypted with the newest secret. Its second result is true if an
+// older secret had encrypted the value.
 func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	v, by, err := k.open(place, sealed)
 	if err != nil || by == 0 {

@@ -22,24 +22,24 @@ import (
 const (
 	keyLife = 24 * time.Hour
 
-	// AnnouncedFor is the time for which a key is published before it signs tokens, so that
-	// everybody who verifies tokens has it by then. Hosts read the keys at least every ten minutes;
-	// other verifiers read the pages at least every hour.
+	// AnnouncedFor is how long a key is published before it signs tokens, so that everybody who
+	// verifies tokens has the key by then. Hosts read the keys at least every ten minutes. Other
+	// verifiers read the pages at least every hour.
 	AnnouncedFor = 2 * time.Hour
 )
 
 // SigningKeys manages the keys that sign tokens. The keys are sealed in a store, and are the same
-// for all replicas. A key is published before it signs, and until its last signature has expired. A
-// new key is made each day. If the policy has a higher generation, a new key is made at once and
-// all other keys end.
+// for all replicas. A key is published before it signs, and stays published until its last
+// signature has expired. A new key is made each day. If the policy has a higher generation, a new
+// key is made at once and all other keys end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
 	At        string                  // key in the store that contains the signing keys
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
-	// Lingers is the time for which a key is still published after its last signature: the lifetime
-	// of tokens, and some time for clocks that differ.
+	// Lingers is how long a key stays published after its last signature. It is the lifetime of
+	// tokens, plus some time for differences between clocks.
 	Lingers time.Duration
 }
 
@@ -55,8 +55,8 @@ type SigningKey struct {
 // SigningRing is a list of signing keys in the order in which they sign.
 type SigningRing []SigningKey
 
-// SigningChange is the transaction that stores a new ring. Then is empty if the ring has not
-// changed.
+// SigningChange is the transaction that stores a new ring of signing keys. Its field Then is empty
+// if the ring has not changed.
 type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
@@ -78,8 +78,7 @@ func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, e
 	return r, e.Modified, err
 }
 
-// Due returns the signing keys that there should be at the time now, and the change that stores
-// them.
+// Due returns the signing keys that should exist at the time now, and the change that stores them.
 func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
@@ -99,8 +98,8 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	}, nil
 }
 
-// Published returns the signing keys to publish for verifiers at the time now. They may not be in
-// the store yet.
+// Published returns the signing keys to publish for verifiers at the time now. The keys may not be
+// in the store yet.
 func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
@@ -123,8 +122,8 @@ func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) er
 	return err
 }
 
-// next returns the ring that is due at a time, and whether it differs. A key signs until the next
-// one does. A key of a lower generation no longer signs.
+// next returns the ring that is due at a time, and reports whether it differs from r. A key signs
+// until the next key begins to sign. A key of a lower generation does not sign.
 func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next SigningRing, changed bool, err error) {
 	for i, key := range r {
 		over := i+1 < len(r) && now.After(r[i+1].Begins().Add(k.Lingers))

@@ -30,10 +30,11 @@ var generators = map[string]generator{
 	"wireguard": {pair: wireGuardPair},
 }
 
-// letters need no quotes in a shell, a URL or a file of settings.
+// letters contains characters that need no quotes in a shell, in a URL or in a settings file.
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// longest is far above the limit of the language.
+// longest is the largest length of a secret. It is far above the limit in the language of
+// topologies.
 const longest = 4096
 
 // pick draws n characters with equal probability.
@@ -81,7 +82,7 @@ func wireGuardPair() (string, string, error) {
 	return base64.StdEncoding.EncodeToString(b) + "\n", base64.StdEncoding.EncodeToString(key.PublicKey().Bytes()) + "\n", nil
 }
 
-// make makes the secret of a spec. A text has no public half.
+// make makes a secret of the form that a spec describes. Only key pairs have a public half.
 func (s spec) make() (private, public string, err error) {
 	g := generators[s.Generate]
 	if g.text != nil {

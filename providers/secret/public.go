@@ -23,14 +23,14 @@ type Public struct {
 	Public     []string      `json:"public"`     // public keys: the one in use, then the next or the former one
 }
 
-// Publics is the answer of GET /v1/secrets: the secrets that exist, each with the part that
-// operators may read.
+// Publics is the answer to GET /v1/secrets. It lists the secrets that exist, with the part of each
+// that operators may read.
 type Publics struct {
 	Secrets []Public `json:"secrets"` // secrets that exist, sorted by name
 }
 
-// Run answers operators, who call through the API of kind config, and deletes secrets that no
-// policy names any more. It returns when ctx ends.
+// Run answers operators, and deletes secrets that no policy names any more, until ctx ends.
+// Operators call through the API of kind config.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

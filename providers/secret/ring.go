@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// prefix is the prefix of the keys of sealed secrets.
+// prefix is the beginning of the keys of sealed secrets.
 const prefix = "secret/values/"
 
-// version is one secret with a name.
+// version is one value of a secret that has a name.
 type version struct {
 	Generation int    `json:"generation"`
 	Generate   string `json:"generate"`
@@ -26,7 +26,8 @@ type version struct {
 	Serial     int64  `json:"serial,omitempty"` // of the policy that it was made by
 }
 
-// ring is the version in use and at most one other, in the order of their use.
+// ring is a list of at most two versions of a secret, in the order of their use. One of them is in
+// use.
 type ring []version
 
 // at returns the index of the version in use at a time.
@@ -40,8 +41,8 @@ func (r ring) at(now time.Time) int {
 	return use
 }
 
-// other returns the version beside the one in use: the next one, the former one, or, most of the
-// time, none.
+// other returns the version in addition to the one in use. It is the next version or the former
+// version. Most of the time there is none.
 func (r ring) other(now time.Time) version {
 	use := r.at(now)
 	switch {
@@ -53,9 +54,10 @@ func (r ring) other(now time.Time) version {
 	return version{}
 }
 
-// next returns the ring that is due at a time, and whether it differs. Readers that hold two values
-// have the next version for Overlap before it is in use, and the former one for as long afterwards.
-// So a change begins when the one before has ended.
+// next returns the ring that is due at a time, and reports whether it differs from r. Readers that
+// hold two values have the next version for the duration Overlap before it is in use, and the
+// former version for the same duration afterwards. A change therefore begins only when the change
+// before it has ended.
 func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 	for i, v := range r {
 		if i+1 == len(r) || now.Unix() < r[i+1].Uses+s.Overlap {
@@ -93,14 +95,14 @@ func (r ring) next(now time.Time, s spec) (next ring, changed bool, err error) {
 	return append(next, v), true, nil
 }
 
-// made reports whether a version fulfils a spec. A lower generation brings no former version back.
-// Neither does the policy of a replica that lags behind the one by which the version was made;
-// otherwise two replicas would replace it in turn.
+// made reports whether a version fulfils a spec. A spec with a lower generation does not bring a
+// former version back. The policy of a replica that lags behind does not do so either. Otherwise
+// two replicas would replace the secret in turn.
 func (s spec) made(v version) bool {
 	return v.Generation >= s.Generation && (v.Generate == s.Generate && v.Length == s.Length || v.Serial > s.Serial)
 }
 
-// until returns the time until which the ring stays as it is.
+// until returns the time until which the ring does not change.
 func (r ring) until(now time.Time, s spec) time.Time {
 	end := now.Add(repeated)
 	before := func(at int64) {
@@ -120,13 +122,13 @@ func (r ring) until(now time.Time, s spec) time.Time {
 	return end
 }
 
-// values accesses the secrets in a store.
+// values reads and writes the secrets in a store.
 type values struct {
 	db  store.Store
 	key *sealedstore.Key
 }
 
-// read returns the ring of a name, and the revision that wrote it.
+// read returns the ring of the secret with a name, and the revision that wrote it.
 func (v values) read(ctx context.Context, name string) (r ring, revision int64, err error) {
 	e, err := v.db.Get(ctx, prefix+name)
 	if errors.Is(err, store.ErrNotFound) {
@@ -147,7 +149,8 @@ func (v values) open(e store.Entry) (r ring, err error) {
 	return r, err
 }
 
-// due returns the ring that is due at a time, with the change that stores it, if any.
+// due returns the ring that is due at a time. If the ring differs from the stored one, due also
+// returns the change that stores it.
 func (v values) due(ctx context.Context, now time.Time, s spec) (ring, server.Decision, error) {
 	r, revision, err := v.read(ctx, s.Secret)
 	if err != nil {

@@ -41,13 +41,13 @@ import (
 // Name is the name of this kind of need.
 const Name = "secret"
 
-// repeated is the time for which the same request receives the recorded answer.
+// repeated is how long the same request receives the recorded answer instead of a new one.
 const repeated = 30 * time.Second
 
 // Settings is the section of the settings file for kind "secret".
 type Settings struct {
-	// Control is the Unix socket at which the process of kind config calls. Config is the account
-	// of that process. The defaults suit the units of a host.
+	// Control is the path of the Unix socket at which the process of kind config calls this
+	// process. Config is the Unix account of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
@@ -60,7 +60,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}}))
 }
 
-// Config configures Secrets. All fields are required; the last two are used by Run alone.
+// Config configures Secrets. All fields are required. The last two are used only by Run.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -83,7 +83,7 @@ var (
 	_ server.Sealer        = (*Secrets)(nil)
 )
 
-// New returns a Secrets with this configuration.
+// New returns Secrets with a configuration.
 func New(c Config) *Secrets {
 	if c.Relay.Logger == nil {
 		c.Relay.Logger = slog.Default()
@@ -94,7 +94,7 @@ func New(c Config) *Secrets {
 // Name returns the name of this kind of need, "secret".
 func (s *Secrets) Name() string { return Name }
 
-// Request contains the parameters of a need of kind "secret", as the policy grants them.
+// Request contains the parameters of a need of kind "secret" that the policy grants.
 type Request struct {
 	Secret   string `json:"secret"`   // name of the secret
 	Generate string `json:"generate"` // form of the secret, such as "wireguard"
@@ -143,8 +143,8 @@ func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	return policy, err
 }
 
-// before reports whether a spec takes precedence over another grant's of the same secret, so that
-// every process with a policy chooses the same.
+// before reports whether a spec takes precedence over the spec in another grant of the same secret.
+// All processes with the same policy therefore choose the same spec.
 func (s spec) before(other spec) bool {
 	return cmp.Or(
 		cmp.Compare(s.Generation, other.Generation), cmp.Compare(s.Overlap, other.Overlap), cmp.Compare(s.Rotate, other.Rotate),

@@ -19,11 +19,11 @@ const (
 	kept = 30 * 24 * time.Hour
 )
 
-// unnamed is the prefix of the keys that record since when no policy names a secret, in Unix
-// seconds.
+// unnamed is the beginning of the keys that record since when no policy names a secret. Times are
+// in Unix seconds.
 const unnamed = "secret/unnamed/"
 
-// retain sweeps until ctx ends.
+// retain calls sweep at regular intervals until ctx ends.
 func (s *Secrets) retain(ctx context.Context) {
 	journal.Every(ctx, sweepEvery, s.relay.Logger, func(ctx context.Context) error {
 		if p := s.policy(); p != nil {
@@ -33,8 +33,8 @@ func (s *Secrets) retain(ctx context.Context) {
 	}, "secrets that no policy names stay until the next try")
 }
 
-// sweep records which secrets a policy does not name, and removes those that none has named for
-// long enough. Secrets that change meanwhile are left to the next sweep.
+// sweep records which secrets a policy does not name, and removes secrets that no policy has named
+// for long enough. Secrets that change meanwhile are left to the next sweep.
 func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	for after := ""; ; {
 		entries, err := s.db.Page(ctx, prefix, after, store.MaxOps)
@@ -62,7 +62,8 @@ func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	}
 }
 
-// over returns the transaction that is due for one secret, whose note is at a key.
+// over returns the transaction that is due for one secret. The argument at is the key of the note
+// about the secret.
 func (s *Secrets) over(ctx context.Context, now time.Time, e store.Entry, at string, named bool) (txn store.Txn, err error) {
 	note, err := s.db.Get(ctx, at)
 	noted := err == nil

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// answer decides on a request for a need.
+// answer decides about a request for a need.
 func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, error) {
 	f := a.Policies.now.Load()
 	call := a.call(f, a.Caller)
@@ -79,7 +79,7 @@ func (a *Request) answer(ctx context.Context, enroller Enroller) (any, Change, e
 	return answer, c, err
 }
 
-// call returns a node's call under a policy.
+// call returns the call of a node, to be decided under a policy.
 func (a *Request) call(f *compiledPolicy, node spiffe.ID) Call {
 	return Call{Caller: node, Policy: f.Policy, Serial: f.serial, Revoked: f.roots.Revocations(), Now: a.Row.Time}
 }

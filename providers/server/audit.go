@@ -36,7 +36,7 @@ type Audit struct {
 	callers  map[string]*network // known ones, by SPIFFE ID
 }
 
-// NewAudit returns the audit log that is kept in a store.
+// NewAudit returns an audit log that is kept in the store s.
 func NewAudit(s store.Store, l *slog.Logger) *Audit {
 	return &Audit{store: s, logger: l, networks: map[netip.Prefix]*network{}, callers: map[string]*network{}}
 }
@@ -47,7 +47,7 @@ func (a *Audit) Write(ctx context.Context, r Row) error {
 	return err
 }
 
-// commit makes a change of state together with its row, and returns the revision, or zero if
+// commit makes a change of state and writes its audit row. It returns the revision, or zero if
 // nothing changed.
 func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revision int64, err error) {
 	whole := !c.Unrecorded && (known && len(c.Then) > 0 || known && a.admitKnown(r) || !known && a.admit(r))
@@ -65,7 +65,8 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 	return revision, nil
 }
 
-// auditKey returns a key that comes before the rows of a time and after earlier rows.
+// auditKey returns a key for a time. It sorts before the audit rows of that time and after all
+// earlier rows.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
 // AuditAfter returns a key that sorts after the audit rows of the time t and before all later rows.
@@ -81,7 +82,7 @@ const (
 	Summed  Outcome = "summed" // sums, by code in Detail, of the answers to one network, or the refusals of one caller, without rows of their own
 )
 
-// Codes of audit rows that are not about a request. Such codes are never sent to a host.
+// These are codes of audit rows that are not about a request. They are never sent to a host.
 const (
 	CodeNonce     = "nonce"     // a nonce that was given out; counted alone
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
@@ -107,7 +108,8 @@ type Row struct {
 	CountAs string `json:"-"` // code under which a stranger's row is counted; empty for Code
 }
 
-// maxMessage bounds the text that a caller can get into a row by causing a refusal.
+// maxMessage is the largest length of a message in an audit row. It limits how much text a caller
+// can write to the log by causing a refusal.
 const maxMessage = 500
 
 // Refuse returns the row with the outcome, code and message of a refusal.
@@ -130,8 +132,8 @@ func message(text string) string {
 	return text
 }
 
-// known reports whether the row is about a caller named by its certificate, or one that was granted
-// something. Other callers are strangers.
+// known reports whether the caller of the row is known: its certificate names it, or it was granted
+// a request. All other callers are strangers.
 func (r Row) known() bool {
 	return r.Outcome == Granted || r.Caller != "" && !r.Enrolment
 }

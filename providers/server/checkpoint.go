@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// checkpoint answers a node that witnesses the audit log. It leaves no row, since witnessing would
-// make the log grow.
+// checkpoint answers a node that requests a checkpoint of the audit log in order to witness it. It
+// writes no audit row, because witnessing would then make the log grow.
 func (s *Server) checkpoint(w http.ResponseWriter, r *http.Request) {
 	a := s.Request(r)
 	err := a.IdentifyNode(r)

@@ -17,15 +17,15 @@ import (
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
-	// Unrecorded leaves out the audit row of a request that is granted.
+	// Unrecorded leaves out the audit row if the request is granted.
 	Unrecorded bool
 
 	// Refusal is set if the answer itself refuses the request. The audit row then records the
 	// refusal.
 	Refusal *hostapi.Error
 
-	// Signed reports whether operators signed the answer. Such an answer is given even if the store
-	// accepts no audit row; the row is then only in the process's log.
+	// Signed reports whether operators signed the answer. Such an answer is sent even if the store
+	// accepts no audit row. In that case the row is only in the log of the process.
 	Signed bool
 
 	alarms []Row   // among Then, to be logged
@@ -41,8 +41,9 @@ func (c *Change) Add(d Decision) {
 	c.Then = append(c.Then, d.Then...)
 }
 
-// Reply decides on a request as Commit does, and writes the answer or the refusal. The response is
-// written outside of the server's slots, so a caller that reads slowly holds none.
+// Reply decides about a request as Commit does, and writes the answer or the refusal to the caller.
+// It writes after it has released its slot, so that a caller that reads slowly does not occupy a
+// slot.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
@@ -51,13 +52,13 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 	Reply(w, answer, err)
 }
 
-// slotPatience is the longest time that a request waits for a slot. When the hosts of a large
-// cluster come at once, they are served one after the other, and none waits in vain.
+// slotPatience is the longest time that a request waits for a slot. It is long enough that the
+// hosts of a large cluster can be served one after the other if they all call at once.
 const slotPatience = 15 * time.Second
 
-// Commit calls decide, and commits the decision together with its audit row. The number of
-// decisions at the same time is limited by the server's slots, of which a single caller may use
-// only a share. If refused is not nil, the request is refused with that error.
+// Commit calls decide, and commits the decision together with its audit row. The server's slots
+// limit the number of decisions that are made at the same time. A single caller may use only a
+// share of the slots. If refused is not nil, the request is refused with that error.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
@@ -86,8 +87,8 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 	}
 }
 
-// Who returns the name under which the requests of a caller are counted: the caller's node, or the
-// caller's network if only a proof names the node.
+// Who returns the name under which the requests of a caller are counted. It is the caller's node,
+// or the caller's network if only a device proof names the node.
 func (a *Request) Who() string {
 	if a.svid != nil {
 		return a.Caller.String()
@@ -95,8 +96,8 @@ func (a *Request) Who() string {
 	return conns.Prefix(a.Row.From).String()
 }
 
-// newerFormat returns the refusal of a request that cannot be read. It is transient if the host has
-// a newer release, because then this provider must be upgraded.
+// newerFormat returns the refusal of a request that cannot be read. If the host has a newer
+// release, the refusal is transient, because this provider must then be upgraded.
 func newerFormat(err error, announced string) error {
 	var e *hostapi.Error
 	f, unreadable := document.ParseFormat(announced)
@@ -107,8 +108,8 @@ func newerFormat(err error, announced string) error {
 		e.Message, f, document.NewestFormat)
 }
 
-// commitDecision decides, and commits the decision with its audit row before the server responds.
-// If the state changed meanwhile, it decides again.
+// commitDecision makes a decision, and commits it with its audit row before the server responds. If
+// the state has changed meanwhile, it makes the decision again.
 func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change, error)) (any, error) {
 	blank := a.Row
 	for range store.Attempts {
@@ -168,8 +169,8 @@ func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change
 	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", store.Attempts).After(time.Second)
 }
 
-// storeRetry is the pause before a host repeats a request that the store did not answer. A cluster
-// elects another leader in less time.
+// storeRetry is how long a host waits before it repeats a request that failed because the store did
+// not answer. A cluster elects another leader in less time.
 const storeRetry = 5 * time.Second
 
 // internalError logs an error of this provider. The caller receives no details.
@@ -195,7 +196,7 @@ func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }
 
-// Unavailable returns a description of a store.ErrUnavailable for the callers of a provider.
+// Unavailable describes an error store.ErrUnavailable to the callers of a provider.
 func Unavailable(err error) string {
 	switch {
 	case errors.Is(err, store.ErrFull):

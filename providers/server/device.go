@@ -15,7 +15,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// hostKeys parses the SSH host keys of a policy, by node. The key of a node that joins is nil.
+// hostKeys parses the SSH host keys in a policy. The map keys are the nodes. The SSH host key of a
+// node that joins is nil.
 func hostKeys(p document.Policy) (map[spiffe.ID]ssh.PublicKey, error) {
 	keys := map[spiffe.ID]ssh.PublicKey{}
 	for _, d := range p.Devices {
@@ -42,8 +43,8 @@ func deviceProof(header string) (string, error) {
 }
 
 // verifyDevice refuses a request with an SVID unless the connection was signed by the SSH host key
-// that the policy has for the node. So a copied SVID obtains nothing, and a machine that was
-// replaced by one with another key obtains nothing once the policy has that key.
+// that the policy contains for the node. Therefore a copied SVID is of no use, and neither is the
+// SVID of a machine that was replaced, once the policy contains the key of the new machine.
 func (a *Request) verifyDevice(f *compiledPolicy) error {
 	key, ok := f.hostKeys[a.Caller]
 	if !ok {
@@ -67,8 +68,8 @@ func (a *Request) verifyDevice(f *compiledPolicy) error {
 	return a.refuseRevoked(f, key)
 }
 
-// refuseRevoked refuses an SVID or SSH host key that is on the revocation list in force, which may
-// be newer than the connection.
+// refuseRevoked refuses an SVID or SSH host key that is on the revocation list in force. The list
+// may be newer than the connection.
 func (a *Request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 	list := f.roots.Revocations()
 	err := list.CheckKey(ssh.FingerprintSHA256(key))
@@ -83,8 +84,8 @@ func (a *Request) refuseRevoked(f *compiledPolicy, key ssh.PublicKey) error {
 }
 
 // listBehind refuses to issue anything if this provider's revocation list is older than before a
-// restore of its host, or older than the caller's. The second rule does not apply to a provider
-// that never had a list because its host's documents come with the closure.
+// restore of its host, or older than the list of the caller. The second rule does not apply to a
+// provider that never had a list because the documents of its host come with the closure.
 func (a *Request) listBehind(f *compiledPolicy) error {
 	want := a.newestList.Load()
 	if f.roots.Revocations().InForce() > 0 {

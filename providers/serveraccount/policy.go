@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Name identifies an account by its server and the account's name there.
+// Name identifies an account by its server and by the account's name at that server.
 type Name struct{ Server, Account string }
 
 // String returns the name in the form that store keys use.
@@ -25,13 +25,13 @@ func (n Name) String() string { return n.Server + "/" + n.Account }
 type Request[R any] interface {
 	Of() Name
 
-	// Validate returns an error if the request is not valid at the server s.
+	// Validate returns an error if the request is not valid at a server.
 	Validate(s Server) error
 
 	// Before reports whether this grant comes before another grant of the same account. If grants
-	// of an account differ during a rollout, the last grant in this order applies. A grant of a
-	// higher generation comes later, so that all processes with the same policy choose the same
-	// grant.
+	// of an account differ during a rollout, the last grant in this order applies. All processes
+	// with the same policy therefore choose the same grant. A grant of a higher generation comes
+	// later.
 	Before(R) bool
 }
 
@@ -44,7 +44,7 @@ type Server struct {
 	Port    int    `json:"port"`    // port of the server for services
 
 	// Keep is the number of seconds after which an account that no policy names is deleted. It is 0
-	// for kinds that delete no accounts.
+	// for kinds that do not delete accounts.
 	Keep int64 `json:"keep,omitempty"`
 }
 
@@ -55,10 +55,10 @@ type Policy[R Request[R]] struct {
 	wants    map[Name]R
 }
 
-// Compile decodes the accounts that a policy grants at these servers.
+// Compile decodes the accounts that a policy grants at the given servers.
 //
-// During a rollout, grants of one account may differ. The grant that is last in the order of Before
-// then applies to all of them.
+// During a rollout, grants of the same account may differ. The grant that is last in the order of
+// Before then applies to all hosts.
 func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {

@@ -9,13 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Record is the stored record of an account: a pointer to a struct that embeds Kept. The store
-// contains the record as JSON, and its secrets in a separate, sealed value. Backups do not contain
-// the secrets.
+// Record is the stored record of an account. It is a pointer to a struct that embeds Kept. The
+// store contains the record as JSON, and the secrets of the record in a separate, sealed value.
+// Backups do not contain the secrets.
 type Record interface{ kept() *Kept }
 
-// Kept contains the fields that every Record has besides its JSON: the secrets, and the revision of
-// the store that wrote it.
+// Kept contains the parts of a Record that are not in its JSON: the secrets, and the revision of
+// the store that wrote the record.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // secrets of the account; nil if the state has none
 	Modified int64             `json:"-"` // revision of the store that wrote the record
@@ -23,17 +23,17 @@ type Kept struct {
 
 func (k *Kept) kept() *Kept { return k }
 
-// state returns the key of an account's record.
+// state returns the key in the store of an account's record.
 func (a *Accounts[R, B]) state(of string) string { return Prefix(a.kind.Name) + of }
 func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of
 }
 
-// Prefix returns the prefix of the keys under which the accounts of a kind are stored. Their
-// secrets have another prefix.
+// Prefix returns the beginning of the keys under which the accounts of a kind are stored. The keys
+// of their secrets begin differently.
 func Prefix(kind string) string { return kind + "/of/" }
 
-// Read reads the record of an account into r. If there is no record, r stays zero.
+// Read reads the record of an account into r. If there is no record, r is unchanged.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	e, err := a.Store.Get(ctx, a.state(of.String()))
 	if err == nil {
@@ -56,7 +56,8 @@ func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	return json.Unmarshal(plain, &r.kept().Secrets)
 }
 
-// Is returns the condition for a transaction that the record has not changed since it was read.
+// Is returns a condition for transactions. It holds as long as the record has not changed since it
+// was read.
 func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 	return store.Cond{Key: a.state(of.String()), Modified: r.kept().Modified}
 }

@@ -33,16 +33,16 @@ import (
 )
 
 const (
-	// Repeated is the time for which a repeated request receives the recorded answer instead of a
-	// new decision.
+	// Repeated is how long a repeated request receives the recorded answer instead of a new
+	// decision.
 	Repeated = 30 * time.Second
 
-	// Deadline is the longest time that one request may work at a server. It is shorter than a host
-	// waits for its answer.
+	// Deadline is the longest time that the work of one request at a server may take. It is shorter
+	// than the time that a host waits for its answer.
 	Deadline = 15 * time.Second
 )
 
-// Config configures Accounts. All fields are required; the last two are used by Run alone.
+// Config configures Accounts. All fields are required. The last two are used only by Run.
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -53,8 +53,8 @@ type Config[R Request[R]] struct {
 	Logger *slog.Logger
 }
 
-// Kind is the part of the implementation that differs between kinds of accounts. R is the type of
-// their requests, and B the type of their connection to a server.
+// Kind contains the functions in which kinds of accounts differ. R is the type of their requests,
+// and B is the type of their connections to servers.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
 	Account  string // word for an account in messages and audit rows
@@ -63,16 +63,16 @@ type Kind[R Request[R], B io.Closer] struct {
 	Drops    bool   // whether accounts that no policy names are dropped after their server's Keep
 	AtServer bool   // whether turns are taken for a server instead of an account
 
-	// Open contains, for each kind of server, a function that connects to a server as the user in
-	// the policy. The secret may be empty.
+	// Open contains a function for each kind of server. The function connects to a server as the
+	// user that the policy names. The secret may be empty.
 	Open map[string]func(ctx context.Context, s Server, secret string) (B, error)
 
 	// Answer makes or updates the requested account at the server, and returns the answer for the
 	// host.
 	Answer func(ctx context.Context, b B, now time.Time, s Server, want R) (server.Decision, error)
 
-	// Renew does the work that is due for an account that a policy names. End does the same for an
-	// account that no policy names.
+	// Renew does the work that is due for an account that a policy names. End does the work that is
+	// due for an account that no policy names.
 	Renew func(ctx context.Context, now time.Time, s Server, want R) error
 	End   func(ctx context.Context, now time.Time, s Server, of Name) error
 }
@@ -112,8 +112,8 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	return d, nil
 }
 
-// At calls work with a connection to a server. It first waits until no other process works on the
-// account.
+// At calls a function with a connection to a server. Before that, it waits until no other process
+// works on the account.
 func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -149,8 +149,8 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
-// Look calls read with a connection to a server. It does not wait for others that work on the
-// account, so read must change nothing.
+// Look calls a function with a connection to a server. It does not wait for other processes that
+// work on the account, so the function must only read.
 func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
 	b, err := a.open(ctx, s, of)
 	if err != nil {
@@ -160,8 +160,8 @@ func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(
 	return read(b)
 }
 
-// AtSame is like At, but does not call work if the record has changed since it was read. The next
-// sweep then does the work.
+// AtSame calls a function with a connection to a server, as At does. If the record has changed
+// since it was read, it does not call the function, and leaves the work to the next sweep.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
 		e, err := a.Store.Get(ctx, a.state(of.String()))
@@ -204,12 +204,12 @@ type serverError struct{ error }
 func (e *serverError) Unwrap() error { return e.error }
 
 // Errorf returns an error that the server caused. The text of the error is sent to hosts, so it
-// must contain no secret.
+// must not contain secrets.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
 // Dial connects to a server at an address on this machine. It returns an error unless the listener
-// there belongs to root or a system account. So secrets cross no network unencrypted, and do not
-// reach an account that took the port while its server was down.
+// at that address belongs to root or to a system account. Secrets therefore cross no network
+// unencrypted, and are not sent to another account that took the port while the server was down.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer

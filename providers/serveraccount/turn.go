@@ -9,13 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// turnEnds is the time after which another process continues if one died while it worked at a
-// server. It is longer than any work there takes.
+// turnEnds is the time after which another process takes its turn if a process died while it worked
+// at a server. It is longer than any work at a server takes.
 const turnEnds = 2 * Deadline
 
-// turn waits until no other process of the store works at a server, or on an account of it. release
-// ends the turn. The lock is in the provider's own store, because anybody with a login could hold
-// one at the server.
+// turn waits until no other process that uses the store works at a server, or on an account of the
+// server. The returned function ends the turn. The lock is in the provider's own store, because
+// anybody with a login could hold a lock at the server.
 func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), err error) {
 	lease, err := a.Store.Lease(ctx, turnEnds)
 	if err != nil {
@@ -47,8 +47,8 @@ func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), e
 
 func turnsOf(kind string) string { return kind + "/turn/" }
 
-// State describes which keys of a kind of accounts a backup contains. The list of accounts is in
-// the backup. Their secrets are not, and are made again after a restore.
+// State describes which keys of a kind of accounts are in backups. The list of accounts is
+// remembered. The secrets of the accounts are not, and are made again after a restore.
 func State(kind string) server.State {
 	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}
 }

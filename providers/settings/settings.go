@@ -33,8 +33,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kinds maps the name of each kind that has a section to a function that returns the section with
-// no settings.
+// Kinds contains the kinds that have a section in the settings file. The value for each kind is a
+// function that returns an empty section.
 type Kinds map[string]func() server.Section
 
 // Names returns the names of the kinds, sorted.
@@ -68,7 +68,8 @@ type Settings struct {
 // Dir returns the state directory of the process of a kind. No other process uses it.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
-// Policy returns the directory of the host's documents in force, one of which is the policy.
+// Policy returns the path of the directory with the host's documents in force. One of them is the
+// policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
 // Identity returns the directory to which activation delivers the SVID of the process of a kind.
@@ -79,9 +80,9 @@ func (c Common) Identity(kind string) string {
 // File returns the path of the settings file of an instance.
 func File(m hostdir.Instance) string { return filepath.Join(m.Etc(), "provider.hujson") }
 
-// Load reads the settings for the process of a kind. If kind is empty, it reads the common settings
-// alone. If path is the instance's own settings file and does not exist, all settings have their
-// defaults.
+// Load reads the settings for the process of a kind. If kind is empty, it reads only the common
+// settings. If path is the instance's default settings file, the file may be absent; all settings
+// then have their defaults.
 func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && path == File(m) {
@@ -116,7 +117,8 @@ func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings,
 	return s, nil
 }
 
-// parse parses the settings. Its errors begin with a place: ":line:column: …" or ": …".
+// parse parses the settings. The text of its errors begins with the place in the file:
+// ":line:column: …" or ": …".
 func parse(b []byte, kinds Kinds, kind string) (*Settings, error) {
 	v, err := hujson.Parse(b)
 	if err != nil {
@@ -165,7 +167,7 @@ func decode(v hujson.Value, to any) error {
 	return strictjson.Decode(v.Pack(), to)
 }
 
-// each calls f for the fields of a struct that section points to.
+// each calls a function for each field of the struct to which section points.
 func each(section any, f func(reflect.StructField, reflect.Value)) {
 	v := reflect.ValueOf(section).Elem()
 	for i := range v.NumField() {

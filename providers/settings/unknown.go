@@ -13,8 +13,9 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// walk refuses the first unknown key in v, with its place in the file b and the key that was
-// probably meant. It does not look into values without a type.
+// walk returns an error for the first unknown key in a value. The error contains the place of the
+// key in the file, and the key that was probably meant. walk does not look into values without a
+// type.
 func walk(b []byte, v hujson.Value, known map[string]reflect.Type) error {
 	object, ok := v.Value.(*hujson.Object)
 	if !ok {
@@ -39,7 +40,7 @@ func walk(b []byte, v hujson.Value, known map[string]reflect.Type) error {
 	return nil
 }
 
-// fields returns the types of a struct's fields by their names in JSON.
+// fields returns the types of a struct's fields. The keys are the names of the fields in JSON.
 func fields(t reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
 	for i := range t.NumField() {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Errors that the stores of every engine return, possibly wrapped.
+// These are errors that the stores of every engine return, possibly wrapped.
 var (
 	ErrNotFound  = errors.New("no such key")
 	ErrConflict  = errors.New("the state changed in between")
@@ -45,18 +45,18 @@ type Store interface {
 	// of them were read.
 	List(ctx context.Context, prefix string) ([]Entry, int64, error)
 
-	// Page reads keys that start with prefix and come after a given key, sorted. It returns at most
-	// the given number of keys, so that a caller can go through many keys with few of them in
-	// memory.
+	// Page reads the keys that start with prefix and come after a given key, sorted. It returns at
+	// most the number of keys given by most, so that a caller can go through many keys with few of
+	// them in memory.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
 
 	// Snapshot calls read with all keys that start with prefix, sorted, as of one revision. Only
-	// few of them are in memory at a time. If the revision is compacted in the meantime, entries
-	// ends with ErrCompacted, and the caller must begin again.
+	// few of the keys are in memory at a time. If the revision is compacted meanwhile, the sequence
+	// of entries ends with ErrCompacted, and the caller must begin again.
 	Snapshot(ctx context.Context, prefix string, read func(revision int64, entries iter.Seq2[Entry, error]) error) error
 
 	// Commit applies all changes of a transaction together and durably, and returns the revision.
-	// The error is ErrConflict if a condition does not hold; then nothing was changed. No
+	// If a condition does not hold, the error is ErrConflict, and nothing is changed. No
 	// transaction takes effect twice.
 	Commit(ctx context.Context, txn Txn) (int64, error)
 
@@ -66,10 +66,10 @@ type Store interface {
 	// available; then call List, and watch from the revision that List returns.
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 
-	// Lease makes a lease that ends when KeepAlive was not called for the duration ttl, or later.
-	// Keys attached to the lease are deleted with it. The revision that created such a key can be
-	// used as the holder's fencing token: it only grows, and a Cond with it fails once the lease
-	// has ended.
+	// Lease makes a lease. The lease ends when KeepAlive was not called for the duration ttl, or
+	// some time after that. Keys attached to the lease are deleted with it. The revision that
+	// created such a key can be used as the holder's fencing token: the revision only grows, and a
+	// Cond with it fails once the lease has ended.
 	Lease(ctx context.Context, ttl time.Duration) (LeaseID, error)
 	KeepAlive(ctx context.Context, id LeaseID) error
 	Revoke(ctx context.Context, id LeaseID) error
@@ -77,8 +77,8 @@ type Store interface {
 	Close() error
 }
 
-// Local returns a store for reads that may return slightly old values. If s is shared, such reads
-// may succeed even while s itself does not answer.
+// Local returns a store for reads whose result may be slightly old. If s is shared, such reads may
+// succeed even while s itself does not answer.
 func Local(s Store) Store {
 	if l, ok := s.(interface{ Local() Store }); ok {
 		return l.Local()
@@ -93,9 +93,9 @@ type Reading interface {
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 }
 
-// Sibling returns the tree of another kind in the engine to which s belongs. The result is false if
-// the engine has no trees. The sibling can be read until s is closed. Conditions in transactions of
-// s may refer to its keys by the name of the tree.
+// Sibling returns the tree of another kind in the engine to which s belongs. The second result is
+// false if the engine has no trees. The sibling can be read until s is closed. Conditions in
+// transactions of s may refer to keys of the sibling by the name of its tree.
 func Sibling(s Store, tree string) (Reading, bool) {
 	t, ok := s.(interface{ Sibling(tree string) Reading })
 	if !ok {
@@ -104,7 +104,7 @@ func Sibling(s Store, tree string) (Reading, bool) {
 	return t.Sibling(tree), true
 }
 
-// LeaseID identifies a lease; zero means no lease.
+// LeaseID identifies a lease. The zero LeaseID means no lease.
 type LeaseID int64
 
 // Entry is a key with its value. Created and Modified are the revisions that created the key and
@@ -115,8 +115,8 @@ type Entry struct {
 	Created, Modified int64
 }
 
-// Every engine accepts a transaction within these limits: the number of operations, and the total
-// size of the values in bytes.
+// These are the limits within which every engine accepts a transaction: the number of operations,
+// and the total size of the values in bytes.
 const (
 	MaxOps   = 100
 	MaxBytes = 256 << 10
@@ -134,8 +134,9 @@ type Cond struct {
 	Key      string
 	Modified int64
 
-	// Tree is the name of the sibling that contains the key; empty means the store of the
-	// transaction. An engine without trees returns an error for it.
+	// Tree is the name of the sibling that contains the key. If it is empty, the key is in the
+	// store of the transaction. An engine without trees returns an error for a Tree that is not
+	// empty.
 	Tree string
 }
 

@@ -6,12 +6,11 @@ import (
 	"fmt"
 )
 
-// Attempts is the maximum number of times that a change is tried if the state changes in the
-// meantime.
+// Attempts is the largest number of times that a change is tried if the state changes meanwhile.
 const Attempts = 20
 
-// Retry calls act, and calls it again as long as its error is ErrConflict, at most Attempts times.
-// It returns the last error of act.
+// Retry calls a function, and calls it again as long as its error is ErrConflict, at most Attempts
+// times in total. It returns the last error of the function.
 func Retry(ctx context.Context, act func() error) error {
 	for n := 1; ; n++ {
 		err := act()
@@ -26,10 +25,10 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update changes the store depending on the entry at a key. It calls change with that entry, whose
-// revisions are zero if the key is absent, and commits the transaction that change returns. If the
-// key has changed in the meantime, Update calls change again. If change returns no operations,
-// nothing is committed.
+// Update changes the store depending on the entry at a key. It calls change with that entry, and
+// commits the transaction that change returns. If the key is absent, the revisions of the entry are
+// zero. If the key has changed meanwhile, Update calls change again. If change returns no
+// operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

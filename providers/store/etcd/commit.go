@@ -36,10 +36,10 @@ func (s *Store) Commit(ctx context.Context, txn store.Txn) (int64, error) {
 	}
 }
 
-// errSession is the error of a slot that has changed since its client wrote it.
+// errSession is the error for a slot that has changed since its client last wrote it.
 var errSession = errors.New("the session of this client has ended")
 
-// commit makes the transaction once.
+// commit makes a transaction exactly once, even if etcd does not answer at first.
 func (s *Store) commit(ctx context.Context, txn store.Txn, used *slot) (revision int64, err error) {
 	known := false // what the slot holds
 	defer func() {
@@ -95,17 +95,17 @@ func (s *Store) commit(ctx context.Context, txn store.Txn, used *slot) (revision
 	return revision, err
 }
 
-// final is an error after which no further attempt is made.
+// final is an error after which a request is not tried again.
 type final struct{ error }
 
-// result is the result of an answered transaction.
+// result is the result of a transaction that etcd answered.
 type result struct {
 	*clientv3.TxnResponse
 	wrote bool  // the slot
 	slot  int64 // where it failed: the revision that wrote the slot
 }
 
-// txn makes one attempt.
+// txn tries once to make a transaction.
 func (s *Store) txn(ctx context.Context, txn store.Txn, used slot, id string) (r result, err error) {
 	mark := clientv3.OpPut(used.key, id, clientv3.WithLease(clientv3.LeaseID(used.session)))
 	var ops []clientv3.Op
@@ -166,7 +166,7 @@ func (s *Store) compare(ctx context.Context, txn store.Txn) (revision int64, err
 	return revision, err
 }
 
-// lives reports whether etcd has a lease.
+// lives reports whether a lease exists in etcd.
 func (s *Store) lives(ctx context.Context, id store.LeaseID) (bool, error) {
 	r, err := s.client.TimeToLive(ctx, clientv3.LeaseID(id))
 	if errors.Is(err, rpctypes.ErrLeaseNotFound) {
@@ -186,10 +186,11 @@ func conditions(txn store.Txn) string {
 	}
 }
 
-// maxOps is the number of operations that etcd accepts in one transaction, less our own.
+// maxOps is the number of operations that a caller may put in one transaction. It is the limit of
+// etcd, minus the operations that this package adds.
 const maxOps = 120
 
-// check returns the error that etcd would return for a transaction that is too large.
+// check returns an error if a transaction is too large for etcd.
 func check(txn store.Txn) error {
 	size, touched := 0, map[string]bool{}
 	for _, op := range txn.Then {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// unanswered reports whether a request may or may not have been carried out, or another member may
-// answer it.
+// unanswered reports whether an error leaves open if a request was carried out, or means that
+// another member may answer the request.
 func unanswered(err error) bool {
 	if err == nil {
 		return false
@@ -43,7 +43,7 @@ func unanswered(err error) bool {
 	return false
 }
 
-// refused returns a refusal of etcd as an error of package store.
+// refused converts a refusal of etcd to an error of package store.
 func refused(err error) error {
 	if errors.Is(err, rpctypes.ErrNoSpace) {
 		return fmt.Errorf("%w: etcd has reached its quota", store.ErrFull)

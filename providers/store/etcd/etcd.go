@@ -63,7 +63,7 @@ type Store struct {
 var _ store.Store = (*Store)(nil)
 
 // Open returns a Store for a tree of an etcd cluster. It does not wait until the cluster can be
-// reached; requests do.
+// reached, because each request waits for that.
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
@@ -78,8 +78,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the Store. Watches end with an error. The client's slots are removed if etcd answers
-// at once, and otherwise expire.
+// Close closes the Store. Its watches end with an error. If etcd answers at once, Close removes the
+// slots of this client. Otherwise the slots expire.
 func (s *Store) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -101,8 +101,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Sibling returns the tree of another kind in the same cluster, for reading. It uses the client of
-// s.
+// Sibling returns the tree of another kind in the same cluster, for reading. The tree uses the
+// client of s.
 func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
 
 func (s *Store) sibling(tree string) *Store {
@@ -110,11 +110,12 @@ func (s *Store) sibling(tree string) *Store {
 	return &Store{client: s.client, tree: under + tree + "/", ctx: s.ctx}
 }
 
-// key returns the place of a key in etcd.
+// key returns the key in etcd under which a key of the store is kept.
 func (s *Store) key(key string) string { return s.tree + "d/" + key }
 
-// request makes attempts until one is answered. f must be safe to repeat. first is false if an
-// earlier attempt may have taken effect.
+// request tries a request until etcd answers it. It calls the function f for each attempt, so f
+// must be safe to repeat. The argument first of f is false if an earlier attempt may have taken
+// effect.
 func (s *Store) request(ctx context.Context, f func(ctx context.Context, first bool) error) error {
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -134,14 +135,14 @@ func (s *Store) request(ctx context.Context, f func(ctx context.Context, first b
 	}
 }
 
-// once makes one attempt.
+// once tries a request once.
 func (s *Store) once(ctx context.Context, f func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(clientv3.WithRequireLeader(ctx), attempt)
 	defer cancel()
 	return f(ctx)
 }
 
-// ended returns the error of an operation that had no answer.
+// ended returns the error of a request that was not answered.
 func (s *Store) ended(ctx context.Context, last error) error {
 	switch {
 	case ctx.Err() != nil:

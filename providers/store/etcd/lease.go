@@ -32,7 +32,8 @@ func (s *Store) KeepAlive(ctx context.Context, id store.LeaseID) error {
 	return leaseError(id, s.request(ctx, func(ctx context.Context, _ bool) error { return s.keepAlive(ctx, id) }))
 }
 
-// keepAlive makes one request. The client's own method would repeat it without a pause.
+// keepAlive extends a lease with a single request. The method of etcd's client would repeat the
+// request without a pause.
 func (s *Store) keepAlive(ctx context.Context, id store.LeaseID) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

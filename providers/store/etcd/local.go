@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Local returns the store for reads that may return slightly old values. If there is no majority, a
-// single member that can be reached answers such reads.
+// Local returns the store for reads whose result may be slightly old. If no majority of members can
+// be reached, a single member answers such reads.
 func (s *Store) Local() store.Store { return &local{Store: s} }
 
 type local struct {
@@ -58,7 +58,8 @@ func (l *local) Page(ctx context.Context, prefix, after string, most int) (entri
 	return entries, err
 }
 
-// read asks a majority and, for a while after none answered, a single member.
+// read reads from a majority of members. If no majority answers, read uses a single member for a
+// while.
 func (l *local) read(ctx context.Context, majority func() error, alone func(context.Context) error) error {
 	if time.Now().UnixNano() > l.alone.Load() {
 		err := majority()

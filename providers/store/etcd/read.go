@@ -50,7 +50,8 @@ func (s *Store) List(ctx context.Context, prefix string) ([]store.Entry, int64, 
 	}
 }
 
-// list reads page by page, all at the revision of the first page.
+// list reads the keys with a prefix, page by page. All pages are read at the revision of the first
+// page.
 func (s *Store) list(ctx context.Context, prefix string) (entries []store.Entry, revision int64, err error) {
 	from, end := s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
 	for {
@@ -108,8 +109,8 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) ([]sto
 	return s.entries(r), nil
 }
 
-// after returns the range of keys that start with prefix and come after a key. An empty range
-// begins at its end.
+// after returns the range of keys that start with a prefix and come after a given key. If the range
+// is empty, its beginning is its end.
 func (s *Store) after(prefix, key string) (from, end string) {
 	from, end = s.key(prefix), clientv3.GetPrefixRangeEnd(s.key(prefix))
 	if key >= prefix {
@@ -142,7 +143,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 	}
 }
 
-// watch yields changes until its member loses the leader or fails. Then another member continues.
+// watch yields changes until the member that it watches loses the leader or fails. Another member
+// then continues.
 func (s *Store) watch(ctx context.Context, prefix string, next int64, yield func(store.Event, error) bool) (int64, bool) {
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	defer cancel()

@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// lives is the time for which the slots of a client that died stay.
+// lives is how long the slots of a client exist after the client has died.
 const lives = time.Minute
 
-// slot is a key to which transactions write their IDs one after the other.
+// slot is a key to which transactions write their IDs, one after the other.
 type slot struct {
 	key     string
 	at      int64 // revision that wrote it last; zero for none
@@ -42,8 +42,8 @@ func (s *Store) slot(ctx context.Context) (slot, error) {
 	}
 }
 
-// begin makes the lease of the slots and keeps it alive. If several are made at once, the unused
-// ones end by themselves.
+// begin makes the lease of the slots and keeps it alive. If several goroutines make leases at once,
+// the unused leases end by themselves.
 func (s *Store) begin(ctx context.Context) error {
 	id, err := s.Lease(ctx, lives)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Store) begin(ctx context.Context) error {
 	return nil
 }
 
-// put returns a slot whose content is known.
+// put makes a slot available to other transactions. The content of the slot must be known.
 func (s *Store) put(used slot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,8 +91,8 @@ func (s *Store) drop(session store.LeaseID) {
 	}
 }
 
-// resolve reports whether an unanswered transaction was made, and otherwise prevents it from being
-// made later.
+// resolve determines whether a transaction that etcd did not answer was made. If it was not made,
+// resolve prevents it from being made later.
 func (s *Store) resolve(ctx context.Context, used *slot, id string) (made bool, revision int64, err error) {
 	never := rand.Text()
 	err = s.request(ctx, func(ctx context.Context, _ bool) error {

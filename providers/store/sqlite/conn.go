@@ -11,21 +11,23 @@ import (
 	_ "modernc.org/sqlite" // the driver "sqlite"
 )
 
-// conn is a connection of the driver with its prepared statements. One goroutine at a time uses it.
-// The additional work of database/sql, such as contexts, takes as long as reading a key.
+// conn is a connection of the driver and its prepared statements. Only one goroutine at a time may
+// use it. It replaces the connections of database/sql, whose additional work, such as contexts,
+// takes as long as reading a key.
 type conn struct {
 	driver.Conn
 	made map[string]statement
 }
 
-// statement is the interface of the driver's statements.
+// statement is the interface of the driver's statements. A conn uses it to call the driver
+// directly.
 type statement interface {
 	driver.Stmt
 	driver.StmtExecContext
 	driver.StmtQueryContext
 }
 
-// connect makes a connection as a pool would.
+// connect makes a connection in the same way as a pool would.
 func connect(pool *sql.DB, name string) (*conn, error) {
 	c, err := pool.Driver().Open(name)
 	if err != nil {
@@ -62,7 +64,7 @@ func (c *conn) exec(query string, args ...any) error {
 	return err
 }
 
-// rows calls each with every row of a query.
+// rows calls a function with each row that a query returns.
 func (c *conn) rows(query string, args []any, each func([]driver.Value)) (err error) {
 	s, err := c.prepared(query)
 	if err != nil {
@@ -88,7 +90,8 @@ func (c *conn) rows(query string, args []any, each func([]driver.Value)) (err er
 	}
 }
 
-// row reads the only row of a query. The error is sql.ErrNoRows if there is none.
+// row returns the only row that a query returns. If the query returns no row, the error is
+// sql.ErrNoRows.
 func (c *conn) row(query string, args ...any) (row []driver.Value, err error) {
 	err = c.rows(query, args, func(r []driver.Value) { row = r })
 	if err == nil && row == nil {
@@ -97,7 +100,7 @@ func (c *conn) row(query string, args ...any) (row []driver.Value, err error) {
 	return row, err
 }
 
-// integers reads the only row of a query whose columns are all integers.
+// integers returns the only row that a query returns. All columns of the row must be integers.
 func (c *conn) integers(query string, args ...any) (all []int64, err error) {
 	row, err := c.row(query, args...)
 	for _, v := range row {
@@ -122,7 +125,7 @@ func named(args []any) ([]driver.NamedValue, error) {
 	return all, nil
 }
 
-// Close closes the statements as well.
+// Close closes the connection and its statements.
 func (c *conn) Close() (err error) {
 	for _, s := range c.made {
 		err = errors.Join(err, s.Close())

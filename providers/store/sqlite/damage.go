@@ -12,7 +12,8 @@ import (
 )
 
 // Gone returns a store.ErrDamaged if the open file is no longer the file at its path, for example
-// because it was deleted or replaced. Everything written to it would be lost when the process ends.
+// because the file was deleted or replaced. Everything that is written to such a file is lost when
+// the process ends.
 func (s *Store) Gone() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(now, s.file) {
@@ -26,8 +27,8 @@ func (s *Store) Gone() error {
 		store.ErrDamaged, s.path, what)
 }
 
-// damaged returns a store.ErrDamaged for an error that reports damage of the file, and other errors
-// unchanged.
+// damaged converts an error that reports damage of the file to a store.ErrDamaged. It returns other
+// errors unchanged.
 func (s *Store) damaged(err error) error {
 	var of *driver.Error
 	if !errors.As(err, &of) || errors.Is(err, store.ErrDamaged) {

@@ -8,11 +8,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// frozen is SQLite's error for a change to a frozen store, in any process.
+// frozen is the text of SQLite's error for a change to a frozen store. All processes get this
+// error.
 const frozen = "florete: this state has moved"
 
-// Freeze makes one last change to the store and then prevents all others. Every later change, by
-// any process that has the file open, fails with store.ErrMoved. The file can still be read.
+// Freeze makes one last change to the store, and then prevents all other changes. Every later
+// change, by any process that has the file open, fails with store.ErrMoved. The file can still be
+// read.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
 		if err := t.revise(func() error { return t.put(last) }); err != nil {
@@ -29,7 +31,7 @@ func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	return err
 }
 
-// moved returns store.ErrMoved for the error of a frozen store, and other errors unchanged.
+// moved converts the error of a frozen store to store.ErrMoved. It returns other errors unchanged.
 func moved(err error) error {
 	if err != nil && strings.Contains(err.Error(), frozen) {
 		return store.ErrMoved

@@ -7,13 +7,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// change is the change of a key by a revision.
+// change is one change that a revision makes to a key.
 type change struct {
 	key     string
 	deleted bool
 }
 
-// journal writes the changes of the revision.
+// journal writes the changes of the current revision, so that Watch can read them.
 func (t *tx) journal() error {
 	step := 0
 	for some := range slices.Chunk(t.touched, store.MaxOps) {

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// live is a condition that excludes keys whose lease has ended but has not been swept.
+// live is a condition in SQL. It excludes keys whose lease has ended, but which the sweeper has not
+// deleted yet.
 const live = "(lease = 0 OR EXISTS (SELECT 1 FROM leases WHERE id = lease AND expires > ?))"
 
 func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
@@ -29,7 +30,7 @@ func (s *Store) Get(ctx context.Context, key string) (store.Entry, error) {
 	return e, nil
 }
 
-// get reads one key. It takes less time than an interruption would.
+// get reads one key. It ignores contexts, because it takes less time than an interruption would.
 func (s *Store) get(e *store.Entry) error {
 	c, err := s.reader()
 	if err != nil {
@@ -44,7 +45,7 @@ func (s *Store) get(e *store.Entry) error {
 	return errors.Join(err, s.keepReader(c))
 }
 
-// reader returns a connection for one key: the idle one that was used last.
+// reader returns a connection for reading one key. It is the idle connection that was used last.
 func (s *Store) reader() (*conn, error) {
 	s.mu.Lock()
 	n := len(s.idle)
@@ -163,11 +164,12 @@ func (s *Store) Page(ctx context.Context, prefix, after string, most int) (_ []s
 	return collect(rows, scan)
 }
 
-// bounded is the query of within for a prefix with an end, as nearly all have.
+// bounded is the query that within returns if there is a first key after the prefix. Nearly all
+// prefixes have one.
 const bounded = "SELECT key, value, created, modified FROM kv WHERE key >= ? AND key < ? AND " + live + " ORDER BY key"
 
-// within returns the query for the keys, from one on, that start with prefix. SQLite seeks by both
-// bounds, so that later keys cost nothing.
+// within returns a query for the keys that start with a prefix, beginning with a given key. SQLite
+// uses both limits to find the keys, so that later keys take no time.
 func within(from []byte, prefix string) (query string, args []any) {
 	query, args = "SELECT key, value, created, modified FROM kv WHERE key >= ?", []any{from}
 	if to := end(prefix); to != nil {
@@ -176,7 +178,8 @@ func within(from []byte, prefix string) (query string, args []any) {
 	return query + " AND " + live + " ORDER BY key", append(args, time.Now().UnixMilli())
 }
 
-// end returns the first key after all keys that start with prefix, or nil if there is none.
+// end returns the first key after all keys that start with a prefix. It returns nil if there is no
+// such key.
 func end(prefix string) []byte {
 	b := []byte(prefix)
 	for i := len(b) - 1; i >= 0; i-- {

@@ -50,7 +50,7 @@ func (s *Store) Revoke(ctx context.Context, id store.LeaseID) error {
 	return err
 }
 
-// sweeper ends leases on time for watches.
+// sweeper deletes leases when they end, so that watches see the changes in time.
 func (s *Store) sweeper() {
 	for {
 		wait := time.Hour

@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// required is the schema version that programs must know. Steps up to it change what they read and
-// write. A later step leaves a view of the former tables, so that programs from before an upgrade
-// continue to work.
+// required is the schema version that programs must know. The steps up to this version change what
+// programs read and write. A later step leaves a view of the former tables, so that programs from
+// before an upgrade continue to work.
 const required = 1
 
-// schema has the steps that make a store. Append only. Times are Unix milliseconds. meta.compacted
-// is the newest revision whose changes are gone.
+// schema contains the steps that make a store. New steps may only be appended. Times are Unix
+// milliseconds. The value meta.compacted is the newest revision whose changes were deleted.
 var schema = []string{`
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('revision', 1), ('compacted', 0);
@@ -54,8 +54,8 @@ CREATE TRIGGER events_delete INSTEAD OF DELETE ON events BEGIN
 END;
 `}
 
-// made queries the version that a store's programs need, and the number of steps that made the
-// store.
+// made is a query for two numbers: the version that programs must know to use a store, and the
+// number of steps that made the store.
 const made = `SELECT user_version, max(user_version, 2 * EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'changes')) FROM pragma_user_version`
 
 func upgrade(db *sql.DB) error {
@@ -89,7 +89,8 @@ func upgrade(db *sql.DB) error {
 	return tx.Commit()
 }
 
-// triggers returns the triggers of Freeze, which are lost when a step replaces a table.
+// triggers returns the triggers that Freeze made. They must be made again after a step that
+// replaces a table.
 func triggers(tx *sql.Tx) ([]string, error) {
 	rows, err := tx.Query("SELECT sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'kv'")
 	if err != nil {

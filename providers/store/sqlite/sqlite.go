@@ -21,12 +21,13 @@ import (
 
 // Options configures a Store. All fields may be zero.
 type Options struct {
-	// Keep is the number of revisions whose changes are kept for Watch; zero means 100.
+	// Keep is the number of revisions whose changes are kept for Watch. If it is zero, 100
+	// revisions are kept.
 	Keep int64
 }
 
-// readers is the number of connections that stay open, because opening one, with its statements,
-// takes longer than most reads.
+// readers is the number of connections that stay open for reading. Opening a connection and its
+// statements takes longer than most reads.
 const readers = 16
 
 // Store is a store.Store whose state is a SQLite file.
@@ -60,7 +61,7 @@ var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, which it creates if necessary. It upgrades an older
+// Open opens the store in the file at path. It creates the file if necessary. It upgrades an older
 // schema in one transaction, and returns an error for a newer schema.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
@@ -89,7 +90,7 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// open opens the file for one writer and many readers.
+// open opens the file with one connection for writing and many for reading.
 func (s *Store) open(writing string) error {
 	write, err := sql.Open("sqlite", writing)
 	if err != nil {
@@ -117,7 +118,7 @@ func (s *Store) open(writing string) error {
 	return nil
 }
 
-// Close closes the file. Watches end with an error.
+// Close closes the file. Watches of the store end with an error.
 func (s *Store) Close() error {
 	s.close()
 	s.sweep.Wait()
@@ -144,7 +145,7 @@ func (s *Store) closeFile() (err error) {
 	return err
 }
 
-// next returns a channel that is closed at the next revision.
+// next returns a channel that is closed when the next revision is made.
 func (s *Store) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// removed is the number of revisions that are removed at once.
+// removed is the number of old revisions that are removed at once.
 const removed = 100
 
-// tx is a write transaction. It may contain a revision in which leases end, followed by one
-// revision for each requested change.
+// tx is a write transaction. It contains one revision for each requested change. Before these, it
+// may contain a revision in which leases end.
 type tx struct {
 	store    *Store
 	began    int64 // at which revision
@@ -24,8 +24,8 @@ type tx struct {
 
 func (t *tx) exec(query string, args ...any) error { return t.store.writing.exec(query, args...) }
 
-// start reads the revision and ends leases whose time has come. If the clock went back, a lease
-// that would last longer than its TTL from now has its whole TTL once more.
+// start reads the current revision, and ends the leases whose time is over. If the clock was set
+// back, a lease could last longer than its TTL from now. Such a lease gets its TTL from now.
 func (t *tx) start() error {
 	now := time.Now().UnixMilli()
 	at, err := t.store.writing.integers("SELECT value, EXISTS (SELECT 1 FROM leases WHERE expires <= ?) FROM meta WHERE name = 'revision'", now)
@@ -46,8 +46,8 @@ func (t *tx) start() error {
 	return t.end("expires <= ?", now)
 }
 
-// revise makes a revision of a change, unless the change touches no key. An error ends the
-// transaction.
+// revise makes a revision of a change. If the change touches no key, there is no revision. An error
+// ends the transaction.
 func (t *tx) revise(change func() error) error {
 	t.revision, t.touched = t.revision+1, nil
 	if err := change(); err != nil {
@@ -60,12 +60,14 @@ func (t *tx) revise(change func() error) error {
 	return t.journal()
 }
 
-// record records the revision, and forgets the changes up to another revision.
+// record records the new revision. The argument compacted is the revision up to which the changes
+// are forgotten.
 func (t *tx) record(compacted int64) error {
 	return t.exec("UPDATE meta SET value = CASE name WHEN 'revision' THEN ?1 ELSE max(value, ?2) END", t.revision, compacted)
 }
 
-// remove removes forgotten changes, some at a time, because they are on other pages than new ones.
+// remove deletes some of the forgotten changes. It does not delete all at once, because they are on
+// other pages of the file than new changes.
 func (t *tx) remove() error {
 	if t.revision/removed == t.began/removed {
 		return nil
@@ -73,7 +75,7 @@ func (t *tx) remove() error {
 	return t.exec("DELETE FROM changes WHERE revision <= (SELECT value FROM meta WHERE name = 'compacted')")
 }
 
-// current returns the entry of a key, and whether there is one.
+// current returns the entry of a key. The result ok is false if there is no entry.
 func (t *tx) current(key string) (e store.Entry, ok bool, err error) {
 	e.Key = key
 	at, err := t.store.writing.integers("SELECT created, modified FROM kv WHERE key = ?", []byte(key))
@@ -106,7 +108,7 @@ func (t *tx) delete(key string) error {
 	return t.exec("DELETE FROM kv WHERE key = ?", []byte(key))
 }
 
-// lease checks that a lease exists.
+// lease returns an error unless a lease exists.
 func (t *tx) lease(id store.LeaseID) error {
 	_, err := t.store.writing.row("SELECT 1 FROM leases WHERE id = ?", int64(id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -115,13 +117,13 @@ func (t *tx) lease(id store.LeaseID) error {
 	return err
 }
 
-// attached returns the condition that selects the keys of leases. Its first part lets SQLite use
-// the index.
+// attached returns a condition in SQL that selects the keys attached to certain leases. The first
+// part of the condition lets SQLite use the index.
 func attached(where string) string {
 	return "SELECT key FROM kv WHERE lease != 0 AND lease IN (SELECT id FROM leases WHERE " + where + ") ORDER BY key"
 }
 
-// end deletes leases and the keys attached to them, in a revision of their own.
+// end deletes leases and the keys attached to them. The deletion is a separate revision.
 func (t *tx) end(where string, arg any) error {
 	var keys []string
 	var odd error

@@ -5,8 +5,8 @@ import (
 	"errors"
 )
 
-// most is the largest number of changes that share a transaction of SQLite, so that none waits for
-// long.
+// most is the largest number of changes that share a transaction of SQLite. The limit ensures that
+// no change waits for long.
 const most = 64
 
 // job is a change that waits for the writer.
@@ -18,9 +18,9 @@ type job struct {
 	done     chan struct{}
 }
 
-// update runs f in a write transaction and returns the resulting revision. Changes that arrive
-// while another one is flushed share the next transaction, which the first of them makes. A change
-// that fails does not affect the others.
+// update runs a function in a write transaction and returns the resulting revision. Changes that
+// arrive while another transaction is flushed share the next one, which the caller of the first
+// change makes. A change that fails does not affect the others.
 func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	j := &job{ctx: ctx, change: f, done: make(chan struct{})}
 	s.mu.Lock()
@@ -37,7 +37,7 @@ func (s *Store) update(ctx context.Context, f func(*tx) error) (int64, error) {
 	}
 }
 
-// group makes the waiting changes, as the only writer.
+// group makes the changes that wait. No other goroutine writes meanwhile.
 func (s *Store) group() {
 	s.mu.Lock()
 	n := min(len(s.waiting), most)
@@ -67,9 +67,10 @@ func (s *Store) group() {
 	}
 }
 
-// transact makes changes in one transaction, each with its own revisions. The error applies to all
-// of them: a refused change has written nothing yet, and a later failure is one of the file.
-// Changes are not interrupted, since that would end the others.
+// transact makes several changes in one transaction. Each change has its own revisions. The
+// returned error applies to all changes: a change that is refused has written nothing yet, so a
+// later failure is a failure of the file. Changes are not interrupted, because that would end the
+// other changes too.
 func (s *Store) transact(jobs []*job) (changed bool, err error) {
 	if len(jobs) == 1 && jobs[0].ctx.Err() != nil {
 		return false, jobs[0].ctx.Err()

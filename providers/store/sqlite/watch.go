@@ -13,7 +13,7 @@ import (
 // batch is the largest number of changes that a watch reads at once.
 const batch = 1000
 
-// others is the interval at which a watch looks for commits of other processes.
+// others is the interval at which a watch looks for changes that other processes have committed.
 const others = time.Second
 
 // cursor is the last change that a watch has seen.
@@ -52,8 +52,8 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 	}
 }
 
-// changes reads the changes after the cursor and advances it. Usually there are none, which must be
-// cheap, because each change of a store wakes all its watches.
+// changes reads the changes after the cursor, and advances the cursor. Usually there are none. This
+// case must be fast, because each change of a store wakes all its watches.
 func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store.Event, error) {
 	var newest int64
 	if err := s.newest.QueryRowContext(ctx).Scan(&newest); err != nil || newest < at.revision {
@@ -95,7 +95,8 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 	return events, nil
 }
 
-// Compact deletes the recorded changes up to a revision, which Watch then no longer yields.
+// Compact deletes the recorded changes up to a revision. Watch can then no longer yield these
+// changes.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	_, err := s.update(ctx, func(t *tx) error { return t.record(min(revision, t.revision)) })
 	return err

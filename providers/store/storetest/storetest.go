@@ -21,8 +21,8 @@ type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }
 
-// Run checks that a kind of store behaves as store.Store documents. open returns a new, empty
-// store.
+// Run checks that an implementation behaves as store.Store documents. The function open returns a
+// new, empty store.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"keys":         keys,
@@ -71,8 +71,8 @@ func page(t *testing.T, s store.Store) {
 	}
 }
 
-// snapshot checks that a snapshot of several pages is of one revision, whatever changes while it is
-// read.
+// snapshot checks that a snapshot of several pages shows one revision, even if the store changes
+// while it is read.
 func snapshot(t *testing.T, s store.Store) {
 	const keys = 1234
 	var revision int64
@@ -233,7 +233,7 @@ func refusals(t *testing.T, s store.Store) {
 	wantAbsent(t, s, "a")
 }
 
-// counter has writers that compete with compare and swap; none is lost.
+// counter checks that no change is lost if several writers compete with compare and swap.
 func counter(t *testing.T, s store.Store) {
 	const writers, each = 4, 10
 	var wg sync.WaitGroup
@@ -266,14 +266,14 @@ func counter(t *testing.T, s store.Store) {
 	}
 }
 
-// deadline bounds a wait for what must come.
+// deadline returns a context that limits how long a test waits for an expected event.
 func deadline(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// take reads n changes.
+// take returns the next n changes.
 func take(t *testing.T, s store.Store, prefix string, after int64, n int) (events []store.Event) {
 	t.Helper()
 	for e, err := range s.Watch(deadline(t), prefix, after) {

@@ -55,8 +55,8 @@ func watch(t *testing.T, s store.Store) {
 	}
 }
 
-// watchOrder has more changes than any engine reads at once, in one transaction
-// and in many.
+// watchOrder checks the order of more changes than any engine reads at once, made in one
+// transaction and in many.
 func watchOrder(t *testing.T, s store.Store) {
 	const n = 2500
 	var ops []store.Op
@@ -141,8 +141,8 @@ func leaseEnds(t *testing.T, s store.Store) {
 	}
 }
 
-// leased makes a short lease, and a longer one when a slow disk did not let it be used
-// in time.
+// leased makes a key with a short lease. If a slow disk did not let it use the lease in time, it
+// makes a longer lease.
 func leased(t *testing.T, s store.Store) (id store.LeaseID, revision int64) {
 	t.Helper()
 	for ttl := time.Second; ; ttl *= 2 {
@@ -178,7 +178,8 @@ func leaseRevoke(t *testing.T, s store.Store) {
 	}
 }
 
-// leaseMoves puts a leased key anew without the lease, which no longer ends it.
+// leaseMoves checks that a leased key that is set again without the lease is no longer deleted with
+// the lease.
 func leaseMoves(t *testing.T, s store.Store) {
 	id, err := s.Lease(t.Context(), time.Hour)
 	if err != nil {
@@ -194,7 +195,8 @@ func leaseMoves(t *testing.T, s store.Store) {
 	}
 }
 
-// fencing has a holder that slept while its lease ended, and another that took its place.
+// fencing checks that a holder that slept while its lease ended can change nothing after another
+// holder has taken its place.
 func fencing(t *testing.T, s store.Store) {
 	hold := func() (store.LeaseID, int64) {
 		id, err := s.Lease(t.Context(), time.Hour)
@@ -230,7 +232,8 @@ func fencing(t *testing.T, s store.Store) {
 	}
 }
 
-// largest is the largest transaction that every engine takes, with as many conditions.
+// largest checks that an engine accepts the largest transaction that all engines must accept, with
+// the same number of conditions.
 func largest(t *testing.T, s store.Store) {
 	var txn store.Txn
 	for i := range store.MaxOps {

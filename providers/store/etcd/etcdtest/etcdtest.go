@@ -47,14 +47,14 @@ type Member struct {
 	t    testing.TB
 }
 
-// Start starts a cluster of n members. It waits until each member knows the leader.
+// Start starts a cluster of n members. It returns when each member knows the leader.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return start(&Cluster{t: t}, n, "http://")
 }
 
-// StartTLS is like Start, for a cluster whose members and clients use TLS with certificates of an
-// operator.
+// StartTLS starts a cluster like Start does. Members and clients use TLS with certificates that an
+// operator's CA issued.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
 	program.Require(t, "etcd")
@@ -77,7 +77,7 @@ func (c *Cluster) Certificates(host string) string {
 	return dir
 }
 
-// pair puts a key, its certificate and the CA into a directory.
+// pair writes a key, its certificate, and the certificate of the CA to a directory.
 func (c *Cluster) pair(dir, name string, issue func(crypto.PublicKey) (*x509.Certificate, error)) {
 	c.t.Helper()
 	key := kit.NewKey()
@@ -106,7 +106,8 @@ func (c *Cluster) tls() *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS13, RootCAs: roots, Certificates: []tls.Certificate{pair}}
 }
 
-// secure are the flags of a member with certificates, as the unit of one has them.
+// secure returns the flags for a member that uses certificates. They are the same as in the unit of
+// a member.
 func (c *Cluster) secure(m *Member) []string {
 	if c.ca == nil {
 		return nil
@@ -163,7 +164,7 @@ func (c *Cluster) Open(t testing.TB) *etcd.Store {
 	return c.Tree(t, rand.Text())
 }
 
-// Tree opens a store on the tree of the cluster with this name.
+// Tree opens a store on a tree of the cluster. The argument tree is the name of the tree.
 func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	t.Helper()
 	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
@@ -254,8 +255,8 @@ func (m *Member) status() *clientv3.StatusResponse {
 	return status
 }
 
-// Start starts a member that was killed or never started. The arguments are additional environment
-// variables.
+// Start starts a member that was killed or was never started. The arguments are additional
+// environment variables.
 func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -281,7 +282,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Lose deletes the data of a killed member, as if its disk were lost.
+// Lose deletes the data of a member that was killed, as if its disk were lost.
 func (m *Member) Lose() {
 	m.t.Helper()
 	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {
@@ -289,7 +290,7 @@ func (m *Member) Lose() {
 	}
 }
 
-// Ended waits until the member has ended by itself, and returns its last log lines.
+// Ended waits until the process of the member has ended by itself, and returns its last log lines.
 func (m *Member) Ended() string {
 	m.t.Helper()
 	ended := make(chan error, 1)

@@ -27,8 +27,9 @@ const (
 )
 
 // Stage returns the stage of a host. The arguments wave and group are the same as in Offers. The
-// result bridged is true if the host is offered a policy that grants the needs of both versions, in
-// place of the policy of its version. The rollout must have such a policy for the host.
+// result bridged is true if the host is offered the policy that grants the needs of both versions,
+// in place of the policy of its version. This applies only to hosts for which the rollout has such
+// a policy.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):

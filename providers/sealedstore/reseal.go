@@ -12,9 +12,9 @@ import (
 const resealPage = 100
 
 // Walk encrypts the values below a prefix again if an older secret sealed them. The function reseal
-// returns the new value for a key. If a value changes meanwhile, Walk does not write it, because
-// its writer has used the newest secret. If no secret opens a value, Walk leaves the value
-// unchanged, and returns ErrUnreadable at the end.
+// returns the new value for a key. If a value changes meanwhile, Walk leaves it to the writer of
+// the change. If no secret opens a value, Walk leaves the value unchanged, and returns
+// ErrUnreadable at the end.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
 	for after := ""; ; {

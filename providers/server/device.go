@@ -95,8 +95,8 @@ func (a *Request) listBehind(f *compiledPolicy) error {
 }
 
 // ListBehind returns an *hostapi.Error if this provider must not issue anything because its
-// revocation list is too old. That is the case after the provider's host was restored, until it has
-// the list that it had before. Otherwise ListBehind returns nil.
+// revocation list is too old. This is so after the provider's host was restored, until the provider
+// has the list that it had before. Otherwise ListBehind returns nil.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
@@ -108,8 +108,8 @@ func behind(f *compiledPolicy, want int64) error {
 }
 
 // Joining verifies the request of a device to be admitted as a node, and returns its Call. The
-// policy must let a device join as that node, and the signatures of the request must verify.
-// HostKey of the Call is the device's key.
+// policy must let a device join as that node, and the signatures of the request must verify. The
+// field HostKey of the Call contains the key of the device.
 func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {
@@ -125,8 +125,9 @@ func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	return call, nil
 }
 
-// enrolKey returns the key that proves a node at enrolment, and the time by which it must have
-// enrolled with it for the first time. The key is nil for a node that the policy does not name.
+// enrolKey returns the key with which a node proves itself at enrolment, and the time by which it
+// must have enrolled with this key for the first time. If the policy does not name the node, the
+// key is nil.
 func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until time.Time, err error) {
 	key, ok := f.hostKeys[p.Node]
 	if !ok || key != nil {
@@ -145,8 +146,8 @@ func (f *compiledPolicy) enrolKey(p *hostapi.Proof) (key ssh.PublicKey, until ti
 	return key, until, nil
 }
 
-// deviceKey returns the key with which a joined node signed the connection: the one to which its
-// SVID was issued.
+// deviceKey returns the key with which a joined node signed the connection. It is the key to which
+// the node's SVID was issued.
 func (a *Request) deviceKey() (ssh.PublicKey, error) {
 	to := trust.GivenToDevice(a.svid)
 	if to == "" {

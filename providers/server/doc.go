@@ -1,6 +1,6 @@
 // Package server answers hosts' requests for one kind of need. It authenticates the caller, looks
 // up the grant in the policy, and calls the kind. It then commits the decision, the answer and the
-// audit row in one transaction before it responds. A process that serves hosts something else, such
+// audit row in one transaction before it responds. A process that serves other data to hosts, such
 // as their documents, takes the same steps with the methods of Request.
 //
 // Listen owns one goroutine for each address. Server.Serve owns the listener, one goroutine for

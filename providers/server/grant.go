@@ -32,8 +32,8 @@ func (f *compiledPolicy) grant(caller spiffe.ID, kind string, r hostapi.Request)
 	return g, nil
 }
 
-// policyBehind returns a refusal. It is transient if the host has a newer deployment than this
-// provider, whose next policy may grant the request.
+// policyBehind converts an error to a refusal. The refusal is transient if the host has a newer
+// deployment than this provider, because the provider's next policy may grant the request.
 func (f *compiledPolicy) policyBehind(err error, serial int64) error {
 	var e *hostapi.Error
 	if !errors.As(err, &e) || e.Kind != hostapi.Denied || e.Code == hostapi.CodeReplayed.Name || e.Code == hostapi.CodeRevoked.Name || serial <= f.serial {

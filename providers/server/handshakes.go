@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// handshakes receives the log lines of an http.Server about connections that never sent a request.
-// The server reports failed TLS handshakes nowhere else.
+// handshakes receives the log lines of an http.Server about connections on which no request was
+// sent. These lines are the only place where the server reports failed TLS handshakes.
 type handshakes struct {
 	audit  *Audit
 	logger *slog.Logger

@@ -17,13 +17,13 @@ import (
 
 const inForcePrefix = "inforce/"
 
-// Outcomes of audit rows that do not record the decision on a request.
+// These are the outcomes of audit rows that do not record the decision about a request.
 const (
 	Changed Outcome = "changed" // something else came into force here
 	Alarmed Outcome = "alarm"   // an operator must look at it
 )
 
-// Codes of audit rows whose outcome is Changed.
+// These are the codes of audit rows whose outcome is Changed.
 const (
 	CodeInForce  = "in-force"
 	CodeRollback = "rollback" // the serial is lower than that of the former version
@@ -35,11 +35,12 @@ type Alarm struct {
 	Detail        map[string]string
 }
 
-// listRecord is the name under which the revocation list is on record, beside the names of kinds.
+// listRecord is the name under which the version of the revocation list is recorded. The versions
+// of other data are recorded under the names of kinds.
 const listRecord = "revocations"
 
-// Deployed is implemented by a Kind that serves data which a person deploys beside the policy. The
-// audit log contains a row for each change of the data.
+// Deployed is implemented by a Kind that serves data which a person deploys in addition to the
+// policy. The server uses it to write an audit row for each change of the data.
 type Deployed interface {
 	// InForce returns the version of the data that the kind serves now, or the zero Version if
 	// there is none.
@@ -54,7 +55,8 @@ type Version struct {
 	Detail map[string]string `json:"-"`      // for the audit row; no secrets
 }
 
-// alarm adds the audit row of an alarm that the decision on r raised.
+// alarm adds the audit row of an alarm to a change. The decision about the request with the row r
+// raised the alarm.
 func (c *Change) alarm(r Row, a *Alarm) {
 	if a == nil {
 		return
@@ -74,14 +76,14 @@ func (r Row) level() slog.Level {
 	return slog.LevelWarn
 }
 
-// versionRecorder records each change of the versions in force.
+// versionRecorder records each change of the versions that are in force.
 type versionRecorder struct {
 	*Server
 	recorded map[string]string // digests by kind
 	failed   journal.Once
 }
 
-// record records the versions that are not yet on record. If that fails, the next call tries again.
+// record records the versions that are not recorded yet. If this fails, the next call tries again.
 func (s *versionRecorder) record(ctx context.Context) {
 	if err := s.recordAll(ctx); ctx.Err() == nil && s.failed.News(err) {
 		s.Logger.Error("cannot record what is in force", "error", err)
@@ -124,7 +126,8 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 	return nil
 }
 
-// recordVersion records at key that v is in force, with an audit row if it was not before.
+// recordVersion records under a key that a version is in force. If this was not recorded before, it
+// also writes an audit row.
 func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
 	var was Version
 	e, err := s.Store.Get(ctx, key)
@@ -166,7 +169,7 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 	return nil
 }
 
-// describe returns the version as an audit row has it.
+// describe returns the version in the form in which audit rows contain it.
 func (v Version) describe() string {
 	if v.Serial == 0 {
 		return fmt.Sprintf("%s %s", v.Name, v.Digest)

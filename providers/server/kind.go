@@ -18,11 +18,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind implements a kind of need. It answers requests at POST hostapi.Path(Name()). P is the type
-// to which it compiles a policy. A Kind may also implement Runner, Deployed, Rotator, Sealer,
-// Router and Enroller.
+// Kind implements a kind of need. It answers requests at POST hostapi.Path(Name()). The type
+// parameter P is the type to which the kind compiles a policy. A Kind may also implement Runner,
+// Deployed, Rotator, Sealer, Router and Enroller.
 type Kind[P any] interface {
-	// Name returns the name of the kind, such as "oidc", which needs and policies use.
+	// Name returns the name of the kind, such as "oidc". Needs and policies refer to the kind by
+	// this name.
 	Name() string
 
 	// Compile decodes the settings and grants that a policy contains for the kind. It returns an
@@ -30,28 +31,28 @@ type Kind[P any] interface {
 	// comes into force. Its result is passed to Answer.
 	Compile(p document.Policy) (P, error)
 
-	// Answer decides on a request. The caller is authenticated, the policy grants exactly this
-	// request, and no answer is recorded. Answer makes no changes itself: it returns them in the
-	// Decision, which the server commits together with the answer and the audit row before it
-	// responds. If a condition of the Decision fails, or if the process ends before the commit,
-	// Answer is called again. For one need of a caller, it is not called again until the last
-	// Decision is committed or given up.
+	// Answer decides about a request. The caller is authenticated, the policy grants exactly this
+	// request, and no answer is recorded yet. Answer makes no changes itself. It returns the
+	// changes in the Decision, which the server commits together with the answer and the audit row
+	// before it responds. If a condition of the Decision fails, or if the process ends before the
+	// commit, Answer is called again. For one need of a caller, it is not called again until the
+	// last Decision is committed or given up.
 	//
-	// The error is an *hostapi.Error for a refusal. Any other error is internal: the caller
-	// receives a transient error without details, and the log has the reason.
+	// For a refusal, the error is an *hostapi.Error. Any other error is internal: the caller
+	// receives a transient error without details, and the reason is logged.
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is the work of a server process: a Kind of any P, or a service that answers no needs. All
-// functions except Routes may be nil.
+// AnyKind is the work of a server process. It is a Kind with any P, or a service that answers no
+// needs. All functions except Routes may be nil.
 type AnyKind struct {
 	Name string
 
-	// Routes returns the HTTP handlers of a server, by pattern.
+	// Routes returns the HTTP handlers of a server. The keys are patterns of http.ServeMux.
 	Routes func(s *Server) map[string]http.HandlerFunc
 
 	// Listener returns a listener that accepts the connections of the given listener, and possibly
-	// others.
+	// further connections.
 	Listener func(net.Listener) net.Listener
 
 	// Run is the method of a Runner, and InForce the method of a Deployed.
@@ -62,15 +63,15 @@ type AnyKind struct {
 	reseal  func(ctx context.Context) error
 }
 
-// compiled is a policy that a kind compiled, with the kind's methods that use it. Methods that the
-// kind does not have are nil.
+// compiled is a policy that a kind has compiled, together with the kind's methods that use the
+// policy. Methods that the kind does not have are nil.
 type compiled struct {
 	policy   any
 	answer   func(ctx context.Context, c Call) (Decision, error)
 	rotation func(ctx context.Context, c Call) (Rotation, error)
 }
 
-// Any returns the Kind k as an AnyKind.
+// Any converts a Kind to an AnyKind, so that a server can run kinds with different types P.
 func Any[P any](k Kind[P]) AnyKind {
 	rotator, rotates := k.(Rotator[P])
 	a := AnyKind{Name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
@@ -108,36 +109,37 @@ func Any[P any](k Kind[P]) AnyKind {
 	return a
 }
 
-// Subject returns an AnyKind for a process that answers no needs. check returns an error for a
-// policy that the process must reject.
+// Subject returns an AnyKind for a process that answers no needs. The function check returns an
+// error for a policy that the process must reject.
 func Subject(name string, check func(document.Policy) error) AnyKind {
 	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Enroller is implemented by a Kind that can authenticate callers without an SVID, by the Proof in
-// their request.
+// Enroller is implemented by a Kind that can authenticate callers without an SVID. The proof of
+// such a caller is in the request.
 type Enroller interface {
 	// Nonce returns a fresh nonce that can be used for one proof.
 	Nonce(now time.Time) string
 
-	// Authenticate verifies the proof in a request. binding is the channel binding of the
-	// connection on which the proof was made. The returned Decision becomes part of the transaction
-	// of the request.
+	// Authenticate verifies the proof in a request. The argument binding is the channel binding of
+	// the connection on which the proof was made. The returned Decision becomes part of the
+	// transaction of the request.
 	Authenticate(ctx context.Context, c Call, binding []byte) (Decision, error)
 
 	// Admit returns an error for a caller with an SVID if another machine has enrolled as the same
-	// node in the meantime. Requests of the same connection are committed on the returned
-	// condition; if it fails, Admit is called again.
+	// node since the SVID was issued. Requests of the same connection are committed under the
+	// returned condition. If the condition fails, Admit is called again.
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Router is implemented by a Kind that has HTTP endpoints of its own.
+// Router is implemented by a Kind that serves HTTP endpoints in addition to the endpoint for its
+// needs.
 type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is implemented by a Kind that has work to do besides answering requests. The server runs
-// that work beside its listener.
+// Runner is implemented by a Kind that has work to do in addition to answering requests. The server
+// runs this work as long as it serves.
 type Runner interface {
 	// Run does the work of the kind until ctx ends. It calls ready when it has begun. If it returns
 	// an error, the server ends with that error, and the service manager restarts the process.
@@ -163,8 +165,8 @@ type Call struct {
 	last func() (hostapi.Answer, error)
 }
 
-// Last returns the newest answer that is recorded for the need, or the zero Answer. The answer may
-// belong to a different request.
+// Last returns the newest recorded answer to the need. If there is none, it returns the zero
+// Answer. The answer may belong to a different request.
 func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
 		return hostapi.Answer{}, nil
@@ -172,7 +174,7 @@ func (c Call) Last() (hostapi.Answer, error) {
 	return c.last()
 }
 
-// Settings decodes into v the settings that a policy contains for a kind. It rejects unknown
+// Settings decodes the settings that a policy contains for a kind into v. It rejects unknown
 // fields.
 func Settings(p document.Policy, kind string, v any) error {
 	raw, ok := p.Kinds[kind]
@@ -185,11 +187,11 @@ func Settings(p document.Policy, kind string, v any) error {
 	return nil
 }
 
-// Requests holds the requests that a policy grants for a kind, in decoded form.
+// Requests contains the requests that a policy grants for a kind, in decoded form.
 type Requests[R any] map[grantKey]R
 
-// DecodeGrants decodes the requests that a policy grants for a kind. It calls decode for each
-// grant.
+// DecodeGrants decodes the requests that a policy grants for a kind. It calls a function that
+// decodes a single grant.
 func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.Grant) (R, error)) (Requests[R], error) {
 	all := Requests[R]{}
 	for _, g := range p.Grants {
@@ -205,7 +207,7 @@ func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.
 	return all, nil
 }
 
-// Of returns the decoded request that the policy grants for a call.
+// Of returns the decoded request that a policy grants for a call.
 func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
 // Decision is a kind's answer to a request, together with the changes of state that belong to the
@@ -217,7 +219,7 @@ type Decision struct {
 	Detail map[string]string // for the audit row; no secrets
 	Alarm  *Alarm            // alarm that the decision raises; nil for none
 
-	// Repeated is the time until which a repeated request receives the same answer. Zero means as
-	// long as the answer is valid.
+	// Repeated is the time until which a repeated request receives the same answer. If it is zero,
+	// a repeated request receives the same answer as long as the answer is valid.
 	Repeated time.Time
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// ListSource is the place in a store where a process reads the newest revocation list, as changed
-// by operators. A process without a ListSource reads the list from files alone.
+// ListSource is the place in a store from which a process reads the newest revocation list, with
+// all changes of operators. A process without a ListSource reads the list only from files.
 type ListSource struct {
 	Store store.Reading
 	Tree  string // tree of Store, as the process's own store names it; empty if they are the same
@@ -25,18 +25,18 @@ type ListSource struct {
 	// Decode decodes the signed revocation list from the value stored under Key.
 	Decode func(value []byte) (trust.SignedRevocations, error)
 
-	// Shared reports whether several hosts keep the store. Such a store needs a majority of them to
-	// answer.
+	// Shared reports whether several hosts keep the store. Such a store answers only if a majority
+	// of these hosts can be reached.
 	Shared bool
 
-	// Taken is called with each revocation list that is read, or with nil if there is none. Taken
-	// may be nil.
+	// Taken is called with each revocation list that is read. If there is no list, it is called
+	// with nil. Taken may be nil.
 	Taken func(*trust.Revocations)
 }
 
-// newestList is the list of a ListSource in force, with the revision of its key. Each grant is
-// committed on condition of that revision, so that a process that was stopped or cut off grants
-// nothing under a list that was replaced.
+// newestList is the revocation list of a ListSource that is in force, with the revision of its key.
+// Each grant is committed on condition that the key still has this revision. A process that was
+// stopped or cut off can therefore grant nothing under a list that was replaced.
 type newestList struct {
 	source   *ListSource // nil for none
 	policies *Policies
@@ -47,8 +47,8 @@ type newestList struct {
 	err      error // why the list at revision is not in force; nil where it is
 }
 
-// Fresh returns conditions for the transaction that commits a grant. They hold as long as the
-// revocation list in force is the newest one. Call Fresh before reading the list. The error is
+// Fresh returns conditions for the transaction that commits a grant. The conditions hold as long as
+// the revocation list in force is the newest one. Call Fresh before reading the list. The error is
 // store.ErrUnavailable or an *hostapi.Error.
 func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
 
@@ -74,7 +74,7 @@ func (l *newestList) condition(ctx context.Context) ([]store.Cond, error) {
 	return []store.Cond{{Tree: l.source.Tree, Key: l.source.Key, Modified: revision}}, nil
 }
 
-// read takes the newest list from the store.
+// read reads the newest revocation list from the store and puts it in force.
 func (l *newestList) read(ctx context.Context) error {
 	if l.source == nil {
 		return nil
@@ -89,9 +89,9 @@ func (l *newestList) read(ctx context.Context) error {
 	return l.take(e)
 }
 
-// take puts a list in force, and then makes its revision the condition of grants. An older list
-// that arrives late does not come into force, and its revision makes commits fail until the newest
-// list is read.
+// take puts a revocation list in force, and then makes its revision the condition of grants. If an
+// older list arrives late, it does not come into force. Its revision then makes commits fail until
+// the newest list is read.
 func (l *newestList) take(e store.Entry) error {
 	var list *trust.Revocations
 	var err error
@@ -122,7 +122,7 @@ func (l *newestList) open(value []byte) (*trust.Revocations, error) {
 	return list, nil
 }
 
-// verifiedList decodes a list that must be signed by a key of the policy in force.
+// verifiedList decodes a revocation list. A key of the policy in force must have signed the list.
 func (p *Policies) verifiedList(s trust.SignedRevocations) (*trust.Revocations, error) {
 	list, err := s.Open()
 	if err == nil {
@@ -132,7 +132,7 @@ func (p *Policies) verifiedList(s trust.SignedRevocations) (*trust.Revocations, 
 	return list, err
 }
 
-// follow takes each new list as soon as it is in the store, until ctx ends.
+// follow puts each new revocation list in force as soon as it is in the store, until ctx ends.
 func (l *newestList) follow(ctx context.Context) {
 	if l.source == nil {
 		return
@@ -140,7 +140,7 @@ func (l *newestList) follow(ctx context.Context) {
 	journal.Every(ctx, time.Second, l.policies.log, l.changes, "the newest revocation list is not taken from the store")
 }
 
-// changes takes the list, and then every change of it, until the store fails.
+// changes puts the current revocation list and every change of it in force, until the store fails.
 func (l *newestList) changes(ctx context.Context) error {
 	entries, at, err := l.source.Store.List(ctx, l.source.Key)
 	if err != nil {
@@ -168,14 +168,14 @@ func (l *newestList) changes(ctx context.Context) error {
 	return nil
 }
 
-// logged logs the reason why nothing is granted, if a list cannot be used.
+// logged logs why nothing is granted, if a revocation list cannot be used.
 func (l *newestList) logged(err error) {
 	if err != nil {
 		l.policies.log.Error("nothing is granted until the newest revocation list can be used", "error", err)
 	}
 }
 
-// listFile is a file of the list that another process of this host replaces.
+// listFile is a file with the revocation list. Another process of this host replaces the file.
 type listFile struct {
 	path   string
 	signed bool // its signature is verified here, and not by its writer alone
@@ -191,8 +191,9 @@ func (p *Policies) AlsoRead(file string) {
 	p.pollLists()
 }
 
-// pollLists puts a list from a changed file in force, and reports whether there was one. Each
-// decision calls it before and after, so it looks at the file's inode and time only.
+// pollLists puts a revocation list in force if its file has changed. It reports whether there was
+// such a list. Because each decision calls pollLists before and after, it looks only at the inode
+// and the time of the file.
 func (p *Policies) pollLists() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,20 +222,20 @@ func (p *Policies) pollLists() bool {
 	return p.now.Load().roots.Revocations() != was
 }
 
-// unchanged reports whether a file is the same, with the same time and size, as when before was
-// taken. It is false if before is nil.
+// unchanged reports whether a file is still the same, with the same time and size. The argument
+// before describes the file at an earlier time. If it is nil, the result is false.
 func unchanged(info, before fs.FileInfo) bool {
 	return before != nil && os.SameFile(info, before) && info.ModTime().Equal(before.ModTime()) && info.Size() == before.Size()
 }
 
-// supply puts a list in force unless the one in force is as new.
+// supply puts a revocation list in force, unless the list in force is at least as new.
 func (p *Policies) supply(list *trust.Revocations) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.adopt(list)
 }
 
-// adopt is supply for callers that hold p.mu.
+// adopt puts a revocation list in force, as supply does. The caller must hold p.mu.
 func (p *Policies) adopt(list *trust.Revocations) {
 	old := p.now.Load()
 	if !list.Newer(old.roots.Revocations()) {

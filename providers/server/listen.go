@@ -7,7 +7,7 @@ import (
 )
 
 // Listen returns one listener for several addresses of the form host:port or :port. It returns an
-// error if it cannot listen on one of them.
+// error if it cannot listen on one of the addresses.
 func Listen(addresses []string) (net.Listener, error) {
 	s := &several{accepted: make(chan accepted), closed: make(chan struct{})}
 	for _, a := range addresses {

@@ -22,9 +22,9 @@ const (
 	worth  = 16 << 20
 )
 
-// memory returns memory to the kernel after many hosts came at once. The runtime collects nothing
-// until as much again is allocated, and stacks of waiting connections keep their largest size.
-// Nothing runs while there are no requests.
+// memory returns memory to the kernel after many hosts called at once. Without it, the runtime
+// would not collect garbage until the same amount is allocated again, and the stacks of waiting
+// connections would keep their largest size. It does no work while there are no requests.
 type memory struct {
 	taken  func() uint64 // how much was ever allocated
 	giveUp func()        // returns what is unused
@@ -35,7 +35,7 @@ type memory struct {
 	kept  uint64 // taken when memory was returned last
 }
 
-// processMemory is the memory of this process, active after TuneRuntime.
+// processMemory is the memory of this process. It has an effect only after TuneRuntime was called.
 var processMemory = memory{taken: allocated, giveUp: func() {
 	runtime.GC() // what pools have survives the first, and stacks become half as large with each
 	debug.FreeOSMemory()
@@ -57,7 +57,8 @@ func (m *memory) touch() {
 	}
 }
 
-// look returns memory once hardly anything is allocated. Until then it calls itself again.
+// look returns memory to the kernel once hardly any memory is allocated. Until then it schedules
+// itself again.
 func (m *memory) look() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// peer caches what was verified of the client certificate of one connection, so that its requests
-// do not verify it again while roots and time permit no other result.
+// peer caches the result of verifying the client certificate of one connection. Further requests of
+// the connection use the result as long as the roots and the time permit no other result.
 type peer struct {
 	mu            sync.Mutex
 	binding       []byte       // of the connection; nil for not yet
@@ -51,9 +51,10 @@ func (p *peer) bind(cs *tls.ConnectionState) (b []byte, err error) {
 	return p.binding, err
 }
 
-// enrol makes the certificates in the answer to a proof those of the connection, as if its client
-// had presented them. The proof binds the device key to the connection and to the CSR, so nobody
-// else can use them. Results about former certificates are forgotten.
+// enrol makes the certificates in the answer to a proof the certificates of the connection, as if
+// the client had presented them. The proof binds the device key to the connection and to the CSR,
+// so that nobody else can use the certificates. enrol also removes cached results about former
+// certificates.
 func (p *peer) enrol(answer any) {
 	var a hostapi.Answer
 	if b, ok := answer.(encoded); !ok || json.Unmarshal(b, &a) != nil {
@@ -68,8 +69,8 @@ func (p *peer) enrol(answer any) {
 	p.issued, p.roots, p.admitted, p.device = chain, nil, nil, ""
 }
 
-// certificates returns the client's chain: the one it presented or the one it was issued on this
-// connection, or an empty chain.
+// certificates returns the client's chain. This is the chain that the client presented or received
+// on this connection, or an empty chain.
 func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 	if len(cs.PeerCertificates) > 0 {
 		return cs.PeerCertificates
@@ -79,8 +80,8 @@ func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 	return p.issued
 }
 
-// proves returns the error of verify, unless the same device proof by the same key was verified
-// before on this connection.
+// proves calls verify for a device proof and returns the error. If the same proof by the same key
+// was already verified on this connection, it does not call verify.
 func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -95,8 +96,9 @@ func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error
 	return nil
 }
 
-// admit returns the condition under which the caller's SVID is admitted. It is found once per
-// connection, and commits that require it fail when it no longer holds.
+// admit returns the condition under which the caller's SVID is admitted. It calls the function find
+// once for each connection. Commits that require the condition fail when the condition no longer
+// holds.
 func (p *peer) admit(find func() (store.Cond, error)) (store.Cond, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +112,8 @@ func (p *peer) admit(find func() (store.Cond, error)) (store.Cond, error) {
 	return *p.admitted, nil
 }
 
-// readmit makes the next request find anew whether the SVID is admitted.
+// readmit makes the next request call admit's function again to find out if the SVID is still
+// admitted.
 func (p *peer) readmit() {
 	p.mu.Lock()
 	p.admitted = nil
@@ -119,7 +122,7 @@ func (p *peer) readmit() {
 
 func peerOf(ctx context.Context) *peer { return ctx.Value(peerKey{}).(*peer) }
 
-// verify calls hostapi.Peer for a client, once per connection and set of roots.
+// verify calls hostapi.Peer for a client. It does so once for each connection and set of roots.
 func (p *peer) verify(chain []*x509.Certificate, roots *trust.Roots) (spiffe.ID, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,12 +23,13 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// pollEvery is the interval at which the policy's directory is looked at. Only the envelope is read,
-// because it changes with the body, and only if its inode, time or size changed.
+// pollEvery is the interval at which a process looks for changes in the policy's directory. It
+// reads only the envelope, because the envelope changes with the body. It reads the envelope only
+// if the inode, time or size of the file has changed.
 const pollEvery = time.Second
 
-// chains is the number of verified chains of callers that are remembered, because callers open
-// several connections.
+// chains is the number of verified certificate chains that are remembered. They are remembered
+// because callers open several connections.
 const chains = 8192
 
 // Policies holds the policy in force for the process of one kind. The policy is read from a
@@ -52,7 +53,7 @@ type Policies struct {
 	newest *newestList
 }
 
-// compiledPolicy is a policy with indexes. It only contains grants of the kind.
+// compiledPolicy is a policy with indexes. It contains only the grants of the process's kind.
 type compiledPolicy struct {
 	document.Policy
 	self     document.Listening // this process
@@ -74,7 +75,8 @@ type grantKey struct {
 }
 
 // OpenPolicies reads the policy in the directory dir for the process of a kind. The policy must
-// name the kind. list is the path of the revocation list, which need not exist yet.
+// name the kind. The argument list is the path of the revocation list. That file need not exist
+// yet.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
@@ -115,8 +117,9 @@ func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revo
 // Self returns the SPIFFE ID and the addresses of this process.
 func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
-// Compiled returns a function that returns the policy in force as the kind has compiled it. The
-// function returns nil if the policy does not include the kind, and before a Server runs the kind.
+// Compiled returns a function that returns the policy in force as compiled by the kind. The
+// function returns nil if the policy does not include the kind, and also before a Server runs the
+// kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {
 		compiled, _ := p.now.Load().compiled.policy.(*P)
@@ -124,7 +127,7 @@ func Compiled[P any](p *Policies) func() *P {
 	}
 }
 
-// use makes the kind compile the policy in force and every later one.
+// use makes a kind compile the policy in force and every later policy.
 func (p *Policies) use(k AnyKind) error {
 	if k.Name != p.kind {
 		return fmt.Errorf("kind %q: the policy was opened for kind %q", k.Name, p.kind)
@@ -178,8 +181,9 @@ func (p *Policies) read() (*compiledPolicy, error) {
 	return f, err
 }
 
-// self returns this process's entry in a policy. A policy that no longer runs the kind may come
-// into force and grants nothing. A policy that moves the process to other addresses may not.
+// self returns the entry of this process in a policy. A policy that no longer includes the kind may
+// come into force; it grants nothing. A policy that moves the process to other addresses may not
+// come into force.
 func (p *Policies) self(policy document.Policy) (document.Listening, error) {
 	self, runs := policy.Provider[p.kind]
 	old := p.now.Load()
@@ -198,8 +202,8 @@ func (p *Policies) self(policy document.Policy) (document.Listening, error) {
 	return self, nil
 }
 
-// run follows the policy until ctx ends. It calls record with each new policy, and at every tenth
-// poll.
+// run puts new policies in force until ctx ends. It calls record with each new policy, and at every
+// tenth poll.
 func (p *Policies) run(ctx context.Context, record func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
@@ -218,15 +222,15 @@ func (p *Policies) run(ctx context.Context, record func()) {
 	}
 }
 
-// rootsAfter returns the trust roots of the newest policy. A peer may have been refused by roots
-// that were replaced since the last poll.
+// rootsAfter returns the trust roots of the newest policy. It is called after a peer was refused,
+// because the roots may have been replaced since the last poll.
 func (p *Policies) rootsAfter() *trust.Roots {
 	p.poll()
 	return p.now.Load().roots
 }
 
 // poll puts a new policy and a new revocation list in force, if there are any. Strangers can cause
-// it, so it does nothing shortly after the last time.
+// calls of poll, so it does nothing shortly after the last call.
 func (p *Policies) poll() {
 	p.pollLists()
 	p.mu.Lock()

@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process holds the resources of a server process that its kind of need may use, such as the store.
+// Process contains the resources of a server process that its kind of need may use, such as the
+// store.
 type Process struct {
 	Instance hostdir.Instance
 	Dir      string // directory that this process alone uses
@@ -21,10 +22,10 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is the section of a provider's settings file for one kind of need: a pointer to a struct.
-// The tag "default" of a string field contains its default value. The tag "path" marks a path,
-// which may be relative to the settings file; a default path is relative to the directory of the
-// kind's process.
+// Section is the section of a provider's settings file for one kind of need. It is a pointer to a
+// struct. The tag "default" of a string field contains the default value of the field. The tag
+// "path" marks a field with a path. Such a path may be relative to the settings file; a default
+// path is relative to the directory of the kind's process.
 type Section interface {
 	// Kind returns the kind of need with these settings. It uses no external resources before it
 	// runs.

@@ -5,13 +5,13 @@ import (
 	"sync"
 )
 
-// queues lets one request at a time decide for each key.
+// queues ensures that only one request at a time is decided for each key.
 type queues struct {
 	mu   sync.Mutex
 	held map[string]chan struct{} // closed when its turn ends
 }
 
-// take waits for the turn of a key.
+// take waits until no other request holds a key. The returned function releases the key.
 func (q *queues) take(ctx context.Context, key string) (release func(), err error) {
 	for {
 		q.mu.Lock()
@@ -41,8 +41,9 @@ func (q *queues) end(key string, over chan struct{}) {
 	close(over)
 }
 
-// take waits until no other request decides on the need at a place. So effects outside of the state
-// are complete and recorded before the next decision begins. The turn lasts until done.
+// take waits until no other request is decided for the need with the given key in the store.
+// Effects outside of the state are therefore complete and recorded before the next decision begins.
+// The turn ends when the request is done.
 func (a *Request) take(ctx context.Context, place string) (err error) {
 	if a.release == nil { // else it decides anew
 		a.release, err = a.queues.take(ctx, place)

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// record is the last answer to a need of a caller, kept so that the same request has the same
-// answer. All answers are sealed, secret or not.
+// record is the last answer to a need of a caller. It is kept so that the same request receives the
+// same answer. All answers are sealed, even if they contain no secret.
 type record struct {
 	Key        string `json:"key"`
 	Generation int    `json:"generation"`
@@ -29,7 +29,8 @@ func place(caller spiffe.ID, need string) string {
 	return answersPrefix + caller.Short() + "/" + need
 }
 
-// recorded reads the record at a place, and its revision at, which is zero if there is none.
+// recorded reads the record under a key. The result at is the revision of the record, which is zero
+// if there is none.
 func (s *Server) recorded(ctx context.Context, place string) (r record, at int64, err error) {
 	e, err := s.Store.Get(ctx, place)
 	if errors.Is(err, store.ErrNotFound) {
@@ -44,20 +45,20 @@ func (s *Server) recorded(ctx context.Context, place string) (r record, at int64
 	return r, e.Modified, nil
 }
 
-// lately is a record that this process committed, without its answer, with its revision. A decision
-// based on it is committed on condition of that revision, and the store is read if it is another by
-// then. So it saves a read and is never relied on.
+// lately is a record that this process committed, with its revision but without its answer. It
+// saves reading the record from the store. A decision based on it is committed on condition that
+// the record still has this revision. If it does not, the record is read from the store.
 type lately struct {
 	place    string
 	record   record
 	revision int64
 }
 
-// latest is the number of records that are kept, of 300 bytes each.
+// latest is the number of records that are remembered. Each takes 300 bytes of memory.
 const latest = 16 << 10
 
-// recall is recorded, from memory if possible. The returned record has no answer if it belongs to
-// another request.
+// recall returns the same as recorded, from memory if possible. If the record belongs to another
+// request, the returned record has no answer.
 func (s *Server) recall(ctx context.Context, place, key string) (r record, at int64, err error) {
 	if l, ok := s.lately.Get(place); ok && l.record.Key != key {
 		return l.record, l.revision, nil
@@ -65,7 +66,8 @@ func (s *Server) recall(ctx context.Context, place, key string) (r record, at in
 	return s.recorded(ctx, place)
 }
 
-// answered returns the answer of a record, which is read if the record came from memory.
+// answered returns the answer of a record. If the record came from memory, it reads the answer from
+// the store.
 func (s *Server) answered(ctx context.Context, place string, r record) (a hostapi.Answer, err error) {
 	if r.Answer == nil {
 		if r, _, err = s.recorded(ctx, place); err != nil {
@@ -82,7 +84,8 @@ func (s *Server) answered(ctx context.Context, place string, r record) (a hostap
 	return a, err
 }
 
-// committed remembers the record of a change, or forgets it if the change failed.
+// committed remembers the record of a change after the commit. If the commit failed, it removes the
+// record from memory.
 func (s *Server) committed(l *lately, revision int64, err error) {
 	switch {
 	case l == nil:
@@ -94,13 +97,13 @@ func (s *Server) committed(l *lately, revision int64, err error) {
 	}
 }
 
-// same reports whether the record still answers a call with the key.
+// same reports whether the record answers a call with the given idempotency key.
 func (r record) same(key string, c Call) bool {
 	return r.Key == key && r.Rotation == c.Rotation.Number && (r.Expires == 0 || c.Now.Unix() < r.Expires)
 }
 
-// keep completes an answer and the audit row, and adds the decision and its record to a change.
-// revision is the store revision of the last record.
+// keep completes an answer and its audit row. It then adds the decision and its record to a change.
+// The argument revision is the store revision of the last record.
 func (a *Request) keep(c *Change, place string, revision int64, call Call, d Decision) (encoded, error) {
 	a.Row.Detail = d.Detail
 	if call.Rotation.Number > 0 {

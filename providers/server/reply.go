@@ -9,10 +9,11 @@ import (
 	"github.com/florete/florete/internal/httpreply"
 )
 
-// encoded is an answer as JSON, in the bytes that are recorded and sent.
+// encoded is an answer in JSON. The same bytes are recorded and sent.
 type encoded []byte
 
-// Reply writes the response to a request: a refusal if err is not nil, and the answer otherwise.
+// Reply writes the response to a request. The response is a refusal if err is not nil. Otherwise it
+// is the answer.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		write(w, http.StatusOK, answer)

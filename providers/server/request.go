@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// maxNeed is the longest name of a need: a DNS label.
+// maxNeed is the largest length of the name of a need. The name is a DNS label.
 const maxNeed = 63
 
-// Request is a request of a host that is being processed, from its receipt to the decision. A
-// request that waits in between may lead to several decisions.
+// Request is a request of a host that is being processed, from its receipt to the decision. If a
+// request waits in between, several decisions may be made about it.
 type Request struct {
 	*Server
 	Row    Row       // audit row of the request, as far as it is known
@@ -41,16 +41,16 @@ type Request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// Request returns a new Request for an HTTP request, of which nothing is checked yet.
+// Request returns a new Request for an HTTP request. The request has not been checked yet.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
 // Identify verifies the certificate that the caller presented, or received on this connection. It
-// checks the chain and the time, and that the only SPIFFE ID is that of a node. If mayEnrol is
-// true, a caller without a certificate is accepted. The connection of a verified caller is not
-// closed to make room for others.
+// checks the chain and the time, and that the only SPIFFE ID is the ID of a node. If mayEnrol is
+// true, a caller without a certificate is accepted. After Identify has verified a caller, the
+// caller's connection is not closed to make room for others.
 func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
 	at := peerOf(r.Context())
@@ -81,8 +81,8 @@ func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	return nil
 }
 
-// IdentifyNode is like Identify, for a request without a body, which carries its device proof in a
-// header. Granted verifies that proof.
+// IdentifyNode verifies the caller of a request without a body. It is like Identify, but reads the
+// device proof from a header. The method Granted verifies that proof.
 func (a *Request) IdentifyNode(r *http.Request) error {
 	err := a.Identify(r, false)
 	if err == nil {
@@ -109,7 +109,7 @@ func (a *Request) Granted() (Call, error) {
 	return call, nil
 }
 
-// codeOf returns the code of an error, or "".
+// codeOf returns the code of an error. It returns "" if the error has no code.
 func codeOf(err error) string {
 	if err == nil {
 		return ""
@@ -128,7 +128,7 @@ func (a *Request) ReceiveList(header http.Header) (err error) {
 	return nil
 }
 
-// receive reads the request and checks its idempotency key.
+// receive reads the request and checks the idempotency key of the request.
 func (a *Request) receive(body io.Reader, header http.Header) error {
 	key := header.Get(hostapi.HeaderKey)
 	malformed := func(format string, args ...any) error {

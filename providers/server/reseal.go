@@ -9,10 +9,12 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Sealer is implemented by a Kind that stores sealed values other than recorded answers.
+// Sealer is implemented by a Kind that stores sealed values itself, such as signing keys. The
+// server reseals only the answers that it has recorded. A Sealer reseals the other values after the
+// sealing key was rotated.
 type Sealer interface {
-	// Reseal encrypts the stored values again that were sealed by an older secret of the process's
-	// key.
+	// Reseal encrypts the values that an older secret of the process's key sealed again, with the
+	// newest secret.
 	Reseal(ctx context.Context) error
 }
 
@@ -24,7 +26,8 @@ func (k AnyKind) Reseal(ctx context.Context) error {
 	return k.reseal(ctx)
 }
 
-// Reseal encrypts the recorded answers again that were sealed by an older secret of key.
+// Reseal encrypts the recorded answers that an older secret of the key sealed again, with the
+// newest secret.
 func Reseal(ctx context.Context, s store.Store, key *sealedstore.Key) error {
 	return sealedstore.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

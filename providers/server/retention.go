@@ -12,10 +12,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Number is a setting whose value is at least 1. Zero means that it is not set.
+// Number is a setting whose value is at least 1. If it is zero, the setting was not set.
 type Number int
 
-// UnmarshalJSON decodes a number, and rejects one below 1.
+// UnmarshalJSON decodes a number. It rejects a number below 1.
 func (n *Number) UnmarshalJSON(b []byte) error {
 	var v int
 	if err := json.Unmarshal(b, &v); err != nil {
@@ -28,7 +28,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Or returns n, or the value unwritten if n is not set.
+// Or returns the number. If the number is not set, it returns the argument.
 func (n Number) Or(unwritten int) int {
 	if n == 0 {
 		return unwritten
@@ -43,24 +43,24 @@ type Retention struct {
 	Answers Number `json:"answers"` // days for recorded answers and reports that no policy grants any more; 30 unless set
 }
 
-// Rows returns the earliest time from which audit rows are still kept.
+// Rows returns the earliest time from which audit rows are kept.
 func (r Retention) Rows(now time.Time) time.Time { return now.AddDate(0, 0, -r.Audit.Or(365)) }
 
-// ReportPrefix is the prefix of the keys under which the last report of each node is stored. The
+// ReportPrefix is the beginning of the keys under which the last report of each node is stored. The
 // name of the node follows it.
 const ReportPrefix = "report/"
 
-// sweepEvery is the interval at which a Server removes records past their retention.
+// sweepEvery is the interval at which a Server removes records that are older than their retention.
 const sweepEvery = time.Hour
 
-// retain sweeps until ctx ends.
+// retain calls sweep at regular intervals until ctx ends.
 func (s *Server) retain(ctx context.Context) {
 	sweep := func(ctx context.Context) error { return s.sweep(ctx, time.Now()) }
 	journal.Every(ctx, sweepEvery, s.Logger, sweep, "what is kept for too long stays until the next try")
 }
 
-// sweep removes records past their retention, one page in a transaction. Records that change
-// meanwhile are left to the next sweep.
+// sweep removes records that are older than their retention, one page in each transaction. Records
+// that change meanwhile are left to the next sweep.
 func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	ago := func(days int) time.Time { return now.AddDate(0, 0, -days) }
 	rows := 0
@@ -100,9 +100,10 @@ func (s *Server) sweep(ctx context.Context, now time.Time) error {
 	})
 }
 
-// expire returns the operation for a recorded answer: it notes since when no policy grants the
-// answer, or removes it if that is before over. An answer that cannot be read stays, so that its
-// next request reports that.
+// expire returns the operation that is due for a recorded answer. If no policy grants the answer
+// any more, the operation notes since when. If this time is before the time over, the operation
+// removes the answer. An answer that cannot be read stays, so that the next request for it reports
+// the error.
 func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	var r record
 	if json.Unmarshal(e.Value, &r) != nil {
@@ -127,8 +128,9 @@ func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	return []store.Op{store.Put(e.Key, v)}
 }
 
-// each calls change for the entries below prefix, and before a key unless that is empty. For each
-// page it calls first with the entries that change, and then commits the changes.
+// each calls change for the entries below a prefix. If before is not empty, it calls change only
+// for entries before that key. For each page of entries, it calls first with the entries that
+// change, and then commits the changes.
 func (s *Server) each(ctx context.Context, prefix, before string, first func([]store.Entry) error, change func(store.Entry) []store.Op) error {
 	for after := ""; ; {
 		entries, err := s.Store.Page(ctx, prefix, after, store.MaxOps)

@@ -11,7 +11,7 @@ import (
 const rotationRest = 10 * time.Minute
 
 // Rotation records how often a host has had the secret of a need replaced, and when it last did so.
-// The number only grows, so that no former secret returns.
+// The number only grows, so that no former secret becomes valid again.
 type Rotation struct {
 	Number int       `json:"number"`
 	Since  time.Time `json:"since"`
@@ -20,27 +20,28 @@ type Rotation struct {
 // skew is the largest expected difference between the clocks of provider hosts.
 const skew = time.Minute
 
-// Within reports whether the rotation was made at most d before now. It returns false for a
-// rotation after now: the clock was then wrong when the rotation was made, and its true time is not
-// known.
+// Within reports whether the rotation was made at most the duration d before now. It returns false
+// for a rotation after now. The clock was wrong when such a rotation was made, and the true time is
+// not known.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d
 }
 
-// Rotator is implemented by a Kind whose answers contain a secret that the host may have replaced.
+// Rotator is implemented by a Kind whose answers contain a secret that a host can request to have
+// replaced.
 type Rotator[P any] interface {
 	Kind[P]
 
-	// Rotation returns the rotation that made the secret in force for a call. It is zero before the
-	// first rotation. Answer returns the secret of Call.Rotation, and its Decision stores that
-	// rotation.
+	// Rotation returns the rotation that made the secret in force for a call. Before the first
+	// rotation, it returns zero. Answer returns the secret of Call.Rotation, and its Decision
+	// stores that rotation.
 	Rotation(ctx context.Context, p P, c Call) (Rotation, error)
 }
 
-// rotate returns the rotation whose secret answers a call: the one in force, or the next one if the
-// host requests it. A request names its rotation, so that repeating it makes no further one, and a
-// late request makes none.
+// rotate returns the rotation whose secret answers a call. It is the rotation in force, or the next
+// rotation if the host requests it. A request contains the number of its rotation. Therefore a
+// repeated request makes no further rotation, and a late request makes none.
 func (f *compiledPolicy) rotate(ctx context.Context, kind string, c Call) (Rotation, error) {
 	want := c.Request.Rotation
 	if f.compiled.rotation == nil {

@@ -10,18 +10,20 @@ import (
 // waiting is the number of threads that may wait for the disk while others use all processors.
 const waiting = 2
 
-// unused is the amount of garbage, in bytes, that is allowed besides the usual share of live
-// memory. A provider with few requests has hardly any live memory.
+// unused is the amount of garbage in bytes that is allowed in addition to the usual share of live
+// memory. It is necessary because a provider with few requests has hardly any live memory.
 const unused = 16 << 20
 
-// tuned reports whether this process serves and does nothing else.
+// tuned reports whether TuneRuntime was called. This is so only in a process that does nothing but
+// serve.
 var tuned atomic.Bool
 
-// reserve counts as live memory but is never resident, because nothing reads or writes it.
+// reserve raises the amount of live memory that the garbage collector counts. It is never resident,
+// because it is neither read nor written.
 var reserve []byte
 
-// TuneRuntime tunes the Go runtime of a provider process; only the first call has an effect. It
-// raises GOMAXPROCS, so that a commit that returns from the disk does not wait behind requests that
+// TuneRuntime tunes the Go runtime of a provider process. Only the first call has an effect. It
+// raises GOMAXPROCS, so that a commit that returns from the disk does not wait while requests
 // occupy all processors. GOMAXPROCS and GOGC in the environment take precedence.
 var TuneRuntime = sync.OnceFunc(func() {
 	tuned.Store(true)

@@ -32,29 +32,30 @@ type Config struct {
 	// renewed SVID is used at once.
 	Certificate func() (*tls.Certificate, error)
 
-	// Parallel is the number of requests that are decided at the same time; zero means 32. A single
-	// caller may use half of them. Other requests wait, and are refused as busy if they wait too
-	// long.
+	// Parallel is the number of requests that are decided at the same time. If it is zero, the
+	// number is 32. A single caller may use half of them. Other requests wait. A request that waits
+	// too long is refused as busy.
 	Parallel int
 
 	// Connections is the maximum number of open connections whose caller is not verified. A single
-	// network may have a quarter of them. Beyond the maximum, new connections replace older ones.
-	// Zero means 1024, and one more for each node in the policy.
+	// network may have a quarter of them. Beyond the maximum, new connections replace older
+	// connections. If it is zero, the maximum is 1024, plus one for each node in the policy.
 	Connections int
 
 	Retention Retention
 
-	// Audit is the audit log; nil means NewAudit with the store.
+	// Audit is the audit log. If it is nil, the server uses NewAudit with its store.
 	Audit *Audit
 
-	// List is the place from which the process itself reads the newest revocation list; nil means
-	// that it reads files alone.
+	// List is the place from which the process itself reads the newest revocation list. If it is
+	// nil, the process reads the list only from files.
 	List *ListSource
 
-	// Log is the tamper-evident log to which audit rows are appended; nil means none.
+	// Log is the tamper-evident log to which audit rows are appended. If it is nil, there is no
+	// such log.
 	Log *tlog.Log
 
-	// Ready is called when the server accepts requests and its kind works. It may be nil.
+	// Ready is called when the server accepts requests and its kind works. Ready may be nil.
 	Ready func()
 
 	Logger *slog.Logger // nil for slog.Default()
@@ -74,7 +75,7 @@ type Server struct {
 	mux        *http.ServeMux
 }
 
-// New returns a Server with this configuration. It returns an error if the server cannot serve the
+// New returns a Server with a configuration. It returns an error if the server cannot serve the
 // policy.
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
@@ -160,7 +161,8 @@ const (
 	turnsWait = 30 * time.Second
 )
 
-// limit returns a limit with room for all nodes of the policy at once, and for their watches.
+// limit returns the limits for connections. They have room for all nodes of the policy at once, and
+// for the watches of these nodes.
 func (s *Server) limit() conns.Limit {
 	nodes := len(s.Policies.now.Load().hostKeys)
 	total := cmp.Or(s.Connections, 1024+nodes)

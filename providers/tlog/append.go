@@ -32,8 +32,8 @@ const (
 	tidy       = 5 * time.Second
 )
 
-// run appends until ctx ends or an error occurs. Then the log is read anew, because it may contain
-// what was begun.
+// run appends rows until ctx ends or an error occurs. After an error, the log is read again,
+// because it may contain rows whose append had begun.
 func (l *Log) run(ctx context.Context) error {
 	if err := os.MkdirAll(l.Config.Dir, 0o700); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (l *Log) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// appender appends to the log. Tessera has goroutines of its own, and is closed while nothing is
-// appended.
+// appender appends rows to the log. Tessera, which it uses, has goroutines. Therefore it is closed
+// while there is nothing to append.
 type appender struct {
 	*Log
 	add      tessera.AddFn // nil while it is closed
@@ -103,8 +103,8 @@ func (a *appender) open(ctx context.Context) error {
 	return nil
 }
 
-// unstick lets the next checkpoint follow one from the future, after the clock was set back.
-// Tessera uses the age of the file.
+// unstick ensures that a new checkpoint is written after the clock was set back. Tessera uses the
+// age of the checkpoint's file, and would wait if that file is from the future.
 func (l *Log) unstick() {
 	path, now := filepath.Join(l.Config.Dir, layout.CheckpointPath), time.Now()
 	if fi, err := os.Stat(path); err == nil && fi.ModTime().After(now) {
@@ -124,7 +124,7 @@ func (a *appender) close() {
 	a.cancel()
 }
 
-// append appends leaves in order, and returns when they are on disk.
+// append appends leaves in order. It returns when the leaves are on disk.
 func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 	if size := a.size; a.add == nil {
 		if err := a.open(ctx); err != nil {
@@ -155,7 +155,7 @@ func (a *appender) append(ctx context.Context, leaves []Leaf) error {
 	return nil
 }
 
-// appendAll appends rows as they come, in groups.
+// appendAll appends rows in groups, as they arrive.
 func (a *appender) appendAll(ctx context.Context, rows <-chan row) error {
 	resting := time.NewTimer(a.closeAfter)
 	defer resting.Stop()

@@ -13,7 +13,7 @@ import (
 // archiveDir is the directory of the archive, below that of the log.
 const archiveDir = "archive"
 
-// monthly is the time layout of the name of a month's file.
+// monthly is the layout of the name of a month's file, in the form of package time.
 const monthly = "2006-01.jsonl"
 
 // archived is a line of the archive.
@@ -22,9 +22,9 @@ type archived struct {
 	Row json.RawMessage `json:"row"`
 }
 
-// Archive appends audit rows that are about to leave the store to "archive/<year>-<month>.jsonl",
-// and returns when they are on disk. If a row is archived again after a crash, the file contains it
-// twice.
+// Archive appends audit rows to the file "archive/<year>-<month>.jsonl". It is called before the
+// rows are removed from the store, and returns when they are on disk. If a row is archived again
+// after a crash, the file contains the row twice.
 func (l *Log) Archive(rows []store.Entry) error {
 	months := map[string][]byte{}
 	for _, r := range rows {
@@ -51,8 +51,8 @@ func (l *Log) Archive(rows []store.Entry) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// appendLines appends lines to a file, and returns when they are on disk. It starts a new line
-// after one that a crash left incomplete, whose row is archived again.
+// appendLines appends lines to a file, and returns when they are on disk. If a crash left the last
+// line incomplete, it starts a new line. The row of the incomplete line is archived again.
 func appendLines(path string, lines []byte) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {

@@ -26,10 +26,11 @@ const (
 	rest = 4
 )
 
-// errIncomplete is the error of rows that the log lacks although they are older than late.
+// errIncomplete is the error for rows that the log lacks although they are older than the duration
+// late.
 var errIncomplete = errors.New("rows of the store are not in the log: looking for all of them")
 
-// compareEach compares regularly until ctx ends or an error occurs.
+// compareEach calls Compare regularly until ctx ends or an error occurs.
 func (l *Log) compareEach(ctx context.Context) error {
 	known := ""
 	for wait := settle; ; wait = compareEvery {
@@ -130,7 +131,8 @@ func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 		l.Name, edited, missing, timeOf(first).Format(time.RFC3339Nano)), nil
 }
 
-// rested calls pause if work has taken a while.
+// rested calls pause if work has taken a while. The argument since is the time at which the work
+// began.
 func rested(ctx context.Context, since time.Time) time.Time {
 	if time.Since(since) < 20*time.Millisecond {
 		return since
@@ -138,8 +140,8 @@ func rested(ctx context.Context, since time.Time) time.Time {
 	return pause(ctx, since)
 }
 
-// pause pauses in proportion to the work since a time, and returns the time at which the next work
-// begins.
+// pause waits in proportion to the duration of the work since a time. It returns the time at which
+// the next work begins.
 func pause(ctx context.Context, since time.Time) time.Time {
 	select {
 	case <-ctx.Done():
@@ -148,7 +150,7 @@ func pause(ctx context.Context, since time.Time) time.Time {
 	return time.Now()
 }
 
-// root computes the root of a tree leaf by leaf.
+// root computes the root hash of a tree, leaf by leaf.
 type root struct{ *compact.Range }
 
 func newRoot() root {
@@ -161,7 +163,8 @@ func (r root) add(leaf string) {
 	}
 }
 
-// is returns an error unless the root equals that of a checkpoint of the same size.
+// is returns an error unless the root hash equals that of a checkpoint with the same number of
+// leaves.
 func (r root) is(c hostapi.VerifiedCheckpoint) error {
 	hash, err := r.GetRootHash(nil)
 	if err == nil && r.End() == 0 {

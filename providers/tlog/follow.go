@@ -30,8 +30,8 @@ const (
 	late = 10 * time.Minute
 )
 
-// position is the progress of the log: it has all rows of revisions below one, and some rows of
-// that revision.
+// position is the progress of the log. The log contains all rows of revisions below a certain one,
+// and some rows of that revision.
 type position struct {
 	revision int64
 	has      map[string]bool // keys of rows that revision made
@@ -39,14 +39,15 @@ type position struct {
 	restored time.Time       // rows of before may be put back, and be in the log already
 }
 
-// row is a leaf to append. With it, the log has all rows up to a revision.
+// row is a leaf that is to be appended. After it was appended, the log contains all rows up to a
+// revision.
 type row struct {
 	Leaf
 	upTo int64
 }
 
-// storeKey identifies the store. Its value and the revision that made it also tell it from a store
-// that it moved to or was restored from.
+// storeKey is the key of the value that identifies the store. Together with the revision that made
+// it, the value distinguishes the store from a store that it moved to or was restored from.
 const storeKey = "log/store"
 
 // identify returns the store's identity.
@@ -65,15 +66,16 @@ func (l *Log) identify(ctx context.Context) (string, error) {
 	}
 }
 
-// restoredKey holds the time at which the last restore began, in Unix nanoseconds.
+// restoredKey is the key under which the time of the beginning of the last restore is stored, in
+// Unix nanoseconds.
 const restoredKey = "log/restored"
 
-// restoreCode marks the row with which a restore begins.
+// restoreCode is the text that marks the audit row with which a restore begins.
 var restoreCode = []byte(`"code":"restore"`)
 
-// Restoring returns an operation that tells the log that audit rows are about to be put back from a
-// backup. It belongs in the transaction of the row that begins the restore, whose code is
-// "restore". Rows from before the given time are then looked up in the log instead of being
+// Restoring returns an operation that tells the log that audit rows are about to be restored from a
+// backup. The operation belongs in the transaction that writes the first row of the restore, whose
+// code is "restore". Rows from before the given time are then looked up in the log, and are not
 // appended again.
 func Restoring(at time.Time) store.Op {
 	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
@@ -91,11 +93,11 @@ func (l *Log) restoredAt(ctx context.Context) (time.Time, error) {
 	return time.Unix(0, nano), err
 }
 
-// errRestored is the error of rows that were put back into the store.
+// errRestored is the error for rows that were restored into the store.
 var errRestored = errors.New("rows were put back into the store: looking for all of them in the log")
 
-// resume finds the log's position. If the store is not the same as before, or lacks the last row as
-// it made it, each row is looked up in the log.
+// resume finds the position at which the log continues. If the store is not the same as before, or
+// if it lacks the last row in its logged form, each row is looked up in the log.
 func (a *appender) resume(ctx context.Context) (position, error) {
 	is, err := a.identify(ctx)
 	if err != nil {
@@ -143,9 +145,9 @@ func (a *appender) last(ctx context.Context) (position, error) {
 	return at, nil
 }
 
-// reconcile appends the rows of the store that are not in the log, whatever their revision. Their
-// leaves have the store's current revision, up to which the log then has all rows. Rows past their
-// retention are archived anyway.
+// reconcile appends the rows of the store that are not in the log, whatever their revision. The
+// leaves of these rows contain the store's current revision. The log then contains all rows up to
+// that revision. Rows older than their retention are archived nevertheless.
 func (a *appender) reconcile(ctx context.Context) (at position, err error) {
 	_, revision, err := a.Store.List(ctx, a.Prefix+"~") // of which there are none
 	if err != nil {
@@ -188,7 +190,8 @@ func inOrder(leaves []Leaf) {
 	})
 }
 
-// follow sends the rows after a position, in the order of their revisions, until ctx ends.
+// follow sends the rows after a position to the channel, in the order of their revisions, until ctx
+// ends.
 func (l *Log) follow(ctx context.Context, at position, rows chan<- row) error {
 	for ctx.Err() == nil {
 		err := l.watch(ctx, &at, rows)
@@ -229,7 +232,7 @@ func (l *Log) watch(ctx context.Context, at *position, rows chan<- row) error {
 	return ctx.Err()
 }
 
-// send sends a row, unless the log has it, and advances the position.
+// send sends a row to the channel, unless the log already contains it, and advances the position.
 func (l *Log) send(ctx context.Context, at *position, leaf Leaf, rows chan<- row) error {
 	switch {
 	case leaf.Revision < at.revision || leaf.Revision == at.revision && at.has[leaf.Key]:
@@ -256,8 +259,8 @@ func send(ctx context.Context, rows chan<- row, r row) error {
 	}
 }
 
-// catchUp sends the rows up to the current revision, for a store that no longer has the changes
-// since the position.
+// catchUp sends the rows up to the current revision. It is for a store that no longer has the
+// changes since the position.
 func (l *Log) catchUp(ctx context.Context, at *position, rows chan<- row) error {
 	_, revision, err := l.Store.List(ctx, l.Prefix+"~") // of which there are none
 	if err != nil {

@@ -9,20 +9,21 @@ import (
 	"time"
 )
 
-// Leaf is the entry of the log for an audit row. It contains the row's key and revision in the
-// store and the hash of its text. Only the store contains the text itself.
+// Leaf is the entry of the log for an audit row. It contains the key and the revision of the row in
+// the store, and the hash of the row's text. Only the store contains the text itself.
 type Leaf struct {
 	Key      string // key of the row in the store
 	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }
 
-// NewLeaf returns the log's entry for an audit row with its key and revision in the store.
+// NewLeaf returns the entry of the log for an audit row with the given key and revision in the
+// store.
 func NewLeaf(key string, revision int64, row []byte) Leaf {
 	return Leaf{key, revision, sha256.Sum256(row)}
 }
 
-// Of reports whether the leaf contains the hash of this row. The caller finds the row by the leaf's
+// Of reports whether the leaf contains the hash of a row. The caller finds the row by the leaf's
 // key.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
@@ -54,7 +55,7 @@ func ParseLeaf(text string) (l Leaf, err error) {
 }
 
 // Time returns the time at which the decision of the row began. It takes the time from the row's
-// key, "audit/<16 digits of nanoseconds>-…", and returns zero for a key of another form.
+// key, "audit/<16 digits of nanoseconds>-…". For a key of another form, it returns zero.
 func (l Leaf) Time() time.Time { return timeOf(l.Key) }
 
 func timeOf(key string) time.Time {
@@ -66,7 +67,7 @@ func timeOf(key string) time.Time {
 	return time.Unix(0, nanos).UTC()
 }
 
-// keyAt returns a key that comes before the rows of a time.
+// keyAt returns a key that sorts before the rows of a time.
 func keyAt(prefix string, t time.Time) string {
 	return fmt.Sprintf("%s%016x", prefix, max(0, t.UnixNano()))
 }

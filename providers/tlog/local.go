@@ -18,8 +18,8 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
-// Logged is a leaf of the log together with its row. The row is as the store or the archive has it
-// now, or nil if neither has it.
+// Logged is a leaf of the log with its audit row. The row is in the form that the store or the
+// archive contains now. It is nil if neither contains it.
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
@@ -42,15 +42,15 @@ type Source interface {
 	// number of rows that the log has or had. At the end of the log there are no rows.
 	Rows(ctx context.Context, from, size uint64) ([]Logged, error)
 
-	// Proof returns the proof that the log contains a row. row is the key of the row, or a time,
-	// which stands for the first row with that time.
+	// Proof returns the proof that the log contains an audit row. The argument row is the key of
+	// the row, or a time. A time stands for the first row with that time.
 	Proof(ctx context.Context, row string) (Proof, error)
 }
 
 // PageSize is the maximum number of audit rows that Rows returns.
 const PageSize = 200
 
-// Local is the Source of a log whose files are on this host.
+// Local is a Source for a log whose files are on this host.
 type Local struct {
 	Reader
 	Store  store.Store
@@ -60,8 +60,8 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal returns the Source of the log in a directory. It works whether or not a process appends
-// to the log.
+// NewLocal returns a Source for the log in a directory. It works even if no process appends to the
+// log.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }

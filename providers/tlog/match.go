@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// match matches the leaves of a log with the rows of a store. Both are roughly in the order of
-// time, so that few wait in memory for their counterpart.
+// match finds the leaves of a log whose rows are missing in a store. Leaves and rows are both
+// roughly in the order of time, so that only few wait in memory for their counterpart.
 type match struct {
 	kept     time.Time                   // leaves of before are left out, as are rows
 	leaf     func(Leaf) error            // each, in order; nil for nothing

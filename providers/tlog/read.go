@@ -33,8 +33,8 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedC
 	return key, c, err
 }
 
-// Leaves yields the leaves of the log, starting at the index given by from. The argument size is a
-// number of rows that the log has or had.
+// Leaves yields the leaves of the log, beginning at the index given by from. The argument size is
+// the number of rows in the state of the log to read.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {
@@ -59,8 +59,8 @@ func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, e
 	}
 }
 
-// Consistency returns the proof that the log only grew between two sizes: at the larger size it
-// begins with all rows that it had at the smaller one.
+// Consistency returns the proof that the log only grew between two sizes. At the larger size, the
+// log begins with all rows that it had at the smaller size.
 func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
 	if smaller == 0 || smaller >= size {
 		return nil, nil

@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// shelf finds rows in an archive. It remembers the positions of one month's rows, because rows are
-// looked up roughly in the order in which they were archived.
+// shelf finds rows in an archive. It remembers the positions of the rows of one month, because rows
+// are looked up roughly in the order in which they were archived.
 type shelf struct {
 	dir string
 
@@ -32,10 +32,11 @@ type place struct{ time, offset int64 }
 
 func newShelf(log string) *shelf { return &shelf{dir: filepath.Join(log, archiveDir)} }
 
-// idle is the time for which a shelf remembers a month, which takes 16 bytes for each row.
+// idle is how long a shelf remembers the positions of a month. They take 16 bytes of memory for
+// each row.
 const idle = time.Minute
 
-// row returns the archived row of a leaf, or nil if the archive does not have it.
+// row returns the archived row of a leaf. It returns nil if the archive does not contain the row.
 func (s *shelf) row(leaf Leaf) (row *string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,8 +70,8 @@ func (s *shelf) row(leaf Leaf) (row *string, err error) {
 	return row, nil
 }
 
-// read records the positions of new lines in a month's file. A line that is not a row is skipped,
-// so that its row counts as missing.
+// read records the positions of new lines in the file of a month. It skips a line that is not a
+// row. The row of such a line then counts as missing.
 func (s *shelf) read(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

@@ -36,7 +36,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Files in the directory of a log, besides those of tlog-tiles.
+// These are the files in the directory of a log, in addition to the files of tlog-tiles.
 const (
 	keyFile    = "key"     // signs checkpoints
 	publicFile = "key.pub" // verifies them
@@ -72,7 +72,8 @@ func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
 
-// signer returns the key of the log, which is made with the log: the key identifies the log.
+// signer returns the signing key of the log. The key is made together with the log, and identifies
+// the log.
 func (l *Log) signer() (note.Signer, error) {
 	path := filepath.Join(l.Config.Dir, keyFile)
 	private, err := secretfile.ReadFile(path)
@@ -105,8 +106,8 @@ func (l *Log) signer() (note.Signer, error) {
 // Appended returns the revision of the store up to which the log contains all audit rows.
 func (l *Log) Appended() int64 { return l.appended.Load() }
 
-// Fault returns a description of how the rows in the store differ from the log, or "" if they do
-// not.
+// Fault describes how the rows in the store differ from the log. It returns "" if they do not
+// differ.
 func (l *Log) Fault() string {
 	if text := l.fault.Load(); text != nil {
 		return *text
@@ -114,7 +115,7 @@ func (l *Log) Fault() string {
 	return ""
 }
 
-// retry is the pause after a failure.
+// retry is the pause after a failure, before Run tries again.
 const retry = 5 * time.Second
 
 // Run appends new audit rows to the log, and compares the rows in the store with the log, until ctx
@@ -123,7 +124,8 @@ func (l *Log) Run(ctx context.Context) {
 	journal.Every(ctx, retry, l.Logger, l.run, "rows are not in the tamper-evident audit log yet, trying again")
 }
 
-// lock makes this process the only one that appends, until it ends.
+// lock makes this process the only one that appends to the log. The lock lasts until the returned
+// function is called or the process ends.
 func (l *Log) lock() (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(l.Config.Dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

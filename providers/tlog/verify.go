@@ -25,10 +25,10 @@ type Verdict struct {
 // maxFaults is the largest number of faults in a Verdict.
 const maxFaults = 10
 
-// Verify computes the tree again from the rows of a source and compares it with the checkpoint. All
-// rows since the time kept must be present, even if the source says that they have expired, because
-// a process that removed rows would claim that. If kept is zero, Verify believes the source. An
-// error means that the log could not be read.
+// Verify computes the tree again from the rows of a source, and compares it with the checkpoint.
+// All rows since the time given by kept must be present, even if the source says that they have
+// expired: a process that removed rows would say so too. If kept is zero, Verify believes the
+// source. An error means that the log could not be read.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error
 	return v, nil
 }
 
-// claimed explains a missing row that the source claims not to keep any more.
+// claimed returns the text for a missing row that the source says it no longer keeps.
 func claimed(row, kept time.Time) string {
 	if !row.Before(kept) {
 		return ""
@@ -99,7 +99,7 @@ func claimed(row, kept time.Time) string {
 	return ", which says that it keeps rows since " + kept.Format(time.DateOnly) + ": where that is right, verify with the --keep of its provider.hujson"
 }
 
-// place describes where the row is.
+// place describes where the row is stored.
 func (l Logged) place() string {
 	if l.Archived {
 		return "archive"
@@ -107,7 +107,7 @@ func (l Logged) place() string {
 	return "store"
 }
 
-// Verify checks the proof: the log must contain the row exactly as the store or the archive
+// Verify checks the proof. The log must contain the row exactly as the store or the archive
 // contains it now.
 func (p Proof) Verify() error {
 	c, err := hostapi.OpenCheckpoint(p.Key, p.Checkpoint)

@@ -26,10 +26,12 @@ import (
 	"github.com/florete/florete/providers/outside"
 )
 
-// quiet stops lego from logging. Its failures are errors, and are audited.
+// quiet stops the library lego from logging. Failures of lego are returned as errors, and are
+// audited.
 var quiet = sync.OnceFunc(func() { legolog.Logger = stdlog.New(io.Discard, "", 0) })
 
-// derivedKey returns a P-256 key that is derived, so that nothing needs to be stored.
+// derivedKey returns a P-256 key that is derived from the sealing key, so that it need not be
+// stored.
 func (k *Certificates) derivedKey(purpose string) *ecdsa.PrivateKey {
 	most := new(big.Int).Sub(elliptic.P256().Params().N, big.NewInt(1))
 	d := new(big.Int).SetBytes(k.Key.Derive(purpose, 48))
@@ -46,8 +48,8 @@ func (k *Certificates) accountKey(p *Policy) *ecdsa.PrivateKey {
 	return k.derivedKey("florete tls account v1\n" + p.Directory)
 }
 
-// thumbprint returns the part of a challenge's answer that follows the token and a dot (RFC 8555,
-// section 8.1).
+// thumbprint returns the second part of a challenge's answer, which follows the token and a dot
+// (RFC 8555, section 8.1).
 func (k *Certificates) thumbprint(p *Policy) string {
 	jwk := jose.JSONWebKey{Key: k.accountKey(p).Public()}
 	sum, err := jwk.Thumbprint(crypto.SHA256)
@@ -57,14 +59,14 @@ func (k *Certificates) thumbprint(p *Policy) string {
 	return base64.RawURLEncoding.EncodeToString(sum)
 }
 
-// client is a client of the CA with an account, which was registered if there was none.
+// client is a client of the CA with an account. The account was registered if it did not exist.
 type client struct {
 	mu   sync.Mutex
 	core *api.Core
 }
 
-// account returns a client of the policy's CA with its account. Each process registers the account
-// once; the CA returns an existing one.
+// account returns a client of the policy's CA with an account. Each process registers the account
+// once. If the account exists, the CA returns it.
 func (k *Certificates) account(p *Policy) (*api.Core, error) {
 	at := p.Directory + "\n" + p.Contact
 	k.mu.Lock()
@@ -115,7 +117,8 @@ func (k *Certificates) account(p *Policy) (*api.Core, error) {
 // maxResponse is the largest response of a CA, in bytes.
 const maxResponse = 1 << 20
 
-// bound ends requests with a context, since lego's have none, and bounds the size of responses.
+// bound is an HTTP transport that ends requests with a context, because requests of lego have none.
+// It also limits the size of responses.
 type bound struct {
 	ctx context.Context
 	to  http.RoundTripper

@@ -14,8 +14,9 @@ import (
 	"github.com/go-acme/lego/v4/providers/dns/httpreq"
 )
 
-// dnsProviders has lego's DNS providers in this program. A program, such as one that runs
-// nsupdate(1), or an HTTP service covers all others.
+// dnsProviders contains the DNS providers of lego that are part of this program. All other
+// providers can be used through an external program, such as one that runs nsupdate(1), or through
+// an HTTP service.
 var dnsProviders = map[string]func() (challenge.Provider, error){
 	"exec":    func() (challenge.Provider, error) { return exec.NewDNSProvider() },
 	"httpreq": func() (challenge.Provider, error) { return httpreq.NewDNSProvider() },
@@ -23,8 +24,8 @@ var dnsProviders = map[string]func() (challenge.Provider, error){
 
 func dnsNames() []string { return slices.Sorted(maps.Keys(dnsProviders)) }
 
-// dnsProvider returns a DNS provider with the environment of the settings, which is read anew
-// because it contains secrets that change.
+// dnsProvider returns a DNS provider with the environment variables in the settings. It reads these
+// variables again at each call, because they contain secrets that change.
 func (k *Certificates) dnsProvider(name string) (challenge.Provider, error) {
 	if k.Environment == "" {
 		return nil, fmt.Errorf("dns %q: the settings of kind %q name no environment: write \"environment\": \"tls.env\"", name, Name)

@@ -17,14 +17,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// orders is the prefix of the keys that record which process orders a name, and the result of the
-// last order.
+// orders is the beginning of the keys that record which process orders the certificate for a name,
+// and the result of the last order.
 const orders = "tls/orders/"
 
-// maxReason is the number of bytes of a CA's message that hosts receive.
+// maxReason is the largest part of a CA's message that hosts receive, in bytes.
 const maxReason = 600
 
-// attempt is an order that is open, or the last one that failed.
+// attempt is an order that is open, or the last order that failed.
 type attempt struct {
 	Open     int64         `json:"open,omitempty"` // until when it is, in Unix seconds
 	Failures int           `json:"failures"`       // in a row
@@ -33,7 +33,7 @@ type attempt struct {
 	Reason   string        `json:"reason,omitempty"`
 }
 
-// flight is an order of this process.
+// flight is an order that this process is carrying out.
 type flight struct {
 	key    string // of the record that it is for
 	public string // of whose key, empty for a shared one
@@ -42,8 +42,9 @@ type flight struct {
 	err    error
 }
 
-// order orders the certificate for a call, or joins the open order for it, and waits for the
-// result. One order is open at a time for a set of names.
+// order orders the certificate for a call and waits for the result. If an order for the same names
+// is open, it waits for the result of that order, because only one order may be open for a set of
+// names.
 func (k *Certificates) order(ctx context.Context, w wanted, former *record, now time.Time) (*record, error) {
 	public := ""
 	if w.csr != nil {
@@ -75,7 +76,7 @@ func (k *Certificates) order(ctx context.Context, w wanted, former *record, now 
 	}
 }
 
-// fly carries out an order from beginning to end, whoever waits for it.
+// fly carries out an order from beginning to end, even if no caller waits for it any more.
 func (k *Certificates) fly(f *flight, w wanted, former *record) {
 	ctx, cancel := context.WithTimeoutCause(k.ctx, orderTime, fmt.Errorf("the CA was not done after %s", orderTime))
 	defer cancel()
@@ -89,7 +90,8 @@ func (k *Certificates) fly(f *flight, w wanted, former *record) {
 	close(f.done)
 }
 
-// fulfil orders a certificate, unless it is too early for another attempt, and stores the result.
+// fulfil orders a certificate and stores the result. If it is too early for another attempt, fulfil
+// returns an error instead.
 func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*record, error) {
 	now := time.Now()
 	at := orders + w.names()
@@ -138,7 +140,7 @@ func (k *Certificates) fulfil(ctx context.Context, w wanted, former *record) (*r
 	return r, nil
 }
 
-// obtained returns the record of the certificate that the CA issues.
+// obtained returns the record of a certificate that the CA issues for an order.
 func (k *Certificates) obtained(ctx context.Context, w wanted, former *record) (*record, error) {
 	key, csr := "", w.csr
 	var err error
@@ -176,7 +178,8 @@ func put(key string, a attempt) store.Op {
 	return store.Put(key, b)
 }
 
-// attempt reads the last attempt, zero if there was none, and the revision that wrote it.
+// attempt reads the last attempt, and the revision that wrote it. Both are zero if there was no
+// attempt.
 func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revision int64, err error) {
 	e, err := k.db.Get(ctx, at)
 	if errors.Is(err, store.ErrNotFound) {
@@ -189,8 +192,8 @@ func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revis
 	return a, e.Modified, err
 }
 
-// failed returns the attempt after an error. The next one waits as long as the CA asks, or else 10
-// seconds, doubled with each failure up to an hour.
+// failed returns the attempt after an error. The next attempt waits as long as the CA requests. If
+// the CA requests no time, it waits 10 seconds, doubled with each failure up to an hour.
 func (a attempt) failed(err error, now time.Time) attempt {
 	rest := time.Hour
 	if a.Failures < 9 {
@@ -225,7 +228,7 @@ func (a attempt) failed(err error, now time.Time) attempt {
 	return a
 }
 
-// refusal returns the error for hosts until the next attempt.
+// refusal returns the error that hosts receive until the next attempt.
 func (a attempt) refusal(now time.Time) error {
 	return hostapi.Errorf(hostapi.Refused(a.Kind), "no certificate yet: %s", a.Reason).After(max(time.Second, time.Unix(a.Rest, 0).Sub(now)))
 }

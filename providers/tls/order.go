@@ -24,8 +24,8 @@ const (
 	maxPoll   = 15 * time.Second
 )
 
-// obtain orders a certificate for a request from the CA, and returns the chain (PEM). It replaces a
-// former certificate, which may be nil.
+// obtain orders a certificate from the CA for a certificate request, and returns the chain in PEM.
+// The argument former is the certificate that is replaced. It may be nil.
 func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, csr *x509.CertificateRequest, former *x509.Certificate) (string, error) {
 	core, err := k.account(p)
 	if err != nil {
@@ -74,7 +74,8 @@ func (k *Certificates) obtain(ctx context.Context, p *Policy, names []string, cs
 	}
 }
 
-// authorize proves the control of one name to the CA, unless the CA has a valid authorization.
+// authorize proves to the CA that the cluster controls a name. If the CA has a valid authorization,
+// no proof is necessary.
 func (k *Certificates) authorize(ctx context.Context, core *api.Core, p *Policy, at string) error {
 	authz, err := core.Authorizations.Get(at)
 	if err != nil || authz.Status == acme.StatusValid {
@@ -99,7 +100,7 @@ func (k *Certificates) authorize(ctx context.Context, core *api.Core, p *Policy,
 	return errors.Join(c.Solve(authz), c.CleanUp(authz))
 }
 
-// overHTTP makes the CA validate the HTTP-01 challenge once the ingress answers it.
+// overHTTP makes the CA validate an HTTP-01 challenge, once the ingress answers the challenge.
 func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.Authorization, validate dns01.ValidateFunc) error {
 	c, err := challenge.FindChallenge(challenge.HTTP01, authz)
 	if err != nil {
@@ -115,16 +116,16 @@ func (k *Certificates) overHTTP(ctx context.Context, core *api.Core, authz acme.
 	return validate(core, authz.Identifier.Value, c)
 }
 
-// notYet is the error of an ingress that does not answer. The CA is not asked to validate then,
-// because it counts failures.
+// notYet is the error for an ingress that does not answer a challenge. The CA is then not asked to
+// validate the challenge, because it counts failures.
 type notYet struct{ error }
 
-// patient is the longest time that an ingress may take to answer, since it may have learnt the
-// thumbprint just now.
+// patient is the longest time that an ingress may take to answer a challenge. An ingress may have
+// received the thumbprint only a moment ago.
 const patient = 4 * time.Second
 
 // answers returns an error unless the ingress of a name answers a challenge. If the name cannot be
-// reached from here, such as behind a NAT, it returns nil, and the CA finds out.
+// reached from here, for example behind a NAT, it returns nil. The CA then finds out by itself.
 func (k *Certificates) answers(ctx context.Context, name, token, want string) (err error) {
 	for end := time.Now().Add(patient); ; {
 		err = k.probe(ctx, name, token, want)
@@ -184,7 +185,7 @@ func validate(ctx context.Context, core *api.Core, authorization string, c acme.
 	}
 }
 
-// pause returns the time to wait that a CA asks for.
+// pause returns how long a CA requests to wait.
 func pause(retryAfter string) time.Duration {
 	if d, err := api.ParseRetryAfter(retryAfter); err == nil && d > 0 {
 		return min(d, maxPoll)
@@ -203,8 +204,8 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// look asks the CA when it wants a certificate renewed (ARI, RFC 9773). The answer can make a
-// renewal earlier than two thirds of the certificate's life, and never later.
+// look asks the CA when a certificate should be renewed (ARI, RFC 9773). The answer can make a
+// renewal earlier than after two thirds of the certificate's lifetime, but never later.
 func (k *Certificates) look(ctx context.Context, p *Policy, r *record, now time.Time) {
 	after := 6 * time.Hour
 	defer func() { r.Look = now.Add(after).Unix() }()

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need of kind "tls", as the policy grants them.
+// Request contains the parameters of a need of kind "tls" that the policy grants.
 type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
@@ -34,7 +34,7 @@ type Policy struct {
 	requests    server.Requests[Request]
 }
 
-// settings of the kind in the topology.
+// settings contains the settings of the kind in the topology.
 type settings struct {
 	Directory string   `json:"directory"` // of the ACME server
 	Contact   string   `json:"contact"`   // mail address, or none
@@ -82,12 +82,13 @@ func (s settings) validate(r Request) error {
 	return nil
 }
 
-// outside reports whether a name is in a domain for which no public CA issues certificates.
+// outside reports whether a name is in a domain outside DNS. No public CA issues certificates for
+// such a name.
 func (s settings) outside(name string) bool {
 	return slices.ContainsFunc(s.Internal, func(d string) bool { return name == d || strings.HasSuffix(name, "."+d) })
 }
 
-// wanted is the certificate that a call requests.
+// wanted describes the certificate that a call requests.
 type wanted struct {
 	Request
 	policy     *Policy
@@ -96,12 +97,13 @@ type wanted struct {
 	csr        *x509.CertificateRequest // of the holder; nil where they share it
 }
 
-// names returns the names of the certificate as one string.
+// names returns the names of the certificate as one text, separated by commas.
 func (w wanted) names() string { return strings.Join(w.Names, ",") }
 
 func (w wanted) key() string { return prefix + w.names() + "/" + w.holder }
 
-// parseCSR parses the certificate request of a host, which must be for exactly the granted names.
+// parseCSR parses the certificate request of a host. The request must be for exactly the granted
+// names.
 func parseCSR(body json.RawMessage, names []string) (*x509.CertificateRequest, error) {
 	var fields struct {
 		CSR string `json:"csr"`
@@ -142,7 +144,7 @@ func parseCSR(body json.RawMessage, names []string) (*x509.CertificateRequest, e
 	return csr, nil
 }
 
-// fingerprint returns the fingerprint of the public key of a request or certificate.
+// fingerprint returns the fingerprint of the public key in a certificate request or certificate.
 func fingerprint(spki []byte) string {
 	sum := sha256.Sum256(spki)
 	return hex.EncodeToString(sum[:])

@@ -18,10 +18,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// prefix is the prefix of the keys of sealed certificates.
+// prefix is the beginning of the keys of sealed certificates.
 const prefix = "tls/certs/"
 
-// record is an issued certificate.
+// record is the stored record of an issued certificate.
 type record struct {
 	Generation int    `json:"generation"`
 	Chain      string `json:"chain"`         // PEM, the leaf first
@@ -33,7 +33,7 @@ type record struct {
 	Look       int64  `json:"look"`  // when the CA is requested again whether it is earlier
 }
 
-// newRecord returns the record of a chain (PEM).
+// newRecord returns the record of a certificate chain in PEM.
 func newRecord(chain string, w wanted, now time.Time) (*record, error) {
 	leaf, err := leafOf(chain)
 	if err != nil {
@@ -62,7 +62,8 @@ func leafOf(chain string) (*x509.Certificate, error) {
 	return x509.ParseCertificate(block.Bytes)
 }
 
-// serves reports whether the certificate is the one that a call requests, whenever it expires.
+// serves reports whether the certificate is the one that a call requests. It ignores when the
+// certificate expires.
 func (r record) serves(w wanted) bool {
 	if w.csr != nil {
 		return r.Public == fingerprint(w.csr.RawSubjectPublicKeyInfo)
@@ -70,8 +71,9 @@ func (r record) serves(w wanted) bool {
 	return r.Key != "" && r.Generation >= w.generation
 }
 
-// within returns a time in a window. It is always the same for a certificate, and differs between
-// certificates, so that those issued in the same hour are not renewed at once.
+// within returns a time between start and end. It is always the same for one certificate, but
+// differs between certificates. Certificates that were issued in the same hour are therefore not
+// renewed all at once.
 func (r record) within(start, end time.Time) int64 {
 	h := fnv.New64a()
 	fmt.Fprint(h, r.Serial)
@@ -81,7 +83,8 @@ func (r record) within(start, end time.Time) int64 {
 	return start.Unix()
 }
 
-// newKey makes the key of a certificate that hosts share, with its request.
+// newKey makes the private key of a certificate that several hosts share, and the certificate
+// request.
 func newKey(names []string) (key string, csr *x509.CertificateRequest, err error) {
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -99,13 +102,14 @@ func newKey(names []string) (key string, csr *x509.CertificateRequest, err error
 	return string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})), csr, err
 }
 
-// records accesses the certificates in a store.
+// records reads and writes the certificates in a store.
 type records struct {
 	db  store.Store
 	key *sealedstore.Key
 }
 
-// read reads the record of a key, nil if there is none, and the revision that wrote it.
+// read reads the record under a key, and the revision that wrote it. If there is no record, it
+// returns nil.
 func (s records) read(ctx context.Context, key string) (*record, int64, error) {
 	e, err := s.db.Get(ctx, key)
 	if errors.Is(err, store.ErrNotFound) {
@@ -122,7 +126,7 @@ func (s records) read(ctx context.Context, key string) (*record, int64, error) {
 	return &r, e.Modified, json.Unmarshal(plain, &r)
 }
 
-// write returns the decision that replaces the record of a revision.
+// write returns the decision that replaces the record with the given revision.
 func (s records) write(key string, revision int64, r *record) (server.Decision, error) {
 	plain, err := json.Marshal(r)
 	if err != nil {

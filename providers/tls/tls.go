@@ -39,17 +39,18 @@ import (
 // Name is the name of this kind of need.
 const Name = "tls"
 
-// patience is the longest time that a request waits for its order. It is shorter than a host waits
-// for the answer.
+// patience is the longest time that a request waits for its order. It is shorter than the time that
+// a host waits for an answer.
 const patience = 12 * time.Second
 
-// repeated is the time for which the same request receives the recorded answer.
+// repeated is how long the same request receives the recorded answer instead of a new one.
 const repeated = 30 * time.Second
 
 // Settings is the section of the settings file for kind "tls".
 type Settings struct {
-	// Environment is the path of a file with the credentials of the policy's DNS provider, in lines
-	// KEY=VALUE such as HTTPREQ_PASSWORD=…. It is empty for HTTP-01 challenges.
+	// Environment is the path of a file with the credentials of the policy's DNS provider. Its
+	// lines have the form KEY=VALUE, such as HTTPREQ_PASSWORD=…. Environment is empty for HTTP-01
+	// challenges.
 	Environment string `json:"environment" path:""`
 
 	// Resolvers lists the DNS servers (host:port) to ask for public names. They must see these
@@ -60,8 +61,8 @@ type Settings struct {
 	// trust them.
 	Roots string `json:"roots" path:""`
 
-	// Control is the Unix socket at which the process of kind config calls. Config is the account
-	// of that process. The defaults suit the units of a host.
+	// Control is the path of the Unix socket at which the process of kind config calls this
+	// process. Config is the Unix account of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 }
@@ -78,8 +79,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures Certificates. Store and Key are required. Policy and Relay are required for Run
-// alone.
+// Config configures Certificates. Store and Key are required. Policy and Relay are required only
+// for Run.
 type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
@@ -91,7 +92,8 @@ type Config struct {
 	Resolvers   []string
 	Roots       string
 
-	// Dial connects to an ingress to check whether it answers HTTP-01 challenges; nil means TCP.
+	// Dial connects to an ingress to check whether the ingress answers HTTP-01 challenges. If it is
+	// nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -116,7 +118,7 @@ var (
 	_ server.Sealer        = (*Certificates)(nil)
 )
 
-// New returns a Certificates with this configuration.
+// New returns Certificates with a configuration.
 func New(c Config) *Certificates {
 	quiet()
 	if c.Logger == nil {
@@ -135,8 +137,8 @@ func New(c Config) *Certificates {
 // Name returns the name of this kind of need, "tls".
 func (k *Certificates) Name() string { return Name }
 
-// Answer returns the certificate that is in force for a request. It orders a certificate if there
-// is none, or if it is time for a new one.
+// Answer returns the certificate that is in force for a request. If there is no certificate, or if
+// it is time to renew it, Answer orders a new one.
 func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
@@ -186,8 +188,8 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Run answers operators, who call through the API of kind config, until ctx ends. It then also ends
-// the orders in progress.
+// Run answers operators until ctx ends, and then ends the orders in progress. Operators call
+// through the API of kind config.
 func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()

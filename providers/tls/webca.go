@@ -22,22 +22,24 @@ import (
 // lifetime is the lifetime of certificates for names outside DNS.
 const lifetime = 90 * 24 * time.Hour
 
-// Begin and end of the validity of the root for names outside DNS. They are fixed, because the root
-// is derived again each time and must always be the same.
+// These are the beginning and the end of the validity of the root for names outside DNS. They are
+// fixed, because the root is derived again each time and must always be the same.
 var (
 	rootBegins = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Root is the answer to operators who request the root certificate of the CA for names outside DNS.
+// Root is the answer to an operator who requests the root certificate of the CA for names outside
+// DNS.
 type Root struct {
 	Certificate string   `json:"certificate"` // certificate in PEM
 	Fingerprint string   `json:"fingerprint"` // SHA-256 fingerprint in lower-case hex
 	Domains     []string `json:"domains"`     // domains for which alone the root is valid
 }
 
-// root returns the CA for the policy's domains outside DNS. It is derived together with its key, so
-// it is the same on all hosts with the provider's key, and nothing is stored.
+// root returns the CA for the policy's domains outside DNS. The certificate and its key are derived
+// from the provider's key, so that nothing is stored. All hosts with the same key derive the same
+// CA.
 func (k *Certificates) root(p *Policy) (*x509.Certificate, error) {
 	key := k.rootKey(p)
 	spki, err := x509.MarshalPKIXPublicKey(key.Public())
@@ -103,7 +105,7 @@ func encode(der []byte) string {
 	return b.String()
 }
 
-// endpoint returns the operators' endpoint for the root that browsers must trust.
+// endpoint returns the endpoint at which operators get the root that browsers must trust.
 func (k *Certificates) endpoint() relay.Endpoint {
 	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*relay.Call) (any, error) {
 		p := k.Policy()

@@ -26,15 +26,16 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// bootstrapped is the prefix of the keys of tenants whose first administrators were named.
+// bootstrapped is the beginning of the keys that record the tenants whose first administrators were
+// named.
 const bootstrapped = "token/bootstrapped/"
 
-// maxAdmins bounds how many administrators are named at once. Each gets a policy for each act on
-// rules.
+// maxAdmins is the largest number of administrators that can be named at once. Each administrator
+// gets a policy for each action on rules.
 const maxAdmins = 20
 
-// Bootstrap is the body of POST /v1/tenants/{tenant}/bootstrap, with which root of the host names
-// the first administrators of a tenant.
+// Bootstrap is the body of POST /v1/tenants/{tenant}/bootstrap. With this request, root of the host
+// names the first administrators of a tenant.
 type Bootstrap struct {
 	Admins []spiffe.ID `json:"admins"` // identities that may change all rules of the tenant from now on
 }

@@ -17,14 +17,14 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Key prefixes in the store. The values record since when the policy has no tenant of a name, or no
-// runtime rules for it.
+// These are key prefixes in the store. The values record since when the policy has no tenant with a
+// name, or no runtime rules for the tenant.
 const (
 	droppedPrefix      = "token/dropped/tenant/"
 	droppedRulesPrefix = "token/dropped/rules/"
 )
 
-// grace is the time for which the keys and rules of a tenant are kept after the flake dropped it.
+// grace is how long the keys and rules of a tenant are kept after the flake dropped the tenant.
 const grace = 30 * 24 * time.Hour
 
 // codeInUse is the code of the refusal to delete a tenant that may be in use.
@@ -41,17 +41,19 @@ type Kept struct {
 	Until        unixtime.Time `json:"until,omitzero"`   // time at which the data of the tenant is deleted
 }
 
-// Tenants is the answer of GET /v1/tenants, with all tenants that have data in the store.
+// Tenants is the answer to GET /v1/tenants. It lists all tenants that have data in the store.
 type Tenants struct {
 	Tenants []Kept `json:"tenants"` // sorted by name
 }
 
-// Deletion is the body of POST /v1/tenants/{tenant}/delete, which deletes the data of a tenant.
+// Deletion is the body of POST /v1/tenants/{tenant}/delete. This request deletes the data of a
+// tenant.
 type Deletion struct {
 	Force bool `json:"force"` // delete the tenant even if its last tokens may still be in use
 }
 
-// stored returns the names of tenants of which the store has something, and whether it has rules.
+// stored returns the names of the tenants that have data in the store. The value is true for a
+// tenant that has rules.
 func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
 	names := map[string]bool{}
 	for prefix, below := range map[string]bool{keysPrefix: false, rulesPrefix: true} {
@@ -74,7 +76,7 @@ func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
 	return names, nil
 }
 
-// since reads the time at which something was dropped.
+// since reads the time at which the policy dropped a tenant or its runtime rules.
 func (t tenants) since(ctx context.Context, at string) (since time.Time, cond store.Cond, err error) {
 	e, err := t.store.Get(ctx, at)
 	cond = store.Cond{Key: at, Modified: e.Modified}
@@ -91,7 +93,7 @@ func (t tenants) since(ctx context.Context, at string) (since time.Time, cond st
 	return time.Unix(n, 0), cond, nil
 }
 
-// sweep notes the tenants that the policy has dropped, and deletes those whose grace is over.
+// sweep records which tenants the policy has dropped, and deletes the tenants whose grace is over.
 func (t *Tokens) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	names, err := t.tenants.stored(ctx)
 	if err != nil {
@@ -134,7 +136,8 @@ func (t *Tokens) sweep(ctx context.Context, now time.Time, p *Policy) error {
 	return nil
 }
 
-// forget deletes everything of a tenant, with an audit row, while a condition holds.
+// forget deletes all data of a tenant and writes an audit row. It does so only if a condition
+// holds.
 func (t tenants) forget(ctx context.Context, name string, cond store.Cond, row server.Row) error {
 	if err := t.emptied(ctx, name, cond); err != nil {
 		return err
@@ -146,7 +149,7 @@ func (t tenants) forget(ctx context.Context, name string, cond store.Cond, row s
 	return err
 }
 
-// forgetRules deletes the runtime rules of a tenant, so that it may be bootstrapped again.
+// forgetRules deletes the runtime rules of a tenant. First administrators may then be named again.
 func (t tenants) forgetRules(ctx context.Context, name string, cond store.Cond, row server.Row) error {
 	if err := t.emptied(ctx, name, cond); err != nil {
 		return err
@@ -157,8 +160,8 @@ func (t tenants) forgetRules(ctx context.Context, name string, cond store.Cond, 
 	return err
 }
 
-// emptied deletes the rules of a tenant, but not the key of their changes. If it is interrupted,
-// the next sweep continues.
+// emptied deletes the rules of a tenant, but not the key that each change of them writes. If it is
+// interrupted, the next sweep continues.
 func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) error {
 	for after := ""; ; {
 		entries, err := t.store.Page(ctx, rulesOf(name), after, store.MaxOps)
@@ -181,7 +184,7 @@ func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) erro
 	}
 }
 
-// list returns the tenants of the policy, and those of which something is kept.
+// list returns the tenants in the policy, and the tenants that still have data in the store.
 func (t *Tokens) list(c *relay.Call) (any, error) {
 	answer, ctx := Tenants{[]Kept{}}, c.R.Context()
 	stored, err := t.tenants.stored(ctx)
@@ -218,7 +221,7 @@ func (t *Tokens) list(c *relay.Call) (any, error) {
 	return answer, nil
 }
 
-// delete ends the grace of a tenant that the flake dropped.
+// delete deletes a tenant that the flake dropped, before its grace is over.
 func (t *Tokens) delete(c *relay.Call) (any, error) {
 	name, ctx := c.R.PathValue("tenant"), c.R.Context()
 	c.Row.Code = CodeDelete

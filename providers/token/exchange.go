@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Values that RFC 8693 defines for requests to exchange a token.
+// These are values that RFC 8693 defines for requests to exchange a token.
 const (
 	GrantType       = "urn:ietf:params:oauth:grant-type:token-exchange"
 	TypeAccessToken = "urn:ietf:params:oauth:token-type:access_token"
@@ -24,7 +24,7 @@ const (
 	TypeJWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Exchanged is the answer to a token exchange (RFC 8693), with the issued token.
+// Exchanged is the answer to a token exchange (RFC 8693). It contains the issued token.
 type Exchanged struct {
 	AccessToken     string `json:"access_token"`
 	IssuedTokenType string `json:"issued_token_type"`
@@ -39,7 +39,8 @@ type Refused struct {
 	Description string `json:"error_description"`
 }
 
-// Codes in the audit log for refused exchanges, in addition to the codes that hosts receive.
+// These are codes in the audit log for refused exchanges, in addition to the codes that hosts
+// receive.
 var (
 	codeGrantType = hostapi.Code{Name: "unsupported-grant-type", Class: hostapi.Invalid}
 	codeTenant    = hostapi.Code{Name: "unknown-tenant", Class: hostapi.Invalid}
@@ -96,8 +97,8 @@ func (t *Tokens) exchanged(w http.ResponseWriter, r *http.Request, row *server.R
 	return Exchanged{}, hostapi.Errorf(hostapi.CodeBusy, "others change the same at the same time").After(time.Second)
 }
 
-// decide issues a token. Its audit row is in the transaction of the changes on which the token
-// depends.
+// decide issues a token. It writes the audit row in the transaction of the changes on which the
+// token depends.
 func (t *Tokens) decide(ctx context.Context, name string, f form, caller announced.Caller, row *server.Row, again bool) (Exchanged, error) {
 	p, now := t.Policy(), time.Now()
 	if p == nil || p.tenants[name] == nil {
@@ -144,14 +145,14 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	return Exchanged{token.token, TypeAccessToken, "Bearer", int64(token.until.Sub(now).Seconds()), token.scope()}, nil
 }
 
-// form is the request of an exchange.
+// form contains the parameters of a request for an exchange.
 type form struct {
 	token                string // of the subject; empty where that is the caller
 	requested, resources []string
 }
 
-// parameters lists the known parameters of a form. Others are refused and not ignored, because they
-// may be meant to narrow the token.
+// parameters lists the known parameters of a form. Requests with other parameters are refused,
+// because an unknown parameter may be meant to narrow the token.
 var parameters = []string{"grant_type", "subject_token", "subject_token_type", "requested_token_type", "requested", "resources"}
 
 func readForm(w http.ResponseWriter, r *http.Request) (f form, err error) {

@@ -19,22 +19,23 @@ import (
 	"github.com/florete/florete/providers/token/verify"
 )
 
-// keysPrefix is the prefix of the signing keys of tenants in the store.
+// keysPrefix is the beginning of the keys in the store under which the signing keys of tenants are
+// kept.
 const keysPrefix = "token/keys/"
 
-// tenants accesses the state of tenants in the store.
+// tenants reads and writes the state of tenants in the store.
 type tenants struct {
 	store store.Store
 	key   *sealedstore.Key
 }
 
-// keys returns the signing keys of a tenant. They are published for the lifetime of the longest
-// token and a quarter of an hour more, because clocks differ.
+// keys returns the signing keys of a tenant. A key stays published for the lifetime of the longest
+// token after its last signature, and for another quarter of an hour because clocks differ.
 func (t tenants) keys(of *Tenant) sealedstore.SigningKeys {
 	return sealedstore.SigningKeys{Store: t.store, Seal: t.key, At: keysPrefix + of.name, Algorithm: jose.EdDSA, Lingers: longest + 15*time.Minute}
 }
 
-// issuing describes a token to be issued.
+// issuing describes a token that is to be issued.
 type issuing struct {
 	tenant   *Tenant
 	ring     sealedstore.SigningRing
@@ -45,7 +46,7 @@ type issuing struct {
 	counted  bool // by the quota, when it was tried before
 }
 
-// issued is an issued token, with the changes of the store on which it depends.
+// issued is a token that was issued, with the changes of the store on which it depends.
 type issued struct {
 	sealedstore.SigningChange
 	tenant, sub, id, token string
@@ -53,11 +54,12 @@ type issued struct {
 	permissions            []rules.Permission
 }
 
-// maxPermissions bounds the size of a token, which is sent with each request.
+// maxPermissions is the largest number of permissions in a token. It limits the size of the token,
+// which is sent with each request.
 const maxPermissions = 100
 
-// issue signs a token with the permissions that the rules give. The error is an *hostapi.Error if
-// they give none.
+// issue signs a token with the permissions that the tenant's rules give. If they give none, the
+// error is an *hostapi.Error.
 func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	has, err := t.tenants.inForce(ctx, i.tenant)
 	if err != nil {
@@ -90,7 +92,7 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 	return out, err
 }
 
-// scope returns the actions of a token, each once.
+// scope returns the actions that a token permits, without duplicates.
 func (i issued) scope() string {
 	var all []string
 	for _, p := range i.permissions { // sorted by action
@@ -101,8 +103,8 @@ func (i issued) scope() string {
 	return strings.Join(all, " ")
 }
 
-// refuseRevoked refuses to issue a token for an identity that hosts would refuse. node, if known,
-// and proved are the node and time of the proof of that identity.
+// refuseRevoked refuses to issue a token for an identity that hosts would refuse. The arguments
+// node and proved are the node and the time of the proof of that identity. The node may be unknown.
 func refuseRevoked(list *trust.Revocations, id spiffe.ID, node string, proved time.Time) error {
 	err := list.CheckIssued(id, node, proved)
 	var revoked *trust.RevokedError

@@ -29,17 +29,17 @@ const (
 	issuerStale = time.Hour
 )
 
-// issuers caches the keys of issuers.
+// issuers caches the keys of external issuers.
 type issuers struct {
 	mu  sync.Mutex
 	all map[source]*issuerKeys
 }
 
-// source is an issuer and the places of its keys.
+// source consists of an issuer and the places from which its keys are read.
 type source struct{ issuer, discovery, jwks string }
 
-// issuerKeys has the keys of an issuer. One request for them is in progress at a time, and other
-// callers wait for its result.
+// issuerKeys contains the keys of an external issuer. Only one request for them is in progress at a
+// time. Other callers wait for its result.
 type issuerKeys struct {
 	source
 	client *http.Client
@@ -59,7 +59,7 @@ func algorithmNames() (names []string) {
 	return names
 }
 
-// keys returns the keys of an issuer, which may be empty so far.
+// keys returns the keys of an issuer. There may be none yet.
 func (i *issuers) keys(issuer Issuer) (*issuerKeys, error) {
 	at := source{issuer.Issuer, issuer.Discovery, issuer.JWKS}
 	i.mu.Lock()
@@ -87,8 +87,8 @@ func (i *issuers) keys(issuer Issuer) (*issuerKeys, error) {
 	return k, nil
 }
 
-// verify verifies a token of an issuer. Errors contain nothing of the issuer's response, because
-// the caller who presents the token reads them. The log has it.
+// verify verifies a token of an external issuer. The caller who presents the token reads the error,
+// so the error contains nothing from the issuer's response. The response is logged.
 func (i *issuers) verify(ctx context.Context, name string, issuer Issuer, token string, log *slog.Logger) (*oidc.IDToken, error) {
 	k, err := i.keys(issuer)
 	if err != nil {
@@ -106,7 +106,7 @@ func (i *issuers) verify(ctx context.Context, name string, issuer Issuer, token 
 	return v, nil
 }
 
-// keySet verifies one signature.
+// keySet verifies the signature of one token.
 type keySet struct {
 	keys   *issuerKeys
 	log    *slog.Logger
@@ -139,7 +139,8 @@ func (s *keySet) VerifySignature(ctx context.Context, token string) ([]byte, err
 	return nil, errNoKey
 }
 
-// newer returns the keys, after requesting them again if they are older than ago.
+// newer returns the keys. If they are older than the duration given by ago, newer requests them
+// again.
 func (k *issuerKeys) newer(ctx context.Context, ago time.Duration, log *slog.Logger) ([]jose.JSONWebKey, error) {
 	select {
 	case <-k.turn:

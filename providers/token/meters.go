@@ -7,25 +7,26 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// A tenant's tokens in a minute are limited, and the last quarter of them is reserved for subjects
-// that have had at most an eighth. So one subject cannot take all tokens.
+// These constants limit the tokens that a tenant gets in a minute. The last quarter of the tokens
+// is reserved for subjects that have had at most an eighth. Therefore one subject cannot take all
+// tokens.
 const (
 	keptShare    = 4
 	subjectShare = 8
 )
 
-// maxSubjects is the number of subjects that are counted separately. Further subjects have no share
-// of the reserve.
+// maxSubjects is the number of subjects that are counted separately. Further subjects get no tokens
+// from the reserve.
 const maxSubjects = 10_000
 
-// meters counts the tokens of tenants, in this process alone.
+// meters counts the tokens of tenants. It counts only those that this process issues.
 type meters struct {
 	mu       sync.Mutex
 	all      map[string]*rate.Limiter
 	subjects map[[2]string]*rate.Limiter // by tenant and subject
 }
 
-// take counts a token of a subject, or returns how long to wait for it.
+// take counts a token of a subject. If the subject must wait for the token, take returns how long.
 func (m *meters) take(t *Tenant, sub string, now time.Time) (time.Duration, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -52,8 +53,8 @@ func (m *meters) take(t *Tenant, sub string, now time.Time) (time.Duration, bool
 	return 0, true
 }
 
-// few reserves one of the tokens of a subject that has had few, or returns nil if it has had its
-// share. m.mu is held.
+// few reserves a token for a subject that has had few tokens. It returns nil if the subject has had
+// its share. The caller must hold m.mu.
 func (m *meters) few(t *Tenant, sub string, now time.Time) *rate.Reservation {
 	key, most := [2]string{t.name, sub}, max(t.TokensPerMinute/subjectShare, 1)
 	l := m.subjects[key]

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Codes in the audit log for changes that operators make to tenants.
+// These are codes in the audit log for changes that operators make to tenants.
 const (
 	CodePolicyAdd      = "policy-add"
 	CodePolicyRemove   = "policy-remove"
@@ -28,17 +28,18 @@ const (
 	CodeBootstrap      = "tenant-bootstrap"
 )
 
-// maxBody bounds an operator's request. A rule with the longest names has less than 2 KiB.
+// maxBody is the largest size of an operator's request in bytes. A rule with the longest names has
+// less than 2 KiB.
 const maxBody = 16 << 10
 
-// TenantRules is the answer of GET /v1/tenants/{tenant}/rules. It contains the rules that the
-// caller is permitted to view.
+// TenantRules is the answer to GET /v1/tenants/{tenant}/rules. It contains the rules that the
+// caller may view.
 type TenantRules struct {
 	Policies  []Rule `json:"policies"`
 	Groupings []Rule `json:"groupings"`
 }
 
-// operate serves operators, who call through the API of kind config, until ctx ends.
+// operate answers operators until ctx ends. Operators call through the API of kind config.
 func (t *Tokens) operate(ctx context.Context) {
 	change := func(path, code string, remove bool, decode func(*relay.Call) (Rule, error)) relay.Endpoint {
 		return relay.Endpoint{Method: "POST", Path: path, Access: document.AccessWrite, Answer: func(c *relay.Call) (any, error) {
@@ -64,7 +65,7 @@ func (t *Tokens) operate(ctx context.Context) {
 		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: document.AccessWrite, Answer: t.delete})
 }
 
-// named returns the tenant of a request, which must be in the policy.
+// named returns the tenant that a request names. The tenant must be in the policy.
 func (t *Tokens) named(name string) (*Tenant, error) {
 	if p := t.Policy(); p != nil && p.tenants[name] != nil {
 		return p.tenants[name], nil
@@ -72,7 +73,8 @@ func (t *Tokens) named(name string) (*Tenant, error) {
 	return nil, hostapi.Errorf(codeTenant, "no tenant %.80q here", name)
 }
 
-// changeable returns a tenant whose rules change at run time.
+// changeable returns the tenant with a name. It returns an error unless the rules of the tenant can
+// change at run time.
 func (t *Tokens) changeable(name string) (*Tenant, error) {
 	tenant, err := t.named(name)
 	if err == nil && tenant.RuntimeRules == nil {
@@ -81,7 +83,7 @@ func (t *Tokens) changeable(name string) (*Tenant, error) {
 	return tenant, err
 }
 
-// rules returns the rules that the caller may view.
+// rules returns the rules of a tenant that the caller may view.
 func (t *Tokens) rules(c *relay.Call) (any, error) {
 	tenant, err := t.named(c.R.PathValue("tenant"))
 	if err != nil {
@@ -125,7 +127,8 @@ func (t *Tokens) rules(c *relay.Call) (any, error) {
 	return answer, nil
 }
 
-// change adds or removes a rule, with an audit row. An existing rule stays as it is.
+// change adds or removes a rule and writes an audit row. It does not change a rule that exists
+// already.
 func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Rule, error)) (any, error) {
 	tenant, err := t.changeable(c.R.PathValue("tenant"))
 	if err != nil {
@@ -204,7 +207,7 @@ func (f *inForce) admit(r Rule, caller string, remove bool) error {
 	return nil
 }
 
-// absent returns the reason why a rule cannot be removed.
+// absent returns the error that tells why a rule cannot be removed.
 func (f *inForce) absent(r Rule) error {
 	if slices.ContainsFunc(f.all(), func(has Rule) bool { return has.String() == r.String() }) {
 		return hostapi.Errorf(hostapi.CodeNotGranted, "%s: the flake's, which stays at run time: take it out of tenants.%s there, and publish", r, f.tenant.name)
@@ -212,7 +215,7 @@ func (f *inForce) absent(r Rule) error {
 	return hostapi.Errorf(hostapi.CodeMissingInvalid, "%s: tenant %s has none such", r, f.tenant.name)
 }
 
-// room refuses rules that exceed the tenant's quota for their sort.
+// room refuses rules that exceed the tenant's quota for rules of their type.
 func (f *inForce) room(r Rule, more int) error {
 	has, most, what := 0, f.tenant.RuntimeRules.Groupings, "groupings"
 	if r.Policy != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Request is the request of a need of kind token. It requests a token for the service with the
-// given ID or, without an ID, the keys that verify a tenant's tokens.
+// Request contains the parameters of a need of kind token. It requests a token for the service with
+// the given ID. Without an ID, it requests the keys that verify a tenant's tokens.
 type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
@@ -36,7 +36,7 @@ type Policy struct {
 	requests   server.Requests[Request]
 }
 
-// settings are the kind's settings in a policy.
+// settings contains the settings of the kind in a policy.
 type settings struct {
 	Issuer     string            `json:"issuer"`
 	Generation int               `json:"generation"`
@@ -52,7 +52,7 @@ type Tenant struct {
 	TokensPerMinute int   `json:"tokensPerMinute"`
 
 	// RuntimeRules limits the number of rules of a tenant whose rules operators can change at run
-	// time. It is nil if they cannot.
+	// time. It is nil if operators cannot change them.
 	RuntimeRules *Quota `json:"runtimeRules,omitempty"`
 
 	name     string
@@ -154,7 +154,7 @@ func invalidTenant(name string) bool {
 // path returns the path of a tenant's pages.
 func path(tenant string) string { return "/v1/tenants/" + tenant }
 
-// narrow parses the actions and objects of a request.
+// narrow parses the actions and objects to which a request narrows its token.
 func narrow(actions, objects []string) (n rules.Narrow, err error) {
 	for _, a := range actions {
 		if _, err := rules.ParseAction(a); err != nil {

@@ -19,7 +19,7 @@ const (
 	upkeep   = time.Minute      // how soon a key that is due is made
 )
 
-// maxAge is the Cache-Control header of pages.
+// maxAge is the value of the Cache-Control header of the tenants' pages.
 const maxAge = "public, max-age=300"
 
 // Run answers callers at the socket that the forwarder publishes, and operators at the socket of
@@ -46,8 +46,8 @@ func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// upkeep makes signing keys that are due, also for new tenants, and deletes the state of tenants
-// that the policy dropped, until ctx ends.
+// upkeep makes signing keys that are due, including those of new tenants, and deletes the state of
+// tenants that the policy dropped. It returns when ctx ends.
 func (t *Tokens) upkeep(ctx context.Context) {
 	tick := time.NewTicker(upkeep)
 	defer tick.Stop()
@@ -90,7 +90,7 @@ func (t *Tokens) handler() http.Handler {
 	})
 }
 
-// page returns the handler of a tenant's document.
+// page returns a handler that serves a document of a tenant.
 func (t *Tokens) page(of func(context.Context, *Policy, *Tenant) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		p := t.Policy()
@@ -117,8 +117,8 @@ func (t *Tokens) jwks(ctx context.Context, p *Policy, tenant *Tenant) (any, erro
 	return ring.JWKS(), err
 }
 
-// discovery returns the document in which OpenID Connect verifiers find the keys. It names no
-// sign-in endpoints.
+// discovery returns the document in which OpenID Connect verifiers find the keys of an issuer. It
+// names no endpoints for signing in.
 func discovery(issuer string) map[string]any {
 	return map[string]any{
 		"issuer":                                issuer,

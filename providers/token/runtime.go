@@ -16,14 +16,15 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// rulesPrefix is the prefix of the keys of runtime rules: one for each rule below its tenant's, and
-// one that each change of them writes. Rules of the policy are not in the store.
+// rulesPrefix is the beginning of the keys of runtime rules. Below the name of a tenant there is
+// one key for each rule. Another key is written by each change of the rules. The rules of the
+// policy are not in the store.
 const rulesPrefix = "token/rules/"
 
 func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
 func changesOf(tenant string) string { return rulesOf(tenant) + "changes" }
 
-// Quota is the maximum number of rules that a tenant may have, including those of the flake.
+// Quota is the maximum number of rules that a tenant may have, including the rules in the flake.
 type Quota struct {
 	Policies  int `json:"policies"`
 	Groupings int `json:"groupings"`
@@ -40,10 +41,10 @@ type Rule struct {
 	Ignored string        `json:"ignored,omitempty"` // reason why the rule has no effect; empty if it has
 }
 
-// Origin says whether a rule comes from the flake, or was added at run time.
+// Origin tells whether a rule comes from the flake or was added at run time.
 type Origin string
 
-// The origins that a rule can have.
+// These are the origins of rules.
 const (
 	OfFlake   Origin = "flake"
 	OfRuntime Origin = "runtime"
@@ -56,7 +57,7 @@ func (r Rule) String() string {
 	return fmt.Sprintf("grouping %s %s", r.Member, r.Role)
 }
 
-// check returns an error unless the tenant can have the rule.
+// check returns an error if the tenant cannot have the rule.
 func (r Rule) check(names rules.Tenant) error {
 	if r.Policy != nil {
 		return names.CheckPolicy(*r.Policy)
@@ -70,7 +71,7 @@ func (r Rule) key(tenant string) string {
 	return rulesOf(tenant) + hex.EncodeToString(h[:])
 }
 
-// set returns the rules without their origins.
+// set returns rules as a set, without their origins.
 func set(all []Rule) (s rules.Set) {
 	for _, r := range all {
 		switch {
@@ -84,7 +85,8 @@ func set(all []Rule) (s rules.Set) {
 	return s
 }
 
-// inForce has the rules of a tenant at one time: those of the flake and those of run time.
+// inForce contains the rules of a tenant at one time, both those of the flake and those added at
+// run time.
 type inForce struct {
 	*rules.Rules
 	tenant *Tenant
@@ -92,7 +94,7 @@ type inForce struct {
 	as     []store.Cond // as long as this holds
 }
 
-// inForce reads the rules of a tenant. Runtime rules are read again if they changed.
+// inForce reads the rules of a tenant. It reads runtime rules again only if they have changed.
 func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) {
 	if tenant.RuntimeRules == nil {
 		return &inForce{Rules: tenant.compiled, tenant: tenant}, nil
@@ -131,9 +133,9 @@ func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) 
 	return f, nil
 }
 
-// scope returns the objects that a rule concerns: the object of a policy, or all objects on which
-// the role of a grouping is permitted something. For a role without permissions it is the whole
-// tenant, because its holders could be permitted anything later.
+// scope returns the objects that a rule concerns. For a policy, this is the object of the policy.
+// For a grouping, these are all objects on which its role has a permission. For a role without
+// permissions, it is the whole tenant, because the role may get any permission later.
 func (f *inForce) scope(r Rule) ([]rules.Object, error) {
 	if r.Policy != nil {
 		o, err := rules.ParseObject(r.Object)
@@ -145,12 +147,13 @@ func (f *inForce) scope(r Rule) ([]rules.Object, error) {
 	return []rules.Object{rules.TenantObject(f.tenant.name)}, nil
 }
 
-// reach returns the objects on which a caller is permitted an action on rules.
+// reach returns the objects on which a caller has the permission for an action on rules.
 func (f *inForce) reach(caller, action string) []rules.Object {
 	return f.objects(caller, rules.Narrow{Actions: []string{action}})
 }
 
-// objects returns the objects on which a subject is permitted something.
+// objects returns the objects on which a subject has permissions. The argument n restricts the
+// permissions.
 func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	for _, p := range f.Permissions([]string{subject}, n) {
 		all = append(all, p.Object)
@@ -158,7 +161,8 @@ func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	return all
 }
 
-// beyond returns the first object of one list that none of another list covers.
+// beyond returns the first object in the list of that no object in the list reach covers. The
+// second result is false if there is none.
 func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	for _, o := range of {
 		if !slices.ContainsFunc(reach, func(wide rules.Object) bool { return wide.Covers(o) }) {
@@ -168,7 +172,7 @@ func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	return rules.Object{}, false
 }
 
-// all returns the rules of both origins, sorted.
+// all returns the rules of both origins in a sorted list.
 func (f *inForce) all() (all []Rule) {
 	for _, p := range f.tenant.Policies {
 		all = append(all, Rule{Policy: &p, Origin: OfFlake})

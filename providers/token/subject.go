@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// subject is the identity that exchanges a proof for a token.
+// subject is the identity that exchanges a proof of itself for a token.
 type subject struct {
 	sub      string
 	subjects []string // sub, and its groups
@@ -34,10 +34,10 @@ type subject struct {
 // secret.
 var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA}
 
-// maxGroups bounds the groups that are looked up for one token.
+// maxGroups is the largest number of groups that are looked up for one token.
 const maxGroups = 200
 
-// subjectOf verifies a subject token.
+// subjectOf verifies the subject token of an exchange, and returns the subject.
 func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDomain string, revoked *trust.Revocations, now time.Time) (subject, error) {
 	parsed, err := jwt.ParseSigned(token, algorithms)
 	var unverified jwt.Claims
@@ -58,7 +58,8 @@ func (t *Tokens) subjectOf(ctx context.Context, tenant *Tenant, token, trustDoma
 	return subject{}, malformed("subject_token: of issuer %.200q, which is none of tenant %s", unverified.Issuer, tenant.name)
 }
 
-// ofSVID verifies a JWT-SVID of the cluster for the tenant.
+// ofSVID verifies a JWT-SVID of the cluster that was issued for the tenant, and returns its
+// subject.
 func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trust.Revocations, now time.Time) (subject, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil {
@@ -91,7 +92,7 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trus
 	return subject{id.String(), []string{id.String()}, "jwt-svid"}, nil
 }
 
-// subject verifies a token of an issuer, and maps its claims.
+// subject verifies a token of an external issuer, and returns the subject that its claims describe.
 func (i *issuers) subject(ctx context.Context, name string, issuer Issuer, token string, log *slog.Logger) (subject, error) {
 	verified, err := i.verify(ctx, name, issuer, token, log)
 	if err != nil {
@@ -131,7 +132,7 @@ func (i *issuers) subject(ctx context.Context, name string, issuer Issuer, token
 	return s, nil
 }
 
-// groupsOf returns the groups in a claim, which is a list or a single group.
+// groupsOf returns the groups in a claim. The claim is a list or a single group.
 func groupsOf(claims map[string]json.RawMessage, claim string) (groups []string, err error) {
 	raw, ok := claims[claim]
 	if claim == "" || !ok {

@@ -62,22 +62,23 @@ const (
 
 // Settings is the section of the settings file for kind "token".
 type Settings struct {
-	// Keys is the path of the keys that verify JWT-SVIDs of this trust domain, which a need of kind
-	// jwt delivers. It is empty if JWT-SVIDs are not accepted.
+	// Keys is the path of the keys that verify JWT-SVIDs of this trust domain. A need of kind jwt
+	// delivers them. If Keys is empty, JWT-SVIDs are not accepted.
 	Keys string `json:"keys" path:""`
 
-	// Listen is the Unix socket at which the forwarder calls. Forwarder is the account of the
-	// forwarder. The defaults are those of the host's units.
+	// Listen is the path of the Unix socket at which the forwarder calls this process. Forwarder is
+	// the Unix account of the forwarder. The defaults suit the units of a host.
 	Listen    string `json:"listen" path:""`
 	Forwarder string `json:"forwarder"`
 
-	// Control is the Unix socket at which the process of kind config calls. Config is the account
-	// of that process. The defaults are those of the host's units.
+	// Control is the path of the Unix socket at which the process of kind config calls this
+	// process. Config is the Unix account of that process. The defaults suit the units of a host.
 	Control string `json:"control" path:""`
 	Config  string `json:"config"`
 
-	// Bootstrap is a Unix socket at which root of this host names the first administrators of
-	// tenants. It must be in a directory of its own. It is empty if there is no such socket.
+	// Bootstrap is the path of a Unix socket at which root of this host names the first
+	// administrators of tenants. The socket must be in a directory of its own. If Bootstrap is
+	// empty, there is no such socket.
 	Bootstrap string `json:"bootstrap" path:""`
 }
 
@@ -96,7 +97,7 @@ func (s *Settings) tokens(p server.Process) *Tokens {
 	})
 }
 
-// Config configures Tokens. The fields after SVIDKeys are required for Run alone.
+// Config configures Tokens. The fields after SVIDKeys are required only for Run.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -129,7 +130,7 @@ var (
 	_ server.Sealer        = (*Tokens)(nil)
 )
 
-// New returns a Tokens with this configuration.
+// New returns Tokens with a configuration.
 func New(c Config) *Tokens {
 	if c.Logger == nil {
 		c.Logger = slog.Default()

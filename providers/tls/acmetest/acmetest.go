@@ -43,13 +43,13 @@ type CA struct {
 	client     *http.Client
 }
 
-// Options configures the ACME server that Start starts.
+// Options configures the ACME server for Start.
 type Options struct {
 	Validity time.Duration // lifetime of certificates; 90 days unless set
 	Rejected string        // percentage of good nonces to reject; 15 unless set
 }
 
-// build builds both programs, once.
+// build builds pebble and its DNS server, once for all tests.
 var build = sync.OnceValues(func() (map[string]string, error) {
 	paths := map[string]string{}
 	for _, name := range []string{"pebble", "pebble-challtestsrv"} {
@@ -115,7 +115,7 @@ func (c *CA) wait(url string) {
 	})
 }
 
-// Issuers returns a pool with the CA's root, which verifies the certificates that the CA issues.
+// Issuers returns a pool with the CA's root. It verifies the certificates that the CA issues.
 func (c *CA) Issuers() *x509.CertPool {
 	c.t.Helper()
 	resp, err := c.client.Get(c.management + "/roots/0")
@@ -170,8 +170,8 @@ func (c *CA) post(url string, v any) []byte {
 	return answer
 }
 
-// Dial connects to the port at which the CA validates HTTP-01 challenges, whatever name is given,
-// as the CA itself does.
+// Dial connects to the port at which the CA validates HTTP-01 challenges. Like the CA itself, it
+// ignores the name.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
 }
@@ -211,7 +211,7 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 }
 
 // Client returns an HTTP client that trusts the certificates in a file. The argument server is the
-// TLS name that it expects.
+// TLS name that the client expects.
 func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none

@@ -113,8 +113,8 @@ func (o Object) String() string {
 // Tenant returns the name of the tenant to which the object belongs.
 func (o Object) Tenant() string { return o.tenant }
 
-// Namespace returns the namespace of the object. It is Any for all namespaces, and "" for an object
-// that covers a whole tenant.
+// Namespace returns the namespace of the object. It is Any if the object covers all namespaces, and
+// "" if the object covers a whole tenant.
 func (o Object) Namespace() string { return o.namespace }
 
 // Covers reports whether the object is equal to another object or contains it.
@@ -132,7 +132,8 @@ func (o Object) Covers(other Object) bool {
 	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
 }
 
-// Intersect returns the object that both a and b cover. If there is one, it is either a or b.
+// Intersect returns the object that both a and b cover. The second result is false if there is
+// none. Otherwise the object is a or b.
 func Intersect(a, b Object) (Object, bool) {
 	switch {
 	case a.Covers(b):

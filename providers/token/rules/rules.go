@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Actions on the rules of a tenant themselves. The object of a policy limits to which rules they
+// These are the actions on the rules of a tenant. The object of a policy limits to which rules they
 // apply.
 const (
 	View            = "rbac.view"
@@ -62,12 +62,12 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject returns the name in rules of the subject of an issuer's token, such as
+// Subject returns the name that a subject in an issuer's token has in rules, such as
 // subject:corp/alice. It returns an error if no rule can name the subject.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group returns the name in rules of a group in an issuer's token, such as group:corp/devs. It
-// returns an error if no rule can name the group.
+// Group returns the name that a group in an issuer's token has in rules, such as group:corp/devs.
+// It returns an error if no rule can name the group.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {
@@ -89,7 +89,7 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	return err
 }
 
-// Object parses the text of an object. It returns an error if the object is not of this tenant.
+// Object parses the text of an object. It returns an error if the object belongs to another tenant.
 func (t Tenant) Object(s string) (Object, error) {
 	o, err := ParseObject(s)
 	switch {
@@ -149,8 +149,8 @@ type Rules struct {
 	roles     map[string][]string     // by member
 }
 
-// Compile checks the rules in sets and returns them as one Rules. Several sets may contain the same
-// rule.
+// Compile checks the rules in several sets, and combines them for evaluation. Several sets may
+// contain the same rule.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
@@ -195,8 +195,8 @@ type Narrow struct {
 	Objects []Object
 }
 
-// Permissions returns the permissions of the subjects, restricted by n and sorted. It leaves out a
-// permission that another one covers.
+// Permissions returns the permissions of the subjects, sorted. The argument n restricts them to
+// certain actions and objects. A permission that another permission covers is left out.
 func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
 	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {

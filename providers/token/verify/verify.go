@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Type is the type in the header of the tokens (RFC 9068). It distinguishes them from all other
-// tokens of the same signer.
+// Type is the type in the header of a tenant's token (RFC 9068). It distinguishes such a token from
+// all other tokens of the same signer.
 const Type = "at+jwt"
 
 // Claims contains the claims of a tenant's token.
@@ -55,10 +55,10 @@ func (t Token) May(action, of string) bool {
 	return false
 }
 
-// maxToken is the length of the longest accepted token.
+// maxToken is the largest length of a token that is accepted, in bytes.
 const maxToken = 64 << 10
 
-// reread is the shortest time between two reads of the keys because of an unknown key.
+// reread is the shortest time between two reads of the keys that tokens with an unknown key cause.
 const reread = time.Second
 
 // skew is the tolerated difference between clocks.
@@ -69,8 +69,8 @@ const skew = 30 * time.Second
 type Verifier struct {
 	Issuer string // issuer of the tenant, as in its tokens
 
-	// Keys returns the tenant's JWK Set. It is called for the first token, and for tokens signed
-	// with an unknown key, at most once a second.
+	// Keys returns the tenant's JWK Set. It is called for the first token. It is called again, at
+	// most once a second, for tokens that are signed with an unknown key.
 	Keys func() ([]byte, error)
 
 	mu   sync.Mutex
@@ -85,8 +85,8 @@ func File(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
-// Verify verifies a token of the tenant and returns its content. now is the current time. The error
-// says why the token is not valid.
+// Verify verifies a token of the tenant and returns the token's content. The argument now is the
+// current time. The error tells why the token is not valid.
 func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	if len(token) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)
@@ -117,7 +117,7 @@ func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	return Token{Subject: c.Subject, ID: c.ID, Expiry: c.Expiry.Time(), Permissions: c.Permissions}, nil
 }
 
-// key returns the public key with an ID.
+// key returns the public key that has an ID.
 func (v *Verifier) key(id string, now time.Time) (any, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

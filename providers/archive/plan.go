@@ -137,7 +137,7 @@ func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Ve
 	}
 }
 
-// assign records in the index the wave of each host, and the problems that the host had before the
+// assign records in the index the wave of each host, and the problems that each host had before the
 // rollout.
 func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version, now time.Time) error {
 	before := map[string]rollout.Problems{}
@@ -180,7 +180,7 @@ func (l *lock) assign(ctx context.Context, t Terms, made *tree, bridge *Version,
 	return nil
 }
 
-// isPolicy reports whether a document, which is already verified, is a policy.
+// isPolicy reports whether a document is a policy. The document must already be verified.
 func isPolicy(e entry) bool {
 	var envelope document.Envelope
 	return json.Unmarshal([]byte(e.Envelope), &envelope) == nil && envelope.Kind == document.DocPolicy

@@ -84,8 +84,8 @@ func (i *Issuer) forgetEnded(ctx context.Context, now time.Time) error {
 const codeOwnSVID = "own-svid"
 
 // recordSelf writes audit rows for the SVIDs that the provider has issued to itself since the last
-// call. The provider uses such an SVID before it is recorded, because nobody could reach the
-// provider without it.
+// call. Such an SVID is already in use when it is recorded, because nobody can reach the provider
+// before it has an SVID.
 func (i *Issuer) recordSelf(ctx context.Context) error {
 	i.self.mu.Lock()
 	unrecorded := i.self.unrecorded

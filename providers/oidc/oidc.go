@@ -43,8 +43,8 @@ type Settings struct {
 }
 
 // State describes which keys of the kind are in backups. Clients are remembered. Sign-ins are not,
-// so that people sign in again after a restore. Signing keys are not in backups either, and are
-// made anew.
+// so that people sign in again after a restore. Signing keys are not in backups either. The
+// provider makes new signing keys after a restore.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},

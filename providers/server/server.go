@@ -169,9 +169,9 @@ func (s *Server) limit() conns.Limit {
 	return conns.Limit{Total: total, Prefix: max(total/4, 1), Known: 1024 + 4*nodes, Turns: turns, Wait: turnsWait}
 }
 
-// tls returns a configuration that requests a client certificate and leaves its verification to the
-// handler, which can return the reason of a refusal. CheckChain first bounds the cost, before any
-// signature of the client is verified. Sessions are never resumed.
+// tls returns a configuration that requests a client certificate. It leaves the verification of the
+// certificate to the handler, which can return the reason of a refusal. Before any signature of the
+// client is verified, CheckChain limits the cost of the verification. Sessions are never resumed.
 func (s *Server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:             tls.VersionTLS13,

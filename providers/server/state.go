@@ -11,32 +11,36 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// State describes the keys that a kind has in the store, for backups and for moves to another
-// store.
+// State describes the keys that a kind stores. Backups use it to select keys, and so do moves to
+// another store.
 type State struct {
-	// Remembered lists the prefixes of keys that a backup contains. A restore writes such keys if
-	// they are absent. None of them may hold a secret, or make a replaced secret work again.
+	// Remembered lists the prefixes of the keys that a backup contains. A restore writes such keys
+	// if they are absent. None of the keys may contain a secret, or make a secret valid again that
+	// was replaced.
 	Remembered []string
 
-	// Ending maps the prefixes of keys that end with a lease to the longest lifetime of such a key.
-	// A move copies these keys. A lifetime of zero stands for keys of a running process, which are
-	// not copied.
+	// Ending contains the prefixes of keys that end with a lease. The value is the longest lifetime
+	// of such a key. A move copies these keys. If the lifetime is zero, the keys belong to a
+	// running process and are not copied.
 	Ending map[string]time.Duration
 
-	// Restored converts a value from a backup to the value that a restore writes. It may be nil.
+	// Restored returns the value that a restore writes for a key. The argument value is the value
+	// in the backup. If Restored is nil, the value is not changed.
 	Restored func(key string, value []byte) ([]byte, error)
 
-	// Secrets reports whether hosts have secrets that this kind makes as a Rotator.
+	// Secrets reports whether hosts have secrets that this kind makes as a Rotator. Hosts must
+	// request these secrets again after the state was lost.
 	Secrets bool
 }
 
-// Stateful is implemented by a Section whose kind stores keys of its own.
+// Stateful is implemented by a Section whose kind stores keys itself. Backups and moves use it to
+// learn about these keys.
 type Stateful interface {
 	State() State
 }
 
-// StateOf returns the State of the kind with these settings. It includes the keys that every kind
-// has.
+// StateOf returns the State of the kind with the given settings. It includes the keys that the
+// server stores for every kind.
 func StateOf(s Section) State {
 	st := State{}
 	if k, ok := s.(Stateful); ok {
@@ -51,8 +55,8 @@ func (s State) Remembers(key string) bool {
 	return slices.ContainsFunc(s.Remembered, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Ends returns the longest lifetime of a key that ends with a lease. ends is false for all other
-// keys.
+// Ends returns the longest lifetime of a key that ends with a lease. For all other keys, the result
+// ends is false.
 func (s State) Ends(key string) (within time.Duration, ends bool) {
 	for p, d := range s.Ending {
 		if strings.HasPrefix(key, p) {
@@ -62,7 +66,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 	return 0, false
 }
 
-// Answered reports whether a store contains a recorded answer to a need of a caller.
+// Answered reports whether a store contains a recorded answer to a caller's need.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {

@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Limits on the audit rows about unauthenticated callers in an interval, for each network and for
-// all networks together. When the interval ends, sums are written for the rest: one row for each of
-// some networks, and one row for all others.
+// These constants limit the audit rows about unauthenticated callers in an interval, for each
+// network and for all networks together. Rows beyond the limits are counted. When the interval
+// ends, the numbers are written: one row for each of some networks, and one row for all others.
 const (
 	sumEvery      = time.Hour
 	rowsOfNetwork = 100
@@ -29,18 +29,18 @@ const (
 	maxCallers   = 1024
 )
 
-// batch is the number of rows in one transaction.
+// batch is the largest number of rows that are written in one transaction.
 const batch = 100
 
-// network counts the answers to strangers of one network, or the refusals of one known caller, in
-// an interval.
+// network counts the answers to strangers from one network in an interval. It is also used to count
+// the refusals of one known caller.
 type network struct {
 	rows   int            // written whole
 	counts map[string]int // of those that were not, by code
 }
 
-// Stranger writes an audit row about an unauthenticated caller, or only counts it if there are too
-// many.
+// Stranger writes an audit row about an unauthenticated caller. If there are too many such rows, it
+// only counts the row.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)
@@ -49,7 +49,8 @@ func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	return err
 }
 
-// admit reports whether a row about a stranger is written; if not, it is counted.
+// admit reports whether a row about a stranger is to be written. If it is not, admit counts the
+// row.
 func (a *Audit) admit(r Row) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -63,7 +64,8 @@ func (a *Audit) admit(r Row) bool {
 	return false
 }
 
-// admitKnown reports whether a row about a known caller is written; if not, it is counted.
+// admitKnown reports whether a row about a known caller is to be written. If it is not, admitKnown
+// counts the row.
 func (a *Audit) admitKnown(r Row) bool {
 	if !r.refusal() {
 		return true
@@ -97,7 +99,8 @@ func (a *Audit) count(peer, code string, now time.Time) {
 	a.network(peer, now).counts[code]++
 }
 
-// network returns the counts of a peer, or those of all others if there are too many. a.mu is held.
+// network returns the counts of a peer's network. If there are too many networks, it returns the
+// counts that all further networks share. The caller must hold a.mu.
 func (a *Audit) network(peer string, now time.Time) *network {
 	if a.since.IsZero() {
 		a.since = now
@@ -112,7 +115,8 @@ func (a *Audit) network(peer string, now time.Time) *network {
 	return a.networks[from]
 }
 
-// run writes the sums at the end of each interval, and when it ends itself.
+// run writes the sums of counted rows at the end of each interval. It also writes them when ctx
+// ends.
 func (a *Audit) run(ctx context.Context) {
 	tick := time.NewTicker(sumEvery / 60)
 	defer tick.Stop()
@@ -132,7 +136,7 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// Sum ends the interval in which rows were counted, and writes its sums.
+// Sum ends the interval in which rows were counted, and writes the sums of that interval.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	networks, callers, since := a.networks, a.callers, a.since

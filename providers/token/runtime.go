@@ -161,8 +161,9 @@ func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	return all
 }
 
-// beyond returns the first object in the list of that no object in the list reach covers. The
-// second result is false if there is none.
+// beyond returns the first object to which the caller's reach does not extend. The argument of
+// contains the objects to check, and reach contains the objects that must cover them. If all are
+// covered, the second result is false.
 func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	for _, o := range of {
 		if !slices.ContainsFunc(reach, func(wide rules.Object) bool { return wide.Covers(o) }) {

@@ -89,8 +89,8 @@ func (e *FaultsError) Error() string {
 // maxPlaces bounds the places named in a line of Lines.
 const maxPlaces = 20
 
-// Lines returns faults as lines of text, in the same form as nix/lib/fault.nix. It drops
-// duplicates, and combines three or more faults that differ only in their places into one line.
+// Lines returns faults as lines of text, in the same form as nix/lib/fault.nix. It removes
+// duplicates. If three or more faults differ only in their places, it combines them into one line.
 func Lines(faults []Fault) (lines []string) {
 	seen := map[string]bool{}
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
@@ -163,8 +163,8 @@ type answer struct {
 	Runs      map[string]Runs
 }
 
-// Compile compiles a cluster and returns the documents of the named hosts, or of all hosts if none
-// is named. If the cluster has faults, the error is a *FaultsError.
+// Compile compiles a cluster and returns the documents of the named hosts. If no host is named, it
+// returns the documents of all hosts. If the cluster has faults, the error is a *FaultsError.
 func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quoted(hosts)+" ];")
 	if err != nil {
@@ -188,8 +188,8 @@ func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) 
 	return c, nil
 }
 
-// ask evaluates the cluster once. wanted contains arguments of select.nix. The error of a cluster
-// with faults is a *FaultsError.
+// ask evaluates the cluster once. The argument wanted contains arguments of select.nix. If the
+// cluster has faults, the error is a *FaultsError.
 func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	expr := fmt.Sprintf("(%s) { cluster = %s; %s }", selectNix, quote(src.Cluster), wanted)
 	var a answer
@@ -199,8 +199,8 @@ func ask(ctx context.Context, src Source, wanted string) (answer, error) {
 	return a, a.refusal(src)
 }
 
-// refusal returns the error in an answer, nil if there is none or if the answer is for several
-// clusters.
+// refusal returns the error in an answer. It returns nil if there is no error, or if the answer is
+// for several clusters.
 func (a answer) refusal(src Source) error {
 	if a.Each != nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 const heapVariable = "GC_INITIAL_HEAP_SIZE"
 
-// elsewhere lists the environment variables with which git uses another repository than that of the
-// given directory. git sets them for its hooks.
+// elsewhere lists environment variables with which git uses another repository than the one in the
+// given directory. git sets these variables for its hooks.
 var elsewhere = map[string]bool{
 	"GIT_COMMON_DIR": true, "GIT_DIR": true, "GIT_INDEX_FILE": true, "GIT_NAMESPACE": true, "GIT_OBJECT_DIRECTORY": true,
 	"GIT_PREFIX": true, "GIT_WORK_TREE": true,
@@ -22,10 +22,10 @@ func name(variable string) string {
 	return before
 }
 
-// Environ returns the environment with which this process runs Nix. It sets the initial heap of Nix
-// to 768 MiB, or a quarter of the machine's memory, because with thousands of hosts most data stays
-// in use and garbage collection took a third of the time. For small clusters Nix does not touch
-// this memory. Environ also removes the variables that make git use another repository.
+// Environ returns the environment in which this process runs Nix. It sets the initial heap of Nix
+// to 768 MiB, or to a quarter of the machine's memory. With thousands of hosts, most data stays in
+// use, and garbage collection took a third of the time. For small clusters Nix does not touch this
+// memory. Environ also removes the variables that make git use another repository.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return elsewhere[name(v)] })
 	var si syscall.Sysinfo_t

@@ -22,9 +22,9 @@ type lockNode struct {
 	Locked map[string]any
 }
 
-// ReadInputs returns the locked references of a flake's inputs, which contain the hashes of their
-// content. The keys are the paths of the inputs ("florete", "florete/nixpkgs"). If Source.Args
-// overrides an input, its reference is the override.
+// ReadInputs returns the locked references of a flake's inputs. A reference contains the hash of
+// the input's content. The keys are the paths of the inputs ("florete", "florete/nixpkgs"). If
+// Source.Args overrides an input, the reference is the override.
 func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	if err := src.exists(); err != nil {
 		return nil, err
@@ -36,8 +36,9 @@ func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	return metadata.Locks.inputs(), nil
 }
 
-// inputs names each node by the first path that leads to it, breadth first, and returns the
-// references of its inputs. Each edge of the graph is included once, however many paths lead to it.
+// inputs returns the references of all inputs in the graph of the lock file. It names each node by
+// the first path that leads to the node, breadth first. Each edge of the graph is included once,
+// even if several paths lead to it.
 func (l lockFile) inputs() map[string]string {
 	all := map[string]string{}
 	visited := map[string]bool{l.Root: true}
@@ -61,7 +62,7 @@ func (l lockFile) inputs() map[string]string {
 	return all
 }
 
-// follow returns the node to which an input leads.
+// follow returns the node of the lock file to which an input leads.
 func (l lockFile) follow(input json.RawMessage, depth int) (node string, ok bool) {
 	if json.Unmarshal(input, &node) == nil {
 		_, ok = l.Nodes[node]

@@ -58,8 +58,8 @@ func run(ctx context.Context, command, args []string, v any) error {
 	return nil
 }
 
-// exists returns an error if the flake is neither a directory nor looks like a flake reference, so
-// that Nix does not look for it on the network.
+// exists returns an error unless the flake is a directory or looks like a flake reference. Without
+// this check, Nix would look for a misspelled directory on the network.
 func (s Source) exists() error {
 	dir := s.ref()
 	if fi, err := os.Stat(dir); err == nil && fi.IsDir() {
@@ -85,7 +85,8 @@ func isFolder(path string) bool {
 // Exists reports whether Source.Flake is an existing directory or looks like a flake reference.
 func (s Source) Exists() bool { return s.exists() == nil }
 
-// ref returns the flake reference in Nix's form, in which a directory must look like one.
+// ref returns the flake reference in the form that Nix accepts. A directory is returned as an
+// absolute path, so that Nix recognizes it.
 func (s Source) ref() string {
 	flake := s.Flake
 	if flake == "" {
@@ -112,7 +113,7 @@ func (s Source) dir() string {
 	}
 }
 
-// explain returns the relevant part of Nix's error message.
+// explain returns the part of Nix's error message that tells the cause.
 func explain(err error, stderr string) error {
 	noise := []string{
 		"warning: Git tree", "warning: not writing modified lock file", "•", "    '",
@@ -143,8 +144,8 @@ func explain(err error, stderr string) error {
 	return errors.New(said)
 }
 
-// gitSaid returns git's last error message before Nix reported its exit code, because Nix reports
-// only the code.
+// gitSaid returns the last error message that git printed before Nix reported git's exit code. Nix
+// itself reports only the code.
 func gitSaid(lines []string, said string) string {
 	first := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(l, "fatal: ") })
 	last := slices.IndexFunc(lines, func(l string) bool { return strings.HasPrefix(strings.TrimLeft(l, " "), "error:") })
@@ -157,8 +158,8 @@ func gitSaid(lines []string, said string) string {
 // untracked matches Nix's message about a flake.nix that is not in the index of its repository.
 var untracked = regexp.MustCompile(`(?s)/flake\.nix'.*(No such file|does not exist|not tracked)|not tracked by Git`)
 
-// cause returns the last error in Nix's output. Newer versions of Nix first print a trace and
-// indent the rest.
+// cause returns the last error in Nix's output. Newer versions of Nix first print a trace, and
+// indent the lines that follow it.
 func cause(lines []string) string {
 	for i, line := range slices.Backward(lines) {
 		text, found := strings.CutPrefix(strings.TrimLeft(line, " "), "error: ")
@@ -175,7 +176,7 @@ func cause(lines []string) string {
 	return strings.Join(lines, "\n")
 }
 
-// quote returns s as a Nix string.
+// quote returns a text as a Nix string.
 func quote(s string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, `$`, `\$`).Replace(s) + `"`
 }

@@ -1,6 +1,6 @@
 // Package acmetest runs a real ACME server for tests: Let's Encrypt's pebble, with a DNS server of
-// its own. Like a public CA, it resolves names and validates each name anew. To test retries, it
-// rejects good nonces at random.
+// its own. Like a public CA, it resolves and validates a name again for each order. To test
+// retries, it rejects some valid nonces at random.
 package acmetest
 
 import (

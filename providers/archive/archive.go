@@ -80,7 +80,8 @@ type entry struct {
 	Signature string `json:"signature"`
 	Digest    string `json:"digest"` // digest of the body
 
-	// Wave and Group are the host's wave and maintenance window in the version's rollout plan.
+	// Wave is the number of the host's wave in the version's rollout plan. Group is the host group
+	// that determines the host's maintenance window.
 	Wave   int              `json:"wave,omitempty"`   // number of the wave, from 1; 0 if the rollout does not wait for the host
 	Group  string           `json:"group,omitempty"`  // group with the host's maintenance window
 	Before rollout.Problems `json:"before,omitempty"` // problems of the host when the rollout began

@@ -56,9 +56,9 @@ func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree,
 	return Rollout{State: state, Bridge: bridge, Return: back, revision: last.revision}, nil
 }
 
-// budgets returns the disruption budgets that a new version must observe: its own budgets, those of
-// a rollout in progress, and those of the version that is served. The latter apply because a
-// rollback may lead to a version without budgets.
+// budgets returns the disruption budgets that a new version must observe. These are the budgets of
+// the version, of a rollout in progress, and of the version that is served. The budgets of the
+// served version apply because a rollback may lead to a version without budgets.
 func (l *lock) budgets(ctx context.Context, host string, made *tree, served Version, last Rollout) (all []document.Budget, err error) {
 	if made.plan != nil {
 		all = made.plan.Budgets

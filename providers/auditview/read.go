@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// A Row is one decision of a provider, as its audit log records it.
+// A Row is one row of an audit log. It usually records one decision of a provider.
 type Row struct {
 	server.Row
 	Text json.RawMessage // text of the row as it was written

@@ -19,8 +19,8 @@ import (
 // pages of the store.
 const issuedPrefix = "cert/issued/"
 
-// keptAfter is how long a record is kept after the end of its certificate. This allows for
-// differences between clocks.
+// keptAfter is the time for which a record is kept after the end of its certificate. This allows
+// for differences between clocks.
 const keptAfter = time.Hour
 
 func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPrefix, t.Unix()) }

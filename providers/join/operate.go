@@ -36,7 +36,7 @@ const (
 	MaxTokens   = 1000
 )
 
-// kept is how long the record of a token is kept after the token has ended.
+// kept is the time for which the record of a token is kept after the token has ended.
 const kept = 30 * 24 * time.Hour
 
 // Operator changes tokens and join requests for an operator, or for a Unix account of the host, as

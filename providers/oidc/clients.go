@@ -106,7 +106,7 @@ func (c clients) get(ctx context.Context, client string) (r registration, modifi
 	return r, e.Modified, nil
 }
 
-// overlap is how long the secret from before a rotation is still accepted.
+// overlap is the time for which the secret from before a rotation is still accepted.
 const overlap = 15 * time.Minute
 
 // accepted returns the secret with which a presented secret is compared. This is the secret from

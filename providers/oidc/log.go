@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// linesEach is how often one message is logged in an hour. The limit is necessary because Dex logs
-// each refused request, and anybody can cause refusals.
+// linesEach is the number of times that one message is logged in an hour. The limit is necessary
+// because Dex logs each refused request, and anybody can cause refusals.
 const linesEach = 20
 
 // sparing is a slog.Handler that drops messages which are logged too often. The audit log shows how

@@ -76,8 +76,8 @@ type Config struct {
 	// revoked, or if all hosts that have it are revoked.
 	Revoked func() *trust.Revocations
 
-	// Listen is the loopback host:port of the issuer's pages. It must be loopback, because the
-	// pages are plain HTTP; the forwarder publishes them.
+	// Listen is the loopback host:port of the issuer's pages. It must be a loopback address,
+	// because the pages are served over plain HTTP. The forwarder publishes them with encryption.
 	Listen string
 
 	// Users is the path of the file that lists the people who can sign in, in HuJSON: [{"email": …,

@@ -23,8 +23,8 @@ import (
 // Scheme is the prefix of PKCS #11 URIs.
 const Scheme = "pkcs11:"
 
-// DefaultModule is the module that is used if a URI names none. It is p11-kit's module, which gives
-// access to the tokens of all modules that are registered on a machine.
+// DefaultModule is the PKCS #11 module that is used if a URI names none. It belongs to p11-kit and
+// gives access to the tokens of all modules that are registered on a machine.
 const DefaultModule = "p11-kit-proxy.so"
 
 // A URI names a key on a PKCS #11 token.

@@ -81,9 +81,10 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Of returns the sealing key of a store from the file beside it. For a new store it makes a new
-// key, even if the file exists, so that secrets derived for a lost state do not come back. It keeps
-// the former file beside the new one, and uses it again if the store of that key returns.
+// Of returns the sealing key of a store. The key is in the file at path, beside the store. For a
+// new store, Of makes a new key even if the file exists, so that secrets that were derived for a
+// lost state do not become valid again. It keeps the former file beside the new one. If the store
+// of the former key returns, Of uses that file again.
 func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	former := path + ".former"
 	_, err := s.Get(ctx, bound)
@@ -169,8 +170,8 @@ func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	return k.Seal(place, v), true, nil
 }
 
-// Derive returns n secret bytes for a purpose. The same key and purpose always give the same bytes,
-// also after a rotation of the key.
+// Derive returns n secret bytes for a purpose. The same key and purpose always result in the same
+// bytes, even after a rotation of the key.
 func (k *Key) Derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {

@@ -22,9 +22,9 @@ import (
 const (
 	keyLife = 24 * time.Hour
 
-	// AnnouncedFor is how long a key is published before it signs tokens, so that everybody who
-	// verifies tokens has the key by then. Hosts read the keys at least every ten minutes. Other
-	// verifiers read the pages at least every hour.
+	// AnnouncedFor is the time for which a key is published before it signs tokens, so that
+	// everybody who verifies tokens has the key by then. Hosts read the keys at least every ten
+	// minutes. Other verifiers read the pages at least every hour.
 	AnnouncedFor = 2 * time.Hour
 )
 
@@ -38,8 +38,8 @@ type SigningKeys struct {
 	At        string                  // key in the store that contains the signing keys
 	Algorithm jose.SignatureAlgorithm // ES256 or EdDSA
 
-	// Lingers is how long a key stays published after its last signature. It is the lifetime of
-	// tokens, plus some time for differences between clocks.
+	// Lingers is the time for which a key stays published after its last signature. It is the
+	// lifetime of tokens, plus some time for differences between clocks.
 	Lingers time.Duration
 }
 

@@ -41,7 +41,8 @@ import (
 // Name is the name of this kind of need.
 const Name = "secret"
 
-// repeated is how long the same request receives the recorded answer instead of a new one.
+// repeated is the time for which the same request receives the recorded answer instead of a new
+// one.
 const repeated = 30 * time.Second
 
 // Settings is the section of the settings file for kind "secret".

@@ -72,7 +72,7 @@ func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t
 // AuditAfter returns a key that sorts after the audit rows of the time t and before all later rows.
 func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
-// Outcome is the outcome of a decision, as the audit log records it.
+// Outcome is the result of a decision, in the form in which the audit log records it.
 type Outcome string
 
 // Granted and Summed are outcomes in the audit log. All other outcomes of requests are error

@@ -169,8 +169,8 @@ func (a *Request) commitDecision(ctx context.Context, decide func() (any, Change
 	return nil, hostapi.Errorf(hostapi.CodeBusy, "the state changed %d times while this was decided: request again", store.Attempts).After(time.Second)
 }
 
-// storeRetry is how long a host waits before it repeats a request that failed because the store did
-// not answer. A cluster elects another leader in less time.
+// storeRetry is the time that a host waits before it repeats a request that failed because the
+// store did not answer. A cluster elects another leader in less time.
 const storeRetry = 5 * time.Second
 
 // internalError logs an error of this provider. The caller receives no details.

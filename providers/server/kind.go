@@ -146,7 +146,7 @@ type Runner interface {
 	Run(ctx context.Context, ready func()) error
 }
 
-// Call is a request whose caller is authenticated, and which the policy grants.
+// Call is a request to be answered. Its caller is authenticated, and the policy grants the request.
 type Call struct {
 	Caller  spiffe.ID         // node that sent the request
 	SVID    *x509.Certificate // SVID of the caller; nil if the caller is authenticated otherwise

@@ -33,8 +33,8 @@ import (
 )
 
 const (
-	// Repeated is how long a repeated request receives the recorded answer instead of a new
-	// decision.
+	// Repeated is the time for which a repeated request receives the recorded answer instead of a
+	// new decision.
 	Repeated = 30 * time.Second
 
 	// Deadline is the longest time that the work of one request at a server may take. It is shorter

@@ -62,8 +62,8 @@ type Store interface {
 
 	// Watch yields the changes to keys that start with prefix, in order, until ctx ends. It begins
 	// with the first change after the given revision. A change may be left out if a later change of
-	// the same key has replaced it. Watch yields ErrCompacted if the revision is no longer
-	// available; then call List, and watch from the revision that List returns.
+	// the same key has replaced it. If the revision is no longer available, Watch yields
+	// ErrCompacted. The caller must then call List, and watch from the revision that List returns.
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 
 	// Lease makes a lease. The lease ends when KeepAlive was not called for the duration ttl, or

@@ -34,7 +34,8 @@ type Proof struct {
 	Hashes [][]byte `json:"hashes,omitempty"`
 }
 
-// Source gives access to a log and its audit rows, which may be on this host or elsewhere.
+// Source gives access to an audit log and its rows. Verification and queries use it, so that they
+// work for a log on this host and for a log elsewhere.
 type Source interface {
 	Head(ctx context.Context) (Head, error)
 

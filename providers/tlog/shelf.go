@@ -32,8 +32,8 @@ type place struct{ time, offset int64 }
 
 func newShelf(log string) *shelf { return &shelf{dir: filepath.Join(log, archiveDir)} }
 
-// idle is how long a shelf remembers the positions of a month. They take 16 bytes of memory for
-// each row.
+// idle is the time for which a shelf remembers the positions of a month. They take 16 bytes of
+// memory for each row.
 const idle = time.Minute
 
 // row returns the archived row of a leaf. It returns nil if the archive does not contain the row.

@@ -43,7 +43,8 @@ const Name = "tls"
 // a host waits for an answer.
 const patience = 12 * time.Second
 
-// repeated is how long the same request receives the recorded answer instead of a new one.
+// repeated is the time for which the same request receives the recorded answer instead of a new
+// one.
 const repeated = 30 * time.Second
 
 // Settings is the section of the settings file for kind "tls".

@@ -66,7 +66,8 @@ func (t *Tokens) serveBootstrap(ctx context.Context) error {
 	return conns.Serve(ctx, hs, conns.Patient(l, t.Logger))
 }
 
-// bootstrap gives the first administrators of a tenant their policies, with an audit row.
+// bootstrap answers a request that names the first administrators of a tenant. It gives them their
+// policies and writes an audit row.
 func (t *Tokens) bootstrap(w http.ResponseWriter, r *http.Request) {
 	row := server.Row{Time: time.Now().UTC(), Caller: "this host, at the bootstrap socket", Kind: Name, Code: CodeBootstrap, Detail: map[string]string{"tenant": r.PathValue("tenant")}}
 	answer, err := t.nameAdmins(w, r, row)

@@ -24,7 +24,8 @@ const (
 	droppedRulesPrefix = "token/dropped/rules/"
 )
 
-// grace is how long the keys and rules of a tenant are kept after the flake dropped the tenant.
+// grace is the time for which the keys and rules of a tenant are kept after the flake dropped the
+// tenant.
 const grace = 30 * 24 * time.Hour
 
 // codeInUse is the code of the refusal to delete a tenant that may be in use.

@@ -33,7 +33,8 @@ type Exchanged struct {
 	Scope           string `json:"scope"`
 }
 
-// Refused is the body of an error response, as RFC 6749 section 5.2 defines it.
+// Refused is the body of the response that refuses a token exchange. It has the form of RFC 6749
+// section 5.2.
 type Refused struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`

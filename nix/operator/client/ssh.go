@@ -33,7 +33,8 @@ func RootOf(t compile.Topology, host string) Root {
 	return Root{host, t.Hosts[host].Instance}
 }
 
-// RootOfProvider is like RootOf, but returns an error if the host is not a provider host.
+// RootOfProvider returns a Root that runs commands on a provider host of the cluster. It returns an
+// error if the host is not a provider host.
 func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	for _, p := range t.Providers {
 		if slices.Contains(p.Hosts, host) {

@@ -89,7 +89,8 @@ type Deployment struct {
 // poll is the interval at which reports are requested.
 const poll = 2 * time.Second
 
-// grace is how long deploy waits for the rollback of a host after the deadline of the rollback.
+// grace is the time for which deploy waits for the rollback of a host after the deadline of the
+// rollback.
 const grace = 2 * time.Minute
 
 // Run deploys the hosts. Its error joins the errors of all hosts that failed.

@@ -16,8 +16,8 @@ func (a at) ending(of Right) []fact {
 	return []fact{{Right: Right{Who: of.Who, May: of.May + " " + of.What + until}, seconds: int64(end), bounds: []Right{of}}}
 }
 
-// endless marks rights that could have an end, according to the value that gives them, but have
-// none.
+// endless marks the rights that have no end although they could have one, according to the value
+// that gives them.
 func (a at) endless(facts []fact) []fact {
 	for i := range facts {
 		facts[i].endless = a.up[0]["until"] == nil

@@ -12,8 +12,9 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// WarnUndeclared warns about identities and keys in a target that are not in the flake. This is not
-// an error, because an identity may be revoked after the flake dropped it.
+// WarnUndeclared warns about identities and keys in the target of a revocation that are not in the
+// flake. They are not an error, because an identity may be revoked after it was removed from the
+// flake.
 func (c Cluster) WarnUndeclared(of revocation.Target) {
 	t := c.Topology
 	if of.ID.TrustDomain() == t.TrustDomain {

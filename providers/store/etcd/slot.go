@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// lives is how long the slots of a client exist after the client has died.
+// lives is the time for which the slots of a client exist after the client has died.
 const lives = time.Minute
 
 // slot is a key to which transactions write their IDs, one after the other.

@@ -102,9 +102,9 @@ func same(a, b rollout.State) bool {
 	return err == nil && err2 == nil && string(was) == string(is)
 }
 
-// row returns the audit row of a step. The arguments was and is are the rollout states before and
-// after the step. The result news is true if the step ended the rollout or changed the documents
-// that a host is offered.
+// row returns the audit row of a step. Its first two arguments are the states of the rollout before
+// and after the step. The second result is true if the step ended the rollout or changed the
+// documents that a host is offered.
 func (r *Runner) row(was, is rollout.State, now time.Time) (row server.Row, news bool) {
 	row = server.Row{Time: now.UTC(), Kind: r.Kind, Outcome: server.Changed, Code: Code, Serial: is.Serial, Message: Describe(is),
 		Detail: map[string]string{"before": Describe(was), "after": Describe(is)}}

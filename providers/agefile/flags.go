@@ -162,8 +162,8 @@ func readPassphrase(file string) (string, error) {
 const fromFile = "--passphrase-file FILE"
 
 // Prompt reads a line, such as a passphrase, from the terminal without showing it. It does not read
-// standard input, because that may be a certificate request. If there is no terminal, the error
-// suggests the argument instead.
+// standard input, because that may be a certificate request. If there is no terminal, Prompt
+// returns an error with the remedy in the second argument.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

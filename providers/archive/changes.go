@@ -41,8 +41,8 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	}
 }
 
-// newestOffer returns two store revisions: newest is the one at which the offered documents last
-// changed, and at is the one up to which newestOffer has searched.
+// newestOffer returns two store revisions. The first is the revision at which the offered documents
+// last changed. The second is the revision up to which newestOffer has searched.
 func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) {
 	all, at, err := a.List(ctx, versions)
 	if err != nil {

@@ -64,8 +64,8 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout changes the state of a rollout. It makes further changes, given by then, in the same
-// transaction. The rollout r must come from Archive.Rollout. If the new state s returns to the
+// SetRollout changes the state of a rollout. In the same transaction it makes the operations in the
+// last argument. The rollout r must come from Archive.Rollout. If the new state s returns to the
 // former version, the documents of that version become the newest version. If the rollout has
 // changed since it was read, the error is store.ErrConflict.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {

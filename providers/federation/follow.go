@@ -154,7 +154,7 @@ func (w *follower) refuse(ctx context.Context, f *Federation, t *trusted, refuse
 	row.Log(ctx, f.Logger)
 }
 
-// fetch gets the bundle of a foreign trust domain from the domain's endpoint. The argument by is
+// fetch gets the bundle of a foreign trust domain from the domain's endpoint. The last argument is
 // the bundle in force, which must verify the endpoint's certificate.
 func fetch(ctx context.Context, t *trusted, by *trust.Bundle) (*trust.Bundle, error) {
 	transport := &http.Transport{

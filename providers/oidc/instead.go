@@ -8,8 +8,8 @@ type instead struct {
 	title, text string
 }
 
-// overruled is a ResponseWriter that replaces Dex's page by another one, if the sign-in has such a
-// page in its field instead.
+// overruled is a ResponseWriter that replaces a page of Dex if the sign-in has another page to show
+// (signIn.instead).
 type overruled struct {
 	http.ResponseWriter
 	server *issuerServer

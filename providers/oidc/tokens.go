@@ -124,8 +124,8 @@ func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error
 	return nil
 }
 
-// replay ends the tokens of a code that is presented again. It ignores an unknown code, unless the
-// argument was is true, which says that the code existed.
+// replay ends the tokens of a code that is presented again. If the last argument is true, the code
+// is known to have existed. Otherwise replay ignores a code without a record.
 func (t tokens) replay(ctx context.Context, code string, was bool) error {
 	if _, err := t.db.Get(ctx, spentAt(code)); !was && errors.Is(err, store.ErrNotFound) {
 		return nil

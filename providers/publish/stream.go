@@ -140,8 +140,8 @@ func (r *Reader) line() ([]byte, error) {
 }
 
 // All yields the hosts of the stream with their documents. Each document must be signed by enough
-// of the keys in the argument by. At the end, All yields an error if the stream is cut short, or if
-// it continues after its last host although no further stream is announced.
+// of the given keys. At the end, All yields an error if the stream is cut short, or if it continues
+// after its last host although no further stream is announced.
 func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

@@ -71,10 +71,10 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep merges the entries of another list into the list next, which Next made from the list before.
-// It adds the entries of other that are not in before, and names the newer documents of the two
-// lists. The result continues both lists. Therefore it names no predecessor, and hosts with either
-// list accept it.
+// Keep merges the entries of a further list into a new list. Its arguments are the new list, the
+// list from which Next made it, and the further list. Keep adds the entries that only the further
+// list contains, and names the newer documents of the two lists. The result continues both lists.
+// Therefore it names no predecessor, and hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {

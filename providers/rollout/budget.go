@@ -57,7 +57,7 @@ func (s State) budgeted(host string) bool {
 	})
 }
 
-// Stop returns the state of a rollout that goes back to the former documents. The argument ends is
+// Stop returns the state of a rollout that goes back to the former documents. The first argument is
 // the final status of the rollout. If no host in a disruption budget has been offered other
 // documents yet, the rollout ends at once. Otherwise the status is returning until the budgets have
 // permitted all hosts to go back.

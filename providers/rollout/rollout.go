@@ -89,9 +89,9 @@ type Host struct {
 	New bool
 }
 
-// New returns the state of a rollout that begins now. The argument serial is the serial of the new
-// version, and former is that of the version before it. If bridged is true, provider hosts first
-// receive policies that grant the needs of both versions.
+// New returns the state of a rollout that begins now. Its first two arguments are the serials of
+// the new version and of the version before it. If bridged is true, provider hosts first receive
+// policies that grant the needs of both versions.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}

@@ -56,9 +56,9 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // hosts of a large cluster can be served one after the other if they all call at once.
 const slotPatience = 15 * time.Second
 
-// Commit calls decide, and commits the decision together with its audit row. The server's slots
-// limit the number of decisions that are made at the same time. A single caller may use only a
-// share of the slots. If refused is not nil, the request is refused with that error.
+// Commit calls the function decide, and commits the decision together with its audit row. The
+// server's slots limit the number of decisions that are made at the same time. A single caller may
+// use only a share of the slots. If refused is not nil, the request is refused with that error.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)

@@ -80,8 +80,9 @@ func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 	return p.issued
 }
 
-// proves calls verify for a device proof and returns the error. If the same proof by the same key
-// was already verified on this connection, it does not call verify.
+// proves verifies a device proof by calling a function, and returns the error of that function. If
+// the same proof by the same key was already verified on this connection, proves does not call the
+// function.
 func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -75,7 +75,7 @@ type grantKey struct {
 }
 
 // OpenPolicies reads the policy in the directory dir for the process of a kind. The policy must
-// name the kind. The argument list is the path of the revocation list. That file need not exist
+// name the kind. The second argument is the path of the revocation list. That file need not exist
 // yet.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {

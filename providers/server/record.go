@@ -29,7 +29,7 @@ func place(caller spiffe.ID, need string) string {
 	return answersPrefix + caller.Short() + "/" + need
 }
 
-// recorded reads the record under a key. The result at is the revision of the record, which is zero
+// recorded reads the record under a key. It also returns the revision of the record, which is zero
 // if there is none.
 func (s *Server) recorded(ctx context.Context, place string) (r record, at int64, err error) {
 	e, err := s.Store.Get(ctx, place)

@@ -128,9 +128,10 @@ func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	return []store.Op{store.Put(e.Key, v)}
 }
 
-// each calls change for the entries below a prefix. If before is not empty, it calls change only
-// for entries before that key. For each page of entries, it calls first with the entries that
-// change, and then commits the changes.
+// each goes through the entries below a prefix, page by page, and changes some of them. The
+// function change returns the operations for an entry. Before each commit, the function first is
+// called with the entries that change. If the argument before is not empty, only entries before
+// that key are included.
 func (s *Server) each(ctx context.Context, prefix, before string, first func([]store.Entry) error, change func(store.Entry) []store.Op) error {
 	for after := ""; ; {
 		entries, err := s.Store.Page(ctx, prefix, after, store.MaxOps)

@@ -50,9 +50,9 @@ type Store interface {
 	// them in memory.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
 
-	// Snapshot calls read with all keys that start with prefix, sorted, as of one revision. Only
-	// few of the keys are in memory at a time. If the revision is compacted meanwhile, the sequence
-	// of entries ends with ErrCompacted, and the caller must begin again.
+	// Snapshot calls the function read with all keys that start with prefix, sorted, as of one
+	// revision. Only few of the keys are in memory at a time. If the revision is compacted
+	// meanwhile, the sequence of entries ends with ErrCompacted, and the caller must begin again.
 	Snapshot(ctx context.Context, prefix string, read func(revision int64, entries iter.Seq2[Entry, error]) error) error
 
 	// Commit applies all changes of a transaction together and durably, and returns the revision.

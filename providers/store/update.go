@@ -25,10 +25,10 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update changes the store depending on the entry at a key. It calls change with that entry, and
-// commits the transaction that change returns. If the key is absent, the revisions of the entry are
-// zero. If the key has changed meanwhile, Update calls change again. If change returns no
-// operations, nothing is committed.
+// Update changes the store depending on the entry at a key. It calls the function change with that
+// entry, and commits the transaction that the function returns. If the key is absent, the revisions
+// of the entry are zero. If the key has changed meanwhile, Update calls the function again. If the
+// function returns no operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

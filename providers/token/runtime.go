@@ -161,8 +161,8 @@ func (f *inForce) objects(subject string, n rules.Narrow) (all []rules.Object) {
 	return all
 }
 
-// beyond returns the first object to which the caller's reach does not extend. The argument of
-// contains the objects to check, and reach contains the objects that must cover them. If all are
+// beyond returns the first object that lies outside a caller's reach. The first argument lists the
+// objects that the caller reaches, and the second lists the objects to check. If all of these are
 // covered, the second result is false.
 func beyond(reach, of []rules.Object) (rules.Object, bool) {
 	for _, o := range of {

@@ -38,8 +38,8 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root. The argument without lists hosts
-// that will not come back: the rotation does not wait for them.
+// Examine returns the state of the rotation of a cluster's root. The last argument lists hosts that
+// will not come back. The rotation does not wait for them.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error

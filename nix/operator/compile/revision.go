@@ -48,8 +48,8 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless one git revision of the flake contains all commits of another.
-// The argument from is the revision that must be contained in the revision rev.
+// Descends returns an error unless the git revision rev of the flake contains all commits of an
+// earlier revision. The last argument is that earlier revision.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil

@@ -14,10 +14,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if none of the earlier roots remains. The argument was contains
-// the earlier roots and the argument is the new ones, in PEM. Hosts that trust only the earlier
-// roots would reject all providers, and could never fetch other documents. If there were no earlier
-// roots, CheckRootsKept returns nil.
+// CheckRootsKept returns an error if none of the earlier roots remains. Its arguments are the
+// earlier roots and the new roots, in PEM. Hosts that trust only the earlier roots would reject all
+// providers, and could never fetch other documents. If there were no earlier roots, CheckRootsKept
+// returns nil.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }

@@ -20,8 +20,8 @@ type Roots struct {
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots returns the roots in the reports of a cluster's hosts. The argument without lists the
-// hosts to leave out.
+// ReadRoots returns the roots that a cluster's hosts trusted and used according to their reports.
+// It ignores the hosts in the third argument.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -55,8 +55,8 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 }
 
 // Left returns an error if the flake omits a root to which certificates of hosts lead. The argument
-// pins contains the roots in the flake. Certificates of an omitted root are no longer accepted
-// anywhere, so that their hosts could not reach a provider.
+// contains the roots in the flake. Certificates of an omitted root are no longer accepted anywhere,
+// so that their hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// beside returns the ID other for display next to the ID id. It includes the trust domain only if
+// beside formats the second ID for display next to the first. It includes the trust domain only if
 // the trust domains of the two differ.
 func beside(id, other string) string {
 	a, b := idPrefix.FindString(id), idPrefix.FindString(other)

@@ -105,9 +105,9 @@ func (d *delta) strangers(host string, was, is documents) error {
 	return nil
 }
 
-// beyond returns the strangers whom the decision here permits to come in and the decision there
-// does not. If the decisions lead to different ports, beyond returns all strangers whom the
-// decision here permits.
+// beyond returns the strangers whom the first decision permits to come in and the second does not.
+// If the decisions lead to different ports, beyond returns all strangers whom the first decision
+// permits.
 func beyond(here, there document.Decision, sameTarget bool) (who []string) {
 	if here.Deny {
 		return nil

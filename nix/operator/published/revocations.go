@@ -196,7 +196,8 @@ func describeRevoked(list *trust.Revocations) string {
 }
 
 // next makes and signs a revocation list that continues the newest list. The new list keeps all
-// revocations that were not reinstated. The function with makes the changes to the list.
+// revocations that were not reinstated. The last argument is a function that makes the changes to
+// the list.
 func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Duration, force bool, with func(*trust.Revocations) error) (next *trust.Revocations, s trust.SignedRevocations, err error) {
 	if err := by.key.CheckOf(c.Topology, "hosts"); err != nil {
 		return nil, s, err

@@ -122,8 +122,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise publishes the next revocation list and waits until it is in force on the hosts. The
-// function with makes the changes to the list.
+// Revise publishes the next revocation list and waits until it is in force on the hosts. The last
+// argument is a function that makes the changes to the list.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)

@@ -48,9 +48,10 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds an item, such as a host, to the cluster. The function make returns the files of the
-// item for the current cluster. Extend adds these files, and prints them and the resulting changes.
-// It fails if the new cluster has faults, or if the function there does not find the item in it.
+// Extend adds an item, such as a host, to the cluster. It calls a function that returns the files
+// of the item for the current cluster. It then adds these files, and prints them and the resulting
+// changes. Extend fails if the new cluster has faults, or if another function reports that the new
+// cluster lacks the item.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)

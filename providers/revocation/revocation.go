@@ -72,9 +72,9 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 }
 
 // Keep merges the entries of a further list into a new list. Its arguments are the new list, the
-// list from which Next made it, and the further list. Keep adds the entries that only the further
-// list contains, and names the newer documents of the two lists. The result continues both lists.
-// Therefore it names no predecessor, and hosts with either list accept it.
+// list from which Next made it, and the further list. Keep adds the entries of the further list
+// that the second list lacks, and names the newer documents of the two. The result continues both
+// lists. Therefore it names no predecessor, and hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {

@@ -102,9 +102,9 @@ func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.
 	return err
 }
 
-// Stopped returns the config providers whose systemd unit is not running, and the state of that
-// unit. It checks only providers that are called over SSH, because these can be called while the
-// unit is stopped. A provider that answers through the forwarder is running.
+// Stopped returns the config providers whose systemd unit does not serve hosts, and the problem of
+// each unit. It checks only providers that are called over SSH, because these can be called while
+// the unit is stopped. A provider that answers through the forwarder is running.
 func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	found := map[string]hostreport.Problem{}
 	var lock sync.Mutex

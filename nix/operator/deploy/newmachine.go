@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine prepares the installation of new machines with nixos-anywhere. It creates the
-// directory that nixos-anywhere copies to a machine. The directory contains a new SSH host key,
+// NewMachine prepares the installation of a new machine with nixos-anywhere. It creates the
+// directory that nixos-anywhere copies to the machine. The directory contains a new SSH host key,
 // with which the machine enrols. NewMachine then prints the next steps.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {

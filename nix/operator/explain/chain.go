@@ -141,9 +141,9 @@ func (a *Access) exceptions(c Chain, faces []compile.Face) (found []Exception) {
 	return found
 }
 
-// takes reports whether an exception removes a face. The exception of one instance does not remove
-// the face that all instances of a service share, because this face leads to each instance.
-// Exceptions do not apply to services of other clusters.
+// takes reports whether an exception removes a face. The exception of one instance also removes the
+// face that all instances of a service share, because this face leads to each instance. Exceptions
+// do not apply to services of other clusters.
 func (a *Access) takes(e Exception, f compile.Face) bool {
 	service, faces := a.t.Named(e.Name)
 	if a.foreign[f.ID.String()] != "" {

@@ -92,8 +92,8 @@ func (a *Access) lead(c Chain, r compile.Role) {
 	}
 }
 
-// add adds the chain that ends with a name in a role or group. It does not consider the exceptions
-// of the chain.
+// add adds the chain that ends with a name in a role or group. It leaves out the faces that the
+// exceptions of the chain exclude.
 func (a *Access) add(c Chain, name string) {
 	service, faces := a.t.Named(name)
 	c.faces = faces

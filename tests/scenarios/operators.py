@@ -122,6 +122,7 @@ def commit(clone, minutes, change="true"):
 with subtest("two operators with a key each publish together: every host has it"):
     operator.succeed(f"git clone --quiet {PREPARED}/cluster {ALICE}; git clone --quiet {ALICE} {BOB}")
     operator.succeed("(umask 077; nix key generate-secret --key-name demo-2 > ~/demo-2.key)")
+    operator.succeed("cp ~/signed ~/demo-2.key.signed")  # Alice sends Bob the record of her key
     public = operator.succeed("nix key convert-secret-to-public < ~/demo-2.key").strip()
     commit(ALICE, 2, f"sed -i 's|signingKeys = facts.keys;|signingKeys = facts.keys ++ [ \"{public}\" ]; threshold = 2;|' topology.nix")
     out = florctl(f"publish {KEY}", clone=ALICE)

@@ -28,6 +28,9 @@ func NewSources(most int, limits document.Limits) *Sources {
 func (s *Sources) Apply(limits document.Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if limits == s.limits {
+		return
+	}
 	s.limits = limits
 	for _, share := range s.known {
 		share.caller.apply(limits)

@@ -73,10 +73,5 @@ func (e Entry) check(reach []Reachable, node spiffe.ID) error {
 			return fmt.Errorf("serverName %q, want a lower-case DNS name", name)
 		}
 	}
-	for _, p := range e.From {
-		if p != p.Masked() || p.Addr().Is4In6() {
-			return fmt.Errorf("from %s, want the network %s", p, p.Masked())
-		}
-	}
-	return nil
+	return checkNetworks(e.From)
 }

@@ -8,15 +8,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Aliases maps additional names of services to the services that a host reaches. Names are fully
-// qualified, as programs use them. A name that begins with "*." is a wildcard for any single label
-// (RFC 9525, section 6.3). An exact name takes precedence over a wildcard:
+// Aliases maps the additional DNS names of services to the services themselves, for all services
+// that a host reaches. The names are fully qualified, as programs use them. A name that begins with
+// "*." is a wildcard, and matches any single label in that place (RFC 9525, section 6.3). An exact
+// name takes precedence over a wildcard:
 //
 //	docs.demo.flor.rete    → service/wiki
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
 type Aliases map[string]spiffe.Dialable
 
-// Aliases returns the additional names of all services that the host reaches.
+// Aliases returns the additional names of all services that this manifest's host reaches.
 func (m Manifest) Aliases() Aliases {
 	a := Aliases{}
 	for _, r := range m.Forwarder.Reach {
@@ -29,8 +30,9 @@ func (m Manifest) Aliases() Aliases {
 	return a
 }
 
-// Resolve returns the service that has host as an additional name. An exact name takes precedence
-// over a wildcard.
+// Resolve returns the service that has the DNS name host as an additional name. It ignores case and
+// a final dot. It returns false if no service has this name. An exact name takes precedence over a
+// wildcard.
 func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	first, above, _ := strings.Cut(h, ".")
@@ -44,21 +46,23 @@ func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	return d, ok
 }
 
-// wildcard is the prefix of a name whose first label may be any.
+// wildcard is the prefix of a name whose first label matches any label.
 const wildcard = "*."
 
-// Covers reports whether a wildcard pattern, such as "*.example.org", matches name.
+// Covers reports whether pattern is a wildcard, such as "*.example.org", and matches name, such as
+// "www.example.org".
 func Covers(pattern, name string) bool {
 	parent, wild := strings.CutPrefix(pattern, wildcard)
 	_, above, _ := strings.Cut(name, ".")
 	return wild && above == parent
 }
 
-// IsWildcard reports whether name is a wildcard pattern, which begins with "*.".
+// IsWildcard reports whether name is a wildcard pattern, such as "*.example.org".
 func IsWildcard(name string) bool { return strings.HasPrefix(name, wildcard) }
 
-// checkAliases checks that each alias is a label, or a wildcard above one, in the trust domain, and
-// that it belongs to one service. The ports of a service all have the same aliases.
+// checkAliases checks the additional names of services in the manifest. Each name must be one
+// label, or a wildcard above one label, in the cluster's trust domain, and must belong to a single
+// service. All ports of a service have the same names.
 func (m Manifest) checkAliases() error {
 	given := map[string]spiffe.ID{}
 	for _, r := range m.Forwarder.Reach {

@@ -6,8 +6,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// TestAliases checks that a name itself has precedence over the wildcard that matches it, and that
-// a wildcard stands for one label.
+// TestAliases checks that an exact name takes precedence over a wildcard that also matches, and
+// that a wildcard matches only a single label.
 func TestAliases(t *testing.T) {
 	dial := func(path string) spiffe.Dialable {
 		id, err := spiffe.ParseID("spiffe://demo.flor/service/" + path)

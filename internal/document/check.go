@@ -13,11 +13,12 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// unitName matches the names of a host's systemd units.
+// unitName matches the names of systemd units for which a manifest may have an entry, without the
+// prefix of the host's instance.
 var unitName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]*\.(path|service|socket|timer)$`)
 
-// check verifies conditions that the types do not express: names that are used in paths, references
-// between needs, and limits of the forwarder.
+// check checks the conditions on a manifest that its Go types do not express: names that become
+// parts of paths, references from one need to another, and the settings of the forwarder.
 func (m Manifest) check() error {
 	if err := m.Trust.check(); err != nil {
 		return err
@@ -78,9 +79,9 @@ func (m Manifest) check() error {
 	return nil
 }
 
-// check returns an error if the threshold is above the number of different signing keys, because no
-// document could then be signed by enough keys. Without a threshold, check does not look at the
-// keys, because hosts check them when they pin them.
+// check returns an error if more keys must sign a document than there are different signing keys,
+// because no document could then be signed by enough keys. If no threshold is set, check does not
+// look at the keys, because hosts check them when they pin them.
 func (t Trust) check() error {
 	if t.Threshold == 0 {
 		return nil
@@ -143,11 +144,11 @@ func (f Forwarder) check() error {
 	return f.checkRelays()
 }
 
-// ports holds the ports and protocols seen so far, by service.
+// ports records the names and protocols of the ports that were checked so far, for each service.
 type ports map[spiffe.ID]map[string]bool
 
-// check refuses a duplicate port. It also refuses a port without a name beside others, because it
-// would stand for all of them.
+// check returns an error if a service has the same port twice. It also returns an error if one of
+// several ports has no name, because a port without a name stands for all ports of its service.
 func (p *ports) check(id spiffe.ID, port string, protocol Protocol) error {
 	if *p == nil {
 		*p = ports{}
@@ -180,8 +181,9 @@ func (a Addresses) check() error {
 	return nil
 }
 
-// checkListen accepts IP addresses only. A name is resolved elsewhere, and a host binds its own
-// addresses.
+// checkListen checks an address on which the forwarder listens. It accepts only IP addresses and no
+// host names: a host listens on its own addresses, but name servers elsewhere decide to which
+// address a name leads.
 func checkListen(hostport string) error {
 	host, port, err := net.SplitHostPort(hostport)
 	if err == nil && host != "" {
@@ -253,7 +255,8 @@ func (n Need) check() error {
 	return nil
 }
 
-// Perm returns the file's permissions, parsed from its octal mode.
+// Perm returns the permissions of the delivered file as a number, parsed from its octal mode. For
+// the mode "0400", it returns 0o400.
 func (f File) Perm() (uint32, error) {
 	mode, err := strconv.ParseUint(f.Mode, 8, 32)
 	if err != nil || mode > 0o777 {

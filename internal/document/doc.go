@@ -1,13 +1,15 @@
-// Package document defines, opens and verifies the documents to which a cluster's topology is
-// compiled. Each host has a manifest, and each provider host also has a policy.
+// Package document defines the documents that the compiler writes for each host of a cluster, and
+// opens and verifies them. Each host has a manifest, which lists what the host needs and reaches.
+// Each provider host also has a policy, which lists the requests that it may answer.
 //
-// A document consists of a body and an envelope. The body is exactly the output of Nix's
-// builtins.toJSON. Its bytes are hashed and decoded unchanged, and never serialized again. The
-// envelope names the body by its digest:
+// A document consists of a body and an envelope. The body is the exact output of Nix's
+// builtins.toJSON. Programs hash and decode these bytes as they are, and never serialize a body
+// again. The envelope identifies the body by its digest:
 //
 //	{"cluster":"demo","digest":"sha256-…","format":"1.0","host":"ursula",
 //	 "kind":"manifest","rev":"8eeec93","schema":"florete.envelope/v1","serial":1784011430}
 //
-// Over the network a document also carries a Nix-format ed25519 signature ("name:base64") over
-// "florete-envelope-v1\n" followed by the envelope's bytes.
+// A document that is sent over the network also carries an ed25519 signature in Nix format
+// ("name:base64"). The signed text is "florete-envelope-v1\n", followed by the bytes of the
+// envelope.
 package document

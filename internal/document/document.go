@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Document is an envelope with its decoded body. Only Open and Read create a Document, so its
-// envelope and body always agree in digest, kind, cluster and host. Copies of a Document share its
-// values, so callers must not modify them.
+// Document is a manifest or a policy of a host, together with its envelope. Only Open and Read
+// create a Document. They check that the envelope and the body agree in digest, kind, cluster and
+// host. Copies of a Document share memory, so callers must not modify its content.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
@@ -24,11 +24,13 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open decodes an envelope and a body, and checks that they belong together. It does not check the
-// signature, see Verify. The signature is empty for a document that did not come over the network.
+// Open decodes the envelope and the body of a document, and checks that the two belong together. It
+// does not check the signature; Verify does. Pass an empty signature for a document that did not
+// come over the network.
 //
-// If only a newer release can read the document, the error is a *NewerFormatError. The returned
-// Document then has no content, but can still be verified and passed on.
+// If the document has a format that only a newer release understands, the error is a
+// *NewerFormatError. The returned Document then has no decoded content, but can still be verified
+// and passed on.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := ParseEnvelope(envelope)
 	if err != nil {
@@ -51,7 +53,8 @@ func Open(envelope, body []byte, signature string) (Document, error) {
 	return d, nil
 }
 
-// decode decodes the body and returns the cluster and host that it names.
+// decode decodes the body of the document, and returns the cluster and the host that the body
+// names.
 func (d *Document) decode() (cluster, host string, err error) {
 	if d.Envelope.Kind == DocPolicy {
 		d.policy = new(Policy)
@@ -67,16 +70,18 @@ func (d *Document) decode() (cluster, host string, err error) {
 	return d.manifest.Cluster, d.manifest.Host, err
 }
 
-// Verify checks that the document is signed by enough of the pinned keys.
+// Verify checks the signatures of the document against the pinned keys. It returns an error unless
+// enough of these keys signed the document.
 func (d Document) Verify(pins signers.Set) error { return d.VerifyAny(pins) }
 
-// VerifyAny checks that at least one of several sets of pinned keys accepts the document's
-// signatures.
+// VerifyAny checks the signatures of the document against several sets of pinned keys. It succeeds
+// if at least one of the sets accepts them.
 func (d Document) VerifyAny(pins ...signers.Set) error {
 	return signers.VerifyAny(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, pins...)
 }
 
-// Signing describes for people which keys signed a manifest, and how many must sign. It returns ""
+// Signing returns a text for people that names the keys with which the manifest was signed, and the
+// number of keys that must sign, such as "signed by alice, bob (2 keys must sign)". It returns ""
 // if one key is enough.
 func (d Document) Signing() string {
 	by := d.Manifest().Trust.Signers()
@@ -90,8 +95,8 @@ func (d Document) Signing() string {
 	return fmt.Sprintf("signed by %s (%d keys must sign)", cmp.Or(names, "none of its keys"), by.Need())
 }
 
-// Manifest returns the body of the document if the document is a manifest, and otherwise the zero
-// Manifest.
+// Manifest returns the manifest in the document. It returns the zero Manifest if the document is
+// not a manifest.
 func (d Document) Manifest() (m Manifest) {
 	if d.manifest != nil {
 		m = *d.manifest
@@ -99,8 +104,8 @@ func (d Document) Manifest() (m Manifest) {
 	return m
 }
 
-// Policy returns the body of the document if the document is a policy, and otherwise the zero
-// Policy.
+// Policy returns the policy in the document. It returns the zero Policy if the document is not a
+// policy.
 func (d Document) Policy() (p Policy) {
 	if d.policy != nil {
 		p = *d.policy
@@ -108,31 +113,32 @@ func (d Document) Policy() (p Policy) {
 	return p
 }
 
-// Bytes returns the envelope, body and signature of the document, unchanged since they were read.
+// Bytes returns the bytes of the document's envelope and body and its signature, exactly as they
+// were read.
 func (d Document) Bytes() (envelope, body []byte, signature string) {
 	return d.raw, d.body, d.signature
 }
 
-// Extensions of the files in which a document is stored. The files are named after the kind of
-// document, such as manifest.json.
+// File extensions of a document's body, envelope and signature. A file is named after the kind of
+// its document, for example manifest.json.
 const (
 	extBody      = ".json"
 	extEnvelope  = ".envelope.json"
 	extSignature = ".sig"
 )
 
-// FileNames returns the names of the three files in which a document is stored: body, envelope and
-// signature. The argument is the kind of document.
+// FileNames returns the names of the files in which a document of the given kind is stored: its
+// body, its envelope and its signature, in this order.
 func FileNames(kind string) []string {
 	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
 }
 
-// EnvelopeFile returns the name of the file that contains a document's envelope. A program that
-// waits for a new version of the document follows this file.
+// EnvelopeFile returns the name of the file with the envelope of a document. The argument is the
+// kind of document. A program that waits for a new version of the document follows this file.
 func EnvelopeFile(kind string) string { return kind + extEnvelope }
 
-// Files returns the content of each file of the document, by the file's name. An unsigned document
-// has no signature file.
+// Files returns the content of the files in which the document is stored, by file name. A document
+// without a signature has no signature file.
 func (d Document) Files() map[string][]byte {
 	kind := d.Envelope.Kind
 	files := map[string][]byte{kind + extBody: d.body, EnvelopeFile(kind): d.raw}
@@ -142,13 +148,13 @@ func (d Document) Files() map[string][]byte {
 	return files
 }
 
-// Read opens the document in dir that is of the given kind. It returns fs.ErrNotExist if there is
-// none. If dir is a symbolic link, Read resolves the link once, so that all files are of the same
-// generation.
+// Read reads and opens the document of the given kind from the directory dir. It returns
+// fs.ErrNotExist if the directory has no such document. If dir is a symbolic link, Read resolves
+// the link once, so that all files come from the same generation.
 func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
 
-// Reread is like Read for a caller that has read the document before. If the files in dir still
-// have the same bytes, it returns old without decoding anything.
+// Reread reads a document like Read, but avoids the cost of decoding a document that did not
+// change. If the files in dir still have the same bytes as old, it returns old.
 func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -179,7 +185,8 @@ func Reread(old Document, dir, kind string) (Document, error) {
 	return d, nil
 }
 
-// ReadEnvelope reads only the envelope of the document in dir that is of the given kind.
+// ReadEnvelope reads the envelope of the document of the given kind from the directory dir. It does
+// not read the body.
 func ReadEnvelope(dir, kind string) (Envelope, error) {
 	b, err := os.ReadFile(filepath.Join(dir, EnvelopeFile(kind)))
 	if err != nil {
@@ -188,8 +195,8 @@ func ReadEnvelope(dir, kind string) (Envelope, error) {
 	return ParseEnvelope(b)
 }
 
-// Write writes the document's files to dir. No reader may use the directory yet, see package
-// delivery.
+// Write writes the files of the document to the directory dir. The directory must not be in use by
+// readers yet, because the files are not written atomically. See package delivery.
 func (d Document) Write(dir string) error {
 	for name, b := range d.Files() {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {

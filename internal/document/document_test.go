@@ -32,15 +32,16 @@ func need(id, extra string) string {
 	return fmt.Sprintf(`{"dependsOn":[],"deliver":{"files":{},"owner":""},"for":"spiffe://demo.flor/node/ursula","generation":1,"id":%q,"kind":"cert","onChange":[],"providers":["forge"],"renew":{},"request":{}%s}`, id, extra)
 }
 
-// forwarder returns the plain body with something published or reached.
+// forwarder returns the body of a test manifest with the given entries in the lists publish and
+// reach.
 func forwarder(publish, reach string) string {
 	return strings.NewReplacer(`"publish":[]`, `"publish":[`+publish+`]`, `"reach":[]`, `"reach":[`+reach+`]`).Replace(fmt.Sprintf(body, need("cert-node", "")))
 }
 
 var labelA, labelB = strings.Repeat("0a", 16), strings.Repeat("0b", 16)
 
-// relayed returns a body of a host that relays, has an uplink and reaches a service by a relay, with
-// one text replaced by another.
+// relayed returns the body of a test manifest in which one text is replaced by another. The
+// manifest's host is a relay, has an uplink, and reaches a service through a relay.
 func relayed(old, replacement string) string {
 	text := strings.Replace(forwarder(
 		`{"id":"spiffe://demo.flor/service/dns","upstream":"[::1]:53","allow":[],"opaqueName":"`+labelA+`"}`,
@@ -151,8 +152,8 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
-// TestReadOneGeneration checks that a link that is switched between two documents is always read as
-// one of them, whole.
+// TestReadOneGeneration checks that Read never mixes the files of two documents while a symbolic
+// link is switched between them.
 func TestReadOneGeneration(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "current")
@@ -194,7 +195,7 @@ func TestReadOneGeneration(t *testing.T) {
 	}
 }
 
-// TestSigning checks the description of the keys that signed a manifest.
+// TestSigning checks the text that describes the keys with which a manifest was signed.
 func TestSigning(t *testing.T) {
 	first, second := kit.SigningKey("demo-1"), kit.SigningKey("demo-2")
 	manifest := func(threshold int, keys ...signature.SecretKey) document.Document {
@@ -321,8 +322,8 @@ func FuzzOpen(f *testing.F) {
 	})
 }
 
-// TestRereadDecodesWhatChanged checks that Reread returns the very document that it was given until
-// any byte of the files changes.
+// TestRereadDecodesWhatChanged checks that Reread returns the same document while its files are
+// unchanged, and another one as soon as any byte of them changes.
 func TestRereadDecodesWhatChanged(t *testing.T) {
 	l := hostdir.Layout(t.TempDir())
 	if _, err := l.Manifest(); !errors.Is(err, fs.ErrNotExist) {

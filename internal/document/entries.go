@@ -9,35 +9,37 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Entry is a listener on addresses of this host for callers without an identity: strangers, or
-// callers outside the cluster that the topology names. The forwarder connects them to a service
-// under the identity of the node. If several entries have the same address, the first one that
-// matches a caller applies.
+// Entry is a listener of a host for callers that have no identity in the cluster, such as browsers
+// on the Internet. The forwarder connects these callers to a service under the identity of the
+// host's node. Callers are strangers, or callers outside the cluster that the topology names. If
+// several entries have the same address, the first entry that matches a caller applies.
 type Entry struct {
 	Listen   string    `json:"listen"` // host:port, or :port for all addresses
 	Protocol Protocol  `json:"protocol,omitempty"`
 	ID       spiffe.ID `json:"id"`             // service, which is also in Reach
 	Port     string    `json:"port,omitempty"` // as in Reach
-	// ServerNames lists the names that callers give in their TLS handshake (server name indication,
-	// RFC 6066, section 3). The forwarder reads the name and does not end the TLS connection. If
-	// the list is empty, the connection may carry any protocol.
+	// ServerNames lists the host names for which the entry accepts TLS connections (server name
+	// indication, RFC 6066, section 3). The forwarder reads the name from the caller's handshake
+	// and does not terminate TLS. If the list is empty, connections may carry any protocol.
 	ServerNames []string `json:"serverNames,omitempty"` // sorted
-	// From lists the networks from which callers may connect. If it is empty, anyone may.
+	// From lists the networks from which callers may connect. If the list is empty, callers may
+	// connect from everywhere.
 	From []netip.Prefix `json:"from,omitempty"` // sorted
-	// Outside is the name that the topology gives to callers from these networks. It is empty for
-	// strangers.
+	// Outside is the name in the topology for the callers from these networks. It is empty if the
+	// callers are strangers.
 	Outside string `json:"outside,omitempty"`
-	// Announce tells the publishing forwarder the address of the caller, for services that learn
-	// their callers.
+	// Announce makes this forwarder tell the caller's address to the forwarder that publishes the
+	// service. Set it for services that learn their callers.
 	Announce  bool      `json:"announce,omitempty"`
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Limits    Limits    `json:"limits,omitzero"` // for each address, or each /64 network of IPv6
 }
 
-// serverName matches the names in Entry.ServerNames.
+// serverName matches the host names that are permitted in Entry.ServerNames.
 var serverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$`)
 
-// checkEntries checks that each entry leads to a service that the node may reach.
+// checkEntries checks the entries of the forwarder. Each entry must lead to a service that the node
+// may reach.
 func (f Forwarder) checkEntries(node spiffe.ID) error {
 	for _, e := range f.Entries {
 		if err := e.check(f.Reach, node); err != nil {

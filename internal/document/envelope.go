@@ -11,17 +11,19 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// EnvelopeSchema is the value of the field schema in an Envelope.
+// EnvelopeSchema is the value of the field "schema" in every envelope that this release reads and
+// writes.
 const EnvelopeSchema = "florete.envelope/v1"
 
-// Kinds of document.
+// Kinds of document. They are the values of the field "kind" in an envelope.
 const (
 	DocManifest = "manifest"
 	DocPolicy   = "policy"
 )
 
-// Envelope contains the digest of a document's body, and the serial that orders the versions of the
-// document.
+// Envelope identifies one version of a host's document. It contains the digest of the document's
+// body, and the serial, which is higher in each later version. An envelope is signed in place of
+// the body.
 type Envelope struct {
 	Schema  string `json:"schema"`
 	Format  Format `json:"format"` // format of envelope and body
@@ -32,13 +34,13 @@ type Envelope struct {
 	Serial  int64  `json:"serial"`
 	Rev     string `json:"rev"` // revision of the flake, empty if there is none
 
-	// Closure is the store path of the host's system. It is added when a manifest is published. It
-	// cannot be in the body, because the system may contain the body.
+	// Closure is the store path of the host's system. It is added when a manifest is published,
+	// because the manifest itself may be part of that system.
 	Closure string `json:"closure,omitempty"`
 }
 
-// Digest returns the digest of b in the form "sha256-<base64>" (W3C SRI), as Nix's
-// builtins.convertHash does.
+// Digest returns the SHA-256 digest of b in the form "sha256-<base64>" (W3C Subresource Integrity),
+// which Nix's builtins.convertHash also uses.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
@@ -58,8 +60,8 @@ func CheckStorePath(p string) error {
 	return nil
 }
 
-// Newer reports whether e is a later version than o. It compares serials, and digests if those are
-// equal.
+// Newer reports whether the envelope e belongs to a later version of a document than the envelope
+// o. The higher serial is later. If the serials are equal, the digests decide.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial
@@ -67,12 +69,14 @@ func (e Envelope) Newer(o Envelope) bool {
 	return strings.Compare(e.Digest, o.Digest) > 0
 }
 
-// SignedText returns the text that is signed for a document with this envelope.
+// SignedText returns the text that is signed for a document. The argument is the encoded envelope
+// of the document.
 func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-// ParseEnvelope decodes an envelope. It also accepts formats that only newer releases understand.
+// ParseEnvelope decodes and checks the envelope of a document. It also accepts an envelope with a
+// format that only newer releases understand.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := strictjson.Decode(b, &e); err != nil {
@@ -92,7 +96,7 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Reported identifies a version of a document in the reports that hosts send.
+// Reported names one version of a document in the reports that hosts send to providers.
 type Reported struct {
 	Kind   string `json:"kind"`
 	Serial int64  `json:"serial"`
@@ -100,7 +104,7 @@ type Reported struct {
 	Rev    string `json:"rev"`
 }
 
-// ReportedOf returns the version of the document that has the envelope e.
+// ReportedOf returns the Reported for the version of a document that has the envelope e.
 func ReportedOf(e Envelope) Reported {
 	return Reported{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
 }

@@ -9,22 +9,23 @@ import (
 	"github.com/florete/florete/internal/release"
 )
 
-// Format is the version of the form of documents and requests, such as "1.3". A new minor number
-// adds attributes; nix/schema records for each attribute the format since which it exists. A
-// document has the highest format of the attributes in it, so a document without new attributes
-// stays the same byte for byte. The major number changes when attributes are removed.
+// Format is the version of the format of documents and requests, such as "1.3". A release that adds
+// attributes raises the minor number; a release that removes attributes raises the major number.
+// For each attribute, nix/schema records the format in which it was added. A document has the
+// highest format of the attributes in it. A document without new attributes therefore stays the
+// same, byte for byte.
 type Format struct{ Major, Minor int }
 
 // NewestFormat is the newest format of documents and requests that this release understands.
 var NewestFormat = Format{1, 1}
 
-// HeaderFormat is the HTTP header in which hosts and providers announce the newest format that they
-// understand. A missing header stands for format 1.0.
+// HeaderFormat is the name of the HTTP header in which hosts and providers tell each other the
+// newest format that they understand. A message without the header stands for format 1.0.
 const HeaderFormat = "Florete-Format"
 
 var format = regexp.MustCompile(`^([1-9][0-9]{0,3})\.(0|[1-9][0-9]{0,3})$`)
 
-// ParseFormat parses a format such as "1.3".
+// ParseFormat parses the text of a format, such as "1.3".
 func ParseFormat(text string) (Format, error) {
 	part := format.FindStringSubmatch(text)
 	if part == nil {
@@ -42,17 +43,17 @@ func (f Format) Newer(o Format) bool {
 	return f.Major > o.Major || f.Major == o.Major && f.Minor > o.Minor
 }
 
-// MarshalText implements encoding.TextMarshaler. The form is "1.3".
+// MarshalText implements encoding.TextMarshaler. It returns a text such as "1.3".
 func (f Format) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler.
+// UnmarshalText implements encoding.TextUnmarshaler. It accepts a text such as "1.3".
 func (f *Format) UnmarshalText(b []byte) (err error) {
 	*f, err = ParseFormat(string(b))
 	return err
 }
 
-// NewerFormatError is the error for a document or request that only a newer release understands. A
-// reader of documents then keeps the version that is in force.
+// NewerFormatError is the error for a document or a request with a format that only a newer release
+// understands. A host that receives such a document continues to use the version in force.
 type NewerFormatError struct {
 	What   string // "manifest of ursula, serial 17"
 	Format Format

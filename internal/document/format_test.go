@@ -33,8 +33,8 @@ func TestFormatOrder(t *testing.T) {
 	}
 }
 
-// TestNewerFormat checks that a document of a newer format is reported as such and not as tampered,
-// whatever its body contains.
+// TestNewerFormat checks that a document with a newer format leads to a NewerFormatError, and not
+// to an error about a changed body, whatever the body contains.
 func TestNewerFormat(t *testing.T) {
 	newer := document.Format{document.NewestFormat.Major, document.NewestFormat.Minor + 1}
 	raw := `{"anything":"new"}`

@@ -7,30 +7,30 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// KindJWT is the kind of need for JWT-SVIDs and for the keys that verify them.
+// KindJWT is the kind of need for JWT-SVIDs and for the public keys that verify JWT-SVIDs.
 const KindJWT = "jwt"
 
-// Files that a need of kind jwt delivers: the public keys (JWK Set, RFC 7517), and a JSON object
-// that maps each audience to its token.
+// Names of the files that a need of kind jwt delivers. One contains the public keys (JWK Set, RFC
+// 7517), the other a JSON object that maps each audience to its token.
 const (
 	FileJWTKeys = "jwks.json"
 	FileTokens  = "tokens.json"
 )
 
-// ClaimNode is the JWT claim that names the node to which a JWT-SVID was issued. If the node is
-// revoked, the token is revoked with it.
+// ClaimNode is the JWT claim that names the node to which a JWT-SVID was issued. When the node is
+// revoked, its JWT-SVIDs are revoked with it.
 const ClaimNode = "florete_node"
 
-// JWTRequest is the request of a need of kind jwt. With an identity, it requests one JWT-SVID for
-// each audience. Without an identity, it requests the public keys that verify JWT-SVIDs.
+// JWTRequest is the request of a need of kind jwt. If ID is set, it requests one JWT-SVID of this
+// identity for each audience. If ID is zero, it requests the public keys that verify JWT-SVIDs.
 type JWTRequest struct {
 	Issuer    string    `json:"issuer"` // claim iss, the base URL of OIDC discovery
 	ID        spiffe.ID `json:"id,omitzero"`
 	Audiences []string  `json:"audiences,omitempty"`
 }
 
-// JWT decodes the request of a need of kind jwt. It returns an error if id and audiences are not
-// given together.
+// JWT decodes the request of a need of kind jwt. It returns an error if the request has an ID
+// without audiences, or audiences without an ID.
 func (n Need) JWT() (r JWTRequest, err error) {
 	if err = strictjson.Decode(n.Request, &r); err == nil && r.Issuer == "" {
 		err = fmt.Errorf("no issuer")

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Manifest is the document with everything that one host needs to know about its cluster, and
-// nothing else.
+// Manifest is the document that configures one host. It contains all facts about the cluster that
+// the host needs, and no others.
 type Manifest struct {
 	Cluster     string   `json:"cluster"`
 	Host        string   `json:"host"`
@@ -17,20 +17,23 @@ type Manifest struct {
 	Trust       Trust    `json:"trust"`
 	Identity    Identity `json:"identity"`
 	Roles       []string `json:"roles"` // roles of the node, sorted
-	// Providers lists the providers of the host's needs, by host name and then by kind of need.
+	// Providers describes the providers that answer this host's needs. The keys are the name of the
+	// provider's host, and then the kind of need.
 	Providers map[string]map[string]Provider `json:"providers"`
 	Needs     []Need                         `json:"needs"` // sorted by ID
 	Forwarder Forwarder                      `json:"forwarder"`
-	// Units lists the systemd units that should be running, by name without the prefix of the
-	// host's instance. The value is true if the unit must already be installed, because documents
-	// from the network do not install units.
+	// Units lists the systemd units that should be running on the host. The key is the name of a
+	// unit without the prefix of the host's instance. The value is true if the unit must be
+	// installed already, because documents from the network do not install units.
 	Units map[string]bool `json:"units,omitempty"`
-	// Federation lists the foreign trust domains of which some identities may reach this host.
+	// Federation lists the foreign trust domains that have identities which may connect to this
+	// host.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
 }
 
-// Trust contains the X.509 roots of a trust domain (PEM), and the public keys that verify documents
-// from the network (Nix format, "name:base64").
+// Trust contains the keys that the hosts of a cluster trust: the X.509 root certificates of the
+// trust domain in PEM, and the public keys that verify documents from the network (Nix format,
+// "name:base64").
 type Trust struct {
 	Roots       []string `json:"roots"`
 	SigningKeys []string `json:"signingKeys"`
@@ -39,90 +42,92 @@ type Trust struct {
 	Threshold int `json:"threshold,omitempty"`
 }
 
-// Signers returns the signing keys with their threshold.
+// Signers returns the signing keys and their threshold as a signers.Set.
 func (t Trust) Signers() signers.Set { return signers.Set{Keys: t.SigningKeys, Threshold: t.Threshold} }
 
-// Identity is the node's SPIFFE ID, and the SSH host key (authorized_keys form, without comment)
-// with which the node proves itself at enrolment. The key is empty if Joins is set.
+// Identity contains the SPIFFE ID of the manifest's node, and the SSH host key (authorized_keys
+// form, without comment) with which the node proves its identity when it enrols. The key is empty
+// if Joins is set.
 type Identity struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 
-	// Joins means that the node proves itself with a device key that an operator admitted, instead
-	// of an SSH host key.
+	// Joins is true if the node proves its identity with a device key that an operator admitted,
+	// instead of an SSH host key.
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Provider gives the addresses of a provider process that answers one kind of need (TLS 1.3 over
-// TCP), and the SPIFFE ID that the process must present.
+// Provider tells a host how to call one provider process: its addresses (TLS 1.3 over TCP), and the
+// SPIFFE ID that the process must present. Each provider process answers one kind of need.
 type Provider struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
 }
 
-// Addresses lists the addresses (host:port) of one program, in the order in which clients try them.
+// Addresses lists the addresses (host:port) of a single program. Clients try them in this order.
 type Addresses []string
 
-// Forwarder configures the forwarder of a host.
+// Forwarder configures the forwarder of a host, which connects the host's users and services to the
+// services of the cluster.
 type Forwarder struct {
 	Listen  []string    `json:"listen"`  // host:port, or :port for all addresses; empty if nothing is published
 	Publish []Published `json:"publish"` // sorted by ID, port and protocol
 	Reach   []Reachable `json:"reach"`   // sorted by ID, port and protocol
 	Callers []Caller    `json:"callers"` // the first entry that matches a process gives its identity
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
-	// Limits bounds each caller's use of all services together that this host publishes. It is
-	// sorted by ID.
+	// Limits bounds what each caller may use of this host, in all services that it publishes
+	// together. It is sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"`
-	// Transport selects whether the forwarder listens on UDP, TCP or both.
+	// Transport selects whether the forwarder listens on UDP, on TCP, or on both.
 	Transport Transport `json:"transport,omitempty"`
-	// Drain is the time in seconds for which existing connections may continue after a restart of
-	// the forwarder. Zero stands for 600.
+	// Drain is the time in seconds for which existing connections may continue after the forwarder
+	// restarts. Zero stands for 600.
 	Drain int `json:"drain,omitempty"`
-	// Relays lists the relays to which this host connects, by host name: the first relay of each
-	// path to a service, and the relays in Uplinks.
+	// Relays describes the relays to which this host connects, by host name. These are the first
+	// relay of each path to a service, and the relays in Uplinks.
 	Relays map[string]Relay `json:"relays,omitempty"`
-	// Uplinks names the relays to which this host keeps a connection. Other hosts reach this host
-	// through them.
+	// Uplinks lists the relays to which this host keeps a connection open, so that other hosts can
+	// reach this host through them.
 	Uplinks []string `json:"uplinks,omitempty"` // sorted
-	// Meet permits relays to tell the address of this host to hosts with which it communicates
-	// through them, so that the two hosts can connect directly. It is false for hidden hosts.
+	// Meet permits relays to tell this host's address to the hosts that communicate with it through
+	// a relay, so that the two hosts can connect directly. It is false for hidden hosts.
 	Meet bool `json:"meet,omitempty"`
-	// Relay configures this host as a relay; nil if it is none.
+	// Relay configures this host as a relay. It is nil if the host is not a relay.
 	Relay *Relaying `json:"relay,omitempty"`
-	// Entries lists the listeners for callers without an identity.
+	// Entries lists the listeners for callers that have no identity in the cluster.
 	Entries []Entry `json:"entries,omitempty"` // sorted by address and protocol
 }
 
-// Relay gives the addresses of a relay's forwarder, and the SPIFFE ID that the forwarder must
-// present.
+// Relay tells a host how to connect to a relay: the addresses of the relay's forwarder, and the
+// SPIFFE ID that this forwarder must present.
 type Relay struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
 	Transport Transport `json:"transport,omitempty"` // that both this host and the relay allow
 }
 
-// Relaying configures the forwarder of a relay. It names only nodes and other relays, so a relay
-// does not learn which users and services communicate through it.
+// Relaying configures the forwarder of a relay. It names only nodes and other relays. A relay
+// therefore does not learn which users and services communicate through it.
 type Relaying struct {
 	ID     spiffe.ID    `json:"id"`              // ID of this relay, with the name of the host
 	Routes []RelayRoute `json:"routes"`          // sorted by label
 	Limits Limits       `json:"limits,omitzero"` // for each node and relay that connects through this one
 }
 
-// RelayRoute tells a relay where to forward connections that name a label: to a node that has an
-// uplink to this relay, or to another relay.
+// RelayRoute tells a relay where to forward the connections that name a certain label. The
+// destination is a node that has an uplink to this relay, or another relay.
 type RelayRoute struct {
-	// Label identifies the rest of the path. It consists of 32 lower-case hex digits and does not
-	// reveal where the path leads.
+	// Label identifies the rest of the path to the relay. It consists of 32 lower-case hex digits,
+	// and does not reveal where the path leads.
 	Label string    `json:"label"`
 	To    spiffe.ID `json:"to"` // a node, or the vertex of the next relay
-	// Next is the label of this path at the next relay. It is empty if To is a node.
+	// Next is the label that the next relay uses for this path. It is empty if To is a node.
 	Next string `json:"next,omitempty"`
-	// From lists the nodes and relays that may use the label. It is sorted.
+	// From lists the nodes and relays that may use this label, sorted.
 	From []spiffe.ID `json:"from"`
 }
 
-// Protocol is the transport protocol of a service.
+// Protocol is the transport protocol that callers use to connect to a service: TCP or UDP.
 type Protocol string
 
 const (
@@ -130,7 +135,7 @@ const (
 	UDP Protocol = "udp"
 )
 
-// Transport is the transport protocol between two forwarders.
+// Transport selects the transport protocol of connections between two forwarders.
 type Transport string
 
 const (
@@ -139,47 +144,48 @@ const (
 	OverTCP      Transport = "tcp" // TLS 1.3
 )
 
-// Published configures one service of this host, or one port of the service. It lists the
-// identities that may connect and the upstream to which their connections are sent.
+// Published configures a service that this host publishes, or one port of such a service. It lists
+// the identities that may connect, and the upstream to which the forwarder sends their connections.
 type Published struct {
 	ID spiffe.ID `json:"id"`
-	// Port is the name of the port if the service has several. Each port has an entry of its own.
+	// Port is the name of the port, if the service has several ports. Each port has its own
+	// Published.
 	Port     string   `json:"port,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or for TCP also "unix:" and the path of a socket
-	// User is the account on this host that must own the upstream's socket. If User is empty, any
-	// system account may own the socket, but no login account.
+	// User is the account on this host that must own the socket of the upstream. If User is empty,
+	// the owner may be any system account, but not a login account.
 	User string `json:"user,omitempty"`
-	// Identity selects the way in which the upstream learns the identity of its callers.
+	// Identity selects how the forwarder tells the upstream the identities of its callers.
 	Identity Announcement `json:"identity,omitempty"`
 	Limits   Limits       `json:"limits,omitzero"` // for all callers together
-	// AccessLog selects which connections to the service are logged.
+	// AccessLog selects which connections to the service are written to the log.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
 	// OpaqueName replaces the name of the service in handshakes through a relay, so that the relay
-	// does not learn it. It is 32 lower-case hex digits, or empty if this host has no uplinks.
+	// does not learn the name. It consists of 32 lower-case hex digits. It is empty if this host
+	// has no uplinks.
 	OpaqueName string `json:"opaqueName,omitempty"`
-	// Entrances lists the nodes whose forwarders may state the address of a caller without an
-	// identity. See Entry.
+	// Entrances lists the nodes whose forwarders may state the address of a caller that has no
+	// identity in the cluster. See Entry.
 	Entrances []spiffe.ID `json:"entrances,omitempty"` // sorted
 }
 
-// Limits bounds the connections and bytes of one caller at a host, or of one service. Zero means no
-// limit.
+// Limits bounds the connections and bytes of a caller or of a service. Zero means no limit.
 type Limits struct {
 	Connections    int   `json:"connections,omitempty"`    // concurrent TCP connections and UDP sessions
 	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // new connections and sessions; also the size of a burst
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"` // in both directions together
 }
 
-// CallerLimits are the limits of one caller at this host.
+// CallerLimits contains the limits of one caller for all services of this host together.
 type CallerLimits struct {
 	ID     spiffe.ID `json:"id"`
 	Limits Limits    `json:"limits"`
 }
 
-// AccessLog selects how many of a service's connections are logged. Each logged connection has one
-// line, which names the caller.
+// AccessLog selects how many connections to a service are logged. The log has one line for each of
+// these connections, with the identity of the caller.
 type AccessLog string
 
 const (
@@ -188,8 +194,8 @@ const (
 	AccessFull    AccessLog = "full"
 )
 
-// Announcement is a way in which a forwarder tells a service the identity of its caller. A service
-// can also use flor whois.
+// Announcement selects how a forwarder tells a service the identities of its callers. Apart from
+// that, a service can run flor whois to find out who calls.
 type Announcement string
 
 const (
@@ -198,16 +204,17 @@ const (
 	HTTPHeaders Announcement = "http"     // headers of each request
 )
 
-// Allow permits one identity to connect to a service. If Fingerprint is set, only the leaf
-// certificate with this SHA-256 in lower-case hex is accepted.
+// Allow permits one identity to connect to a service. If Fingerprint is set, the identity must use
+// the leaf certificate whose SHA-256 in lower-case hex is Fingerprint.
 type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
-	// Until is the time at which the permission ends; zero for never.
+	// Until is the time at which the permission ends. Zero means that it does not end.
 	Until unixtime.Time `json:"until,omitzero"`
 }
 
-// Reachable is a service, or one of its ports, to which identities of this host may connect.
+// Reachable is a service to which users, services or the node of this host may connect, or one port
+// of such a service.
 type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
 	Port      string         `json:"port,omitempty"` // as in Published
@@ -215,56 +222,59 @@ type Reachable struct {
 	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes the service; empty if all are hidden
-	// Aliases are additional names of the service, besides the name that spiffe.Render returns.
+	// Aliases lists additional DNS names of the service. Its main name is the result of
+	// spiffe.Render.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
 	Transport Transport `json:"transport,omitempty"`
-	// TLSName is the public DNS name (RFC 1035) of the service. An ingress uses it for certificates
-	// and server name indication (RFC 6066).
+	// TLSName is the public DNS name (RFC 1035) of the service. An ingress requests a certificate
+	// for it, and recognizes connections by it (server name indication, RFC 6066).
 	TLSName string `json:"tlsName,omitempty"`
-	// TLSAliases are additional public names for an ingress. A name that begins with "*." matches
-	// any one label in that place.
+	// TLSAliases lists additional public names at which an ingress offers the service. A name that
+	// begins with "*." matches any single label in that place.
 	TLSAliases []string `json:"tlsAliases,omitempty"` // sorted
-	// GRPC tells an ingress to forward requests to the service over HTTP/2, which gRPC needs.
+	// GRPC makes an ingress forward requests to the service over HTTP/2, which gRPC needs.
 	GRPC bool `json:"grpc,omitempty"`
-	// Ingress restricts what an ingress passes to the service at its public names.
+	// Ingress restricts the requests that an ingress passes to the service at its public names.
 	Ingress PublicRules `json:"ingress,omitzero"`
-	// Redirects maps further public names to the public names of the service to which an ingress
-	// redirects their visitors.
+	// Redirects maps further public names to public names of the service. An ingress redirects a
+	// browser that visits one of the former to the name that it is mapped to.
 	Redirects map[string]string `json:"redirects,omitempty"`
-	// Via lists the paths to the service through relays.
+	// Via lists the paths on which this host can reach the service through relays.
 	Via []Via `json:"via,omitempty"` // sorted by relays and label
 	// OpaqueName replaces the name of the service in handshakes through a relay, as in Published.
 	OpaqueName string `json:"opaqueName,omitempty"`
 }
 
-// Via is a path to a host that publishes a service, through one relay or two.
+// Via is a path through one or two relays to a host that publishes a service.
 type Via struct {
 	By    []string `json:"by"`    // host names of the relays, in the order of the path
 	Label string   `json:"label"` // known to the first relay
 }
 
-// Caller lists the local accounts and systemd system units whose processes connect to services
-// under an identity.
+// Caller assigns an identity to processes of this host. It lists the local accounts and systemd
+// system units whose processes connect to services under this identity.
 type Caller struct {
 	ID    spiffe.ID `json:"id"`
 	Users []string  `json:"users"` // account names of this host
 	UIDs  []uint32  `json:"uids"`
 	Units []string  `json:"units,omitempty"` // "wiki.service"
-	// Workload lets these processes fetch the SVID and its private key through the SPIFFE Workload
-	// API.
+	// Workload permits these processes to fetch the SVID of the identity and its private key,
+	// through the SPIFFE Workload API.
 	Workload bool `json:"workload,omitempty"`
-	// Federates lists the foreign trust domains whose bundles these processes receive with the
-	// SVID.
+	// Federates lists foreign trust domains. The processes receive the bundles of these domains
+	// together with the SVID.
 	Federates []string `json:"federates,omitempty"` // sorted
 }
 
-// SOCKS is a SOCKS5 listener (RFC 1928) that connects under one identity.
+// SOCKS is a local SOCKS5 listener (RFC 1928). All connections through it are made under the
+// identity ID.
 type SOCKS struct {
 	ID     spiffe.ID      `json:"id"`
 	Listen netip.AddrPort `json:"listen"`
 }
 
-// Foreign is a foreign trust domain. Some of its identities may connect to services of this host.
+// Foreign is a trust domain other than the host's own. Some of its identities may connect to
+// services of this host.
 type Foreign struct {
 	TrustDomain string `json:"trustDomain"`
 	Bundle      string `json:"bundle"` // initial bundle from the flake, so that trust never begins with data from the network

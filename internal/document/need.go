@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Need is a set of files that a host must fetch from a provider, such as a certificate or an OIDC
-// client secret. A need is fulfilled while the delivered files result from its current Request,
-// Deliver and Generation, and are not due for renewal.
+// Need describes files that a host must fetch from a provider, such as a certificate or an OIDC
+// client secret. A need is fulfilled if the delivered files belong to its current Request, Deliver
+// and Generation, and are not yet due for renewal.
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
@@ -25,25 +25,30 @@ type Need struct {
 	Generation int             `json:"generation"` // raised to rotate the secret
 }
 
-// Deliver says into which files a host writes the values of a provider's answer. The files belong
-// to the account Owner and the group of the same name. If Owner is empty, they belong to the
-// account that runs activation.
+// Deliver lists the files into which a host writes the values of a provider's answer. The files
+// belong to the account Owner and to the group of the same name. If Owner is empty, the files
+// belong to the account that runs activation.
 type Deliver struct {
 	Files map[string]File `json:"files"` // by file name
 	Owner string          `json:"owner"`
 }
 
-// File describes one delivered file: the name of the value in the provider's answer that it
-// contains, and its octal mode ("0400").
+// File describes a file that a host writes for a need. Value is the name of the value in the
+// provider's answer that the file contains. Mode contains the file's permissions in octal, such as
+// "0400".
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
 }
 
-// Renew says when a host fetches a fulfilled need again. It does so after AtPercent of the validity
-// of the issued certificate, or after Interval seconds. After Rotate seconds the host requests a
-// new secret. After StaleAfter seconds without an answer it raises an alarm, because it may have
-// missed new documents. Zero means never.
+// Renew contains the times after which a host renews a fulfilled need. A time of zero means never.
+//
+//   - AtPercent: the host fetches the need again after this percentage of the certificate's
+//     validity.
+//   - Interval: the host fetches the need again after this many seconds.
+//   - Rotate: the host requests a new secret after this many seconds.
+//   - StaleAfter: the host raises an alarm after this many seconds without an answer, because it
+//     may have missed new documents.
 type Renew struct {
 	AtPercent  int `json:"atPercent,omitempty"`
 	Interval   int `json:"interval,omitempty"`
@@ -51,17 +56,17 @@ type Renew struct {
 	StaleAfter int `json:"staleAfter,omitempty"`
 }
 
-// Kinds of need that hosts handle specially. A need of kind cert is an SVID, whose key the host
-// generates. A need of kind config is the host's documents. A need of kind tls is a certificate for
-// public names.
+// Kinds of need that hosts treat in a special way. A need of kind cert delivers an SVID, for which
+// the host generates the key. A need of kind config delivers the host's documents. A need of kind
+// tls delivers a certificate for public names.
 const (
 	KindCert   = "cert"
 	KindConfig = "config"
 	KindTLS    = "tls"
 )
 
-// PublicNames is the request of a need of kind tls. It requests a certificate for Names. Without
-// names, it requests the responses with which an ingress answers ACME challenges (RFC 8555). The
+// PublicNames is the request of a need of kind tls. It requests a certificate for Names. If Names
+// is empty, it requests the responses with which an ingress answers ACME challenges (RFC 8555). The
 // host generates the key of the certificate unless Shared is set.
 type PublicNames struct {
 	Names    []string `json:"names"` // sorted; one may be a wildcard
@@ -77,7 +82,8 @@ func (n Need) PublicNames() (p PublicNames, err error) {
 	return p, nil
 }
 
-// CertID returns the identity whose SVID a need of kind cert requests.
+// CertID decodes the request of a need of kind cert, and returns the identity for which it requests
+// an SVID.
 func (n Need) CertID() (spiffe.ID, error) {
 	var request struct {
 		ID spiffe.ID `json:"id"`
@@ -92,13 +98,13 @@ func (n Need) CertID() (spiffe.ID, error) {
 }
 
 // KindFederation is the kind of need for the trust bundle of a foreign trust domain.
-// FileTrustBundle is the name of the delivered file with the bundle.
+// FileTrustBundle is the name of the delivered file that contains the bundle.
 const (
 	KindFederation  = "federation"
 	FileTrustBundle = "bundle.json"
 )
 
-// Documents returns the need through which the host receives documents over the network. It returns
+// Documents returns the need with which the host fetches its documents over the network. It returns
 // nil if the host does not receive documents over the network.
 func (m Manifest) Documents() *Need {
 	i := slices.IndexFunc(m.Needs, func(n Need) bool { return n.Kind == KindConfig })

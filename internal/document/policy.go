@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Policy is the document that lists the requests which one provider host may answer. The provider
-// host refuses every request without a grant.
+// Policy is the document that lists the requests that one provider host may answer. A provider host
+// refuses every request for which the policy has no grant.
 type Policy struct {
 	Cluster     string                     `json:"cluster"`
 	Host        string                     `json:"host"`
@@ -26,7 +26,8 @@ type Policy struct {
 	Store       *SharedStore               `json:"store,omitempty"`     // nil if each process has a store of its own
 }
 
-// SharedStore describes the state store that all provider hosts of a cluster share.
+// SharedStore describes the state store that all provider hosts of a cluster share, as seen by one
+// of these hosts.
 type SharedStore struct {
 	Kind        string              `json:"kind"`        // etcd
 	Endpoints   []string            `json:"endpoints"`   // URLs of the members, those of this host first
@@ -34,13 +35,13 @@ type SharedStore struct {
 	KeyLifetime int64               `json:"keyLifetime"` // lifetime of the sealing keys in seconds; 0 if only an operator rotates them
 	Member      *StoreMember        `json:"member,omitempty"`
 
-	// From is for moving state from local stores to the shared store. For each kind of this host it
-	// names the host whose local store has the kind's state. A kind without an entry has no earlier
-	// state.
+	// From is used to move state from local stores to the shared store. It maps each kind of need
+	// that this host answers to the host whose local store contains the state of the kind. A kind
+	// without an entry has no earlier state.
 	From map[string]string `json:"from,omitempty"`
 }
 
-// StoreMember configures the member of the shared state store that runs on this host.
+// StoreMember configures the member of the shared state store that runs on this provider host.
 type StoreMember struct {
 	Name    string   `json:"name"`
 	Clients Called   `json:"clients"`
@@ -48,19 +49,20 @@ type StoreMember struct {
 	Cluster []string `json:"cluster"` // name=URL of each member
 }
 
-// Called contains the addresses on which a server listens, and the URLs at which other programs
-// call the server.
+// Called contains the addresses of a server. Listen lists the addresses on which the server
+// listens. Called lists the URLs at which other programs call the server.
 type Called struct {
 	Listen []string `json:"listen"`
 	Called []string `json:"called"`
 }
 
 // Operators lists the identities that may call a reserved service of a provider host, sorted by ID.
+// A reserved service is one that the product itself defines, such as the operators' API.
 type Operators []Operator
 
-// Access returns the level of access that id has at a time, or "" if it has none. After
-// Operator.Until, an operator with write access may still read. The forwarder enforces the end of
-// read access.
+// Access returns the level of access that the identity id has at the time now, or "" if id has no
+// access. After the time in Operator.Until, an operator with write access can still read. Access
+// does not check the end of read access, because the forwarder enforces it.
 func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 	i := slices.IndexFunc(o, func(o Operator) bool { return o.ID == id })
 	switch {
@@ -72,15 +74,14 @@ func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 	return o[i].Access
 }
 
-// Operator is an identity that may call a reserved service of a provider host, with its level of
-// access.
+// Operator grants an identity access to a reserved service of a provider host.
 type Operator struct {
 	ID     spiffe.ID     `json:"id"`
 	Access Access        `json:"access"`
 	Until  unixtime.Time `json:"until,omitzero"` // end of write access; zero for none
 }
 
-// Access is an operator's level of access to a reserved service.
+// Access is an operator's level of access to a reserved service of a provider host.
 type Access string
 
 // Levels of access. Write access includes read access.
@@ -89,23 +90,24 @@ const (
 	AccessWrite Access = "write"
 )
 
-// Listening contains the identity of the provider process of one kind, and the TCP addresses on
-// which the process listens: host:port, or :port for all addresses.
+// Listening contains the identity of the provider process for one kind of need, and the TCP
+// addresses on which this process listens: host:port, or :port for all addresses.
 type Listening struct {
 	ID     spiffe.ID `json:"id"`
 	Listen []string  `json:"listen"`
 }
 
-// Device is a node and its SSH host key (authorized_keys form). The node proves itself with this
-// key when it enrols, and whenever it requests certificates or secrets. If Joins is set, the key is
-// empty, and the node uses an admitted device key instead.
+// Device contains the SSH host key (authorized_keys form) of a node. The node signs with this key
+// when it enrols, and whenever it requests certificates or secrets. If Joins is set, the key is
+// empty, because the node signs with a device key that an operator admitted.
 type Device struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 	Joins      bool      `json:"joins,omitempty"` // it proves itself with an admitted device key
 }
 
-// Grant permits Caller to request one need, with exactly these parameters and this generation.
+// Grant permits the identity Caller to request one need. The request must have exactly these
+// parameters and this generation.
 type Grant struct {
 	Caller     spiffe.ID       `json:"caller"`
 	Need       string          `json:"need"`

@@ -9,60 +9,61 @@ import (
 	"strings"
 )
 
-// PublicRules restricts the requests that an ingress passes to a service from strangers. The rules
-// apply to all public names of the service.
+// PublicRules restricts the requests from the Internet that an ingress passes to a service. The
+// rules apply to all public names of the service.
 type PublicRules struct {
-	// From lists the networks whose clients may use the names. If it is empty, anyone may.
+	// From lists the networks whose clients may use the public names. If the list is empty, all
+	// clients may.
 	From  []netip.Prefix `json:"from,omitempty"`  // sorted
 	Paths []PathRule     `json:"paths,omitempty"` // sorted by path
-	// HSTS is the time in seconds for which browsers use only HTTPS (RFC 6797). Zero leaves the
-	// header of the service as it is.
+	// HSTS is the time in seconds for which browsers connect to the names only over HTTPS (RFC
+	// 6797). If it is zero, the ingress leaves the header that the service sends unchanged.
 	HSTS int `json:"hsts,omitempty"`
-	// MaxBody is the maximum size of a request body in MiB. Zero stands for no limit.
+	// MaxBody is the maximum size of a request body in MiB. Zero means no limit.
 	MaxBody int `json:"maxBody,omitempty"`
 	// Timeout is the time in seconds for which the ingress waits for the service between two reads
-	// or two writes. Zero stands for the default of the ingress.
+	// or two writes. Zero selects the default of the ingress.
 	Timeout int `json:"timeout,omitempty"`
 }
 
-// PathRule applies to the requests whose path has a prefix. The prefix consists of whole segments:
-// "/admin" matches "/admin" and "/admin/users", and not "/administrator". If several rules match,
-// the one with the longest prefix decides.
+// PathRule applies to the requests whose path has the prefix Path. A prefix matches whole segments:
+// "/admin" matches "/admin" and "/admin/users", but not "/administrator". If several rules match a
+// request, the rule with the longest prefix decides.
 //
-// Rules match without regard to case, because services may ignore it, too. For the same reason, a
-// rule that restricts also matches a segment that continues with another character than a letter,
-// a digit, "-" or "_", such as "/admin.json".
+// Rules ignore case, because the service may ignore it, too. A service may also serve "/admin.json"
+// as if it were "/admin". Therefore a rule that restricts access also matches a segment that
+// continues with any character other than a letter, a digit, "-" or "_".
 type PathRule struct {
 	Path string         `json:"path"`
 	Deny bool           `json:"deny,omitempty"`
 	From []netip.Prefix `json:"from,omitempty"` // sorted; as in PublicRules, and in addition to it
-	// Port is the port of the service to which the requests are passed. It is empty for the port of
-	// all other requests.
+	// Port is the port of the service to which the ingress passes the requests. If it is empty,
+	// they go to the same port as all other requests.
 	Port string `json:"port,omitempty"`
 }
 
-// IsZero reports whether the rules change nothing.
+// IsZero reports whether the rules have no effect.
 func (r PublicRules) IsZero() bool {
 	return len(r.From) == 0 && len(r.Paths) == 0 && r.HSTS == 0 && r.MaxBody == 0 && r.Timeout == 0
 }
 
-// Restricts reports whether the answer to a request depends on its path.
+// Restricts reports whether the treatment of a request depends on its path.
 func (r PublicRules) Restricts() bool { return len(r.Paths) > 0 }
 
-// Decision tells what happens to the requests for a path.
+// Decision is the combined effect of PublicRules on the requests for a path.
 type Decision struct {
-	Path string // prefix of the rule that decides; empty if none does
+	Path string // path of the rule that decides; empty if no rule matches
 	Deny bool
-	// From lists the networks whose clients may send such requests, after all rules. If it is empty
-	// and Deny is false, anyone may.
+	// From lists the networks whose clients may send these requests, after all rules are combined.
+	// If the list is empty and Deny is false, all clients may.
 	From []netip.Prefix
 	Port string // as in PathRule
 
 	restricts bool // a rule of a path denies requests or limits them to networks
 }
 
-// Allows reports whether a client with this address may send the request. The invalid address stands
-// for any client.
+// Allows reports whether a client with this address may send the request. The zero address stands
+// for a client whose address is unknown; it is allowed only if all clients are.
 func (d Decision) Allows(client netip.Addr) bool {
 	if d.Deny || len(d.From) == 0 {
 		return !d.Deny
@@ -70,11 +71,12 @@ func (d Decision) Allows(client netip.Addr) bool {
 	return client.IsValid() && slices.ContainsFunc(d.From, func(p netip.Prefix) bool { return p.Contains(client.Unmap()) })
 }
 
-// Decisions returns the decision for each path that has a rule, the longest path first, and the one
-// for all other paths last. The first that matches a request applies.
+// Decisions returns the decision for each path that has a rule, and a decision for all other paths.
+// The decisions are sorted by path, the longest path first and the decision for all other paths
+// last. The first decision that matches a request applies to it.
 //
-// A rule that neither denies requests nor has From inherits these from the next shorter rule, and so
-// does a rule without Port.
+// A rule without Deny and From inherits both from the rule with the next shorter path that matches.
+// A rule without Port inherits the port in the same way.
 func (r PublicRules) Decisions() []Decision {
 	all := []Decision{{From: r.From}}
 	paths := slices.SortedFunc(slices.Values(r.Paths), func(a, b PathRule) int {
@@ -107,12 +109,13 @@ func (r PublicRules) Decisions() []Decision {
 	return all
 }
 
-// within reports whether a decision applies to the paths of a longer rule.
+// within reports whether the decision also applies to path, the longer path of another rule.
 func (d Decision) within(path string) bool {
 	return d.Path == "" || d.Path == "/" || path == d.Path || strings.HasPrefix(path, d.Path+"/")
 }
 
-// At returns the decision for a decoded path that begins with a slash.
+// At returns the decision for requests with the given path. The path must be decoded and begin with
+// a slash.
 func (r PublicRules) At(path string) Decision {
 	for _, d := range r.Decisions() {
 		if d.matches(strings.ToLower(path)) {
@@ -133,8 +136,9 @@ func (d Decision) matches(path string) bool {
 	return d.restricts && !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", rune(rest[0]))
 }
 
-// Pattern returns a regular expression for the decoded paths to which the decision applies. It must
-// be matched without regard to case. The expression is empty if it would match every path.
+// Pattern returns a regular expression that matches the decoded paths to which the decision
+// applies. The caller must match it without regard to case. Pattern returns "" for a decision that
+// applies to all paths.
 func (d Decision) Pattern() string {
 	switch {
 	case d.Path == "" || d.Path == "/":
@@ -145,13 +149,14 @@ func (d Decision) Pattern() string {
 	return "^" + regexp.QuoteMeta(d.Path) + "(/|$)"
 }
 
-// everyone reports whether networks contain all addresses.
+// everyone reports whether the networks include all IPv4 and all IPv6 addresses.
 func everyone(networks []netip.Prefix) bool {
 	any4, any6 := netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0)
 	return slices.Contains(networks, any4) && slices.Contains(networks, any6)
 }
 
-// intersect returns the networks that are in both lists. An empty first list stands for everything.
+// intersect returns the networks that are contained in both lists. If a is empty, it stands for all
+// addresses.
 func intersect(a, b []netip.Prefix) (both []netip.Prefix) {
 	if len(a) == 0 {
 		return b
@@ -174,13 +179,15 @@ func intersect(a, b []netip.Prefix) (both []netip.Prefix) {
 	return both
 }
 
-// rulePath matches the paths of rules. They are written into the configuration of proxies.
+// rulePath matches the permitted paths of rules. It is strict, because the paths are written into
+// the configuration of proxies.
 var rulePath = regexp.MustCompile(`^(/|(/\.?[a-z0-9_~-][a-z0-9._~-]*)+)$`)
 
-// publicName matches a name that is redirected or the target of a redirect.
+// publicName matches the DNS names that are permitted in redirects, both as the source and as the
+// target.
 var publicName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
-// Most of each limit of PublicRules.
+// Maximum values of the fields of PublicRules.
 const (
 	maxHSTS    = 63072000
 	maxBody    = 1 << 20
@@ -224,7 +231,7 @@ func checkNetworks(all []netip.Prefix) error {
 	return nil
 }
 
-// checkPublic checks the rules and redirects of a service, which an ingress writes into the
+// checkPublic checks the rules and redirects of a service. An ingress writes them into the
 // configuration of its proxy.
 func (r Reachable) checkPublic(reach []Reachable) error {
 	if err := r.Ingress.check(); err != nil {

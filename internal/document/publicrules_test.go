@@ -14,8 +14,8 @@ func networks(all ...string) (prefixes []netip.Prefix) {
 	return prefixes
 }
 
-// TestDecisions checks that the longest path decides, that a rule inherits from the next shorter one,
-// and that the pattern for proxies matches the same paths as At.
+// TestDecisions checks that the rule with the longest path decides, that a rule inherits from the
+// rule with the next shorter path, and that Pattern matches the same paths as At.
 func TestDecisions(t *testing.T) {
 	rules := PublicRules{
 		From: networks("10.0.0.0/8", "2001:db8::/32"),
@@ -86,8 +86,8 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// TestPublicRulesAreChecked checks that a manifest is refused if its rules would become something
-// else in the configuration of a proxy.
+// TestPublicRulesAreChecked checks that a manifest is refused if its rules would have another
+// meaning in the configuration of a proxy.
 func TestPublicRulesAreChecked(t *testing.T) {
 	for _, path := range []string{"", "admin", "/admin/", "//", "/a b", "/a\"", "/a;", "/A", "/..", "/a/../b", "/a/.", "/.", "/a{", "/$uri", "/a\\b", "/a\n", "/\u00fc", "/*", "/" + strings.Repeat("a", 255)} {
 		if err := (PublicRules{Paths: []PathRule{{Path: path, Deny: true}}}).check(); err == nil {

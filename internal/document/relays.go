@@ -8,10 +8,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// longestPath is the largest number of relays on a path.
+// longestPath is the maximum number of relays on a path.
 const longestPath = 2
 
-// opaque matches labels of paths and opaque names of services.
+// opaque matches the labels of relayed paths and the opaque names of services.
 var opaque = regexp.MustCompile(`^[0-9a-f]{32}$`)
 
 func checkLabel(label string) error {
@@ -21,7 +21,8 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// checkRelays checks the relays that a host calls, and what it relays itself.
+// checkRelays checks the relays that a host connects to, and the routes of a host that is itself a
+// relay.
 func (f Forwarder) checkRelays() error {
 	for name, r := range f.Relays {
 		if r.ID.Kind() != spiffe.KindVertex || r.ID.Name() != name {
@@ -89,7 +90,7 @@ func (r RelayRoute) check(relays map[string]Relay) error {
 	return nil
 }
 
-// checkPaths checks the relayed paths to a service.
+// checkPaths checks the paths on which a host reaches the service through relays.
 func (r Reachable) checkPaths(relays map[string]Relay) error {
 	for _, v := range r.Via {
 		if len(v.By) == 0 || len(v.By) > longestPath || slices.Contains(v.By[1:], v.By[0]) {

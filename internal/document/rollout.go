@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Rollout describes how a version of a cluster's documents is rolled out to its hosts, in waves. It
-// is part of the policy of the host that serves documents. Each version is rolled out as described
-// by the Rollout that was published with it.
+// Rollout describes how the hosts of a cluster receive a new version of their documents, in waves.
+// It is part of the policy of the host that serves documents. Each version is rolled out according
+// to the Rollout that was published with it.
 type Rollout struct {
 	// Waves lists the hosts of each wave. A host is in at most one wave. A host in no wave, such as
-	// a host whose documents come with its closure, is offered a version at once, and no wave waits
-	// for it.
+	// a host whose documents come with its closure, is offered a new version at once, and no wave
+	// waits for this host.
 	Waves [][]string `json:"waves"`
 
 	Healthy int `json:"healthy"` // seconds for which the hosts of a wave must be healthy before the next wave
@@ -23,9 +23,9 @@ type Rollout struct {
 	Budgets     []Budget      `json:"budgets,omitempty"`
 }
 
-// Budget is a disruption budget: a limit of how many hosts with certain tags are changed at the
-// same time. A host is being changed from the moment it is offered documents until it reports that
-// they are in force and that it is healthy.
+// Budget is a disruption budget. It limits how many hosts with certain tags are changed at the same
+// time. The change of a host begins when the host is offered documents, and ends when the host
+// reports that the documents are in force and that it is healthy.
 type Budget struct {
 	Tags  []string `json:"tags"`  // tags that select the hosts; each host has all of them
 	Most  int      `json:"most"`  // maximum number of hosts that are changed at the same time
@@ -36,9 +36,9 @@ func (b Budget) String() string {
 	return fmt.Sprintf("at most %d at once of hosts with tags %s", b.Most, strings.Join(b.Tags, ", "))
 }
 
-// Longest returns the longest time that a rollout takes if no operator pauses it, and if each host
-// becomes healthy once in each wave, within r.Within after it was offered the documents. The
-// argument providers lists the hosts that receive a policy.
+// Longest returns the maximum duration of a rollout. It assumes that no operator pauses the
+// rollout, and that in each wave the hosts become healthy within r.Within after they were offered
+// the documents. The argument providers lists the hosts that receive a policy.
 func (r Rollout) Longest(providers []string) time.Duration {
 	first := slices.Clone(providers) // offered documents before the first wave
 	for _, b := range r.Budgets {
@@ -61,8 +61,8 @@ func (r Rollout) Longest(providers []string) time.Duration {
 	return total
 }
 
-// stage returns the longest time until all of the hosts, which are offered documents as the budgets
-// permit, are healthy.
+// stage returns the maximum time until all of the given hosts are healthy, if they are offered
+// documents as soon as the budgets permit.
 func (r Rollout) stage(hosts []string) time.Duration {
 	within, wait := time.Duration(r.Within)*time.Second, map[string]time.Duration{}
 	for _, b := range r.Budgets {
@@ -90,22 +90,23 @@ type Maintenance struct {
 	Group  string            `json:"group"`
 	Window MaintenanceWindow `json:"window"`
 
-	// Hosts lists the hosts of the group, except the hosts of subgroups that have windows of their
-	// own.
+	// Hosts lists the hosts of the group. It does not list the hosts of subgroups that have their
+	// own maintenance windows.
 	Hosts []string `json:"hosts"`
 }
 
-// MaintenanceWindow is a period that begins on given days of the week, at a time of day in UTC.
+// MaintenanceWindow is a period that begins at a time of day (UTC) on certain days of the week.
 type MaintenanceWindow struct {
 	Days    []string `json:"days"`  // "mon", "tue", …
 	Start   string   `json:"start"` // "02:30"
 	Minutes int      `json:"minutes"`
 }
 
-// weekdays contains the names of days in the order of time.Weekday.
+// weekdays lists the names of the days in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// Open reports whether t is within the window. A window may extend past midnight.
+// Open reports whether the time t is within the maintenance window. A window may extend past
+// midnight.
 func (w MaintenanceWindow) Open(t time.Time) bool {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {

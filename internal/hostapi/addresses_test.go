@@ -25,9 +25,9 @@ func listen(t *testing.T, address string) net.Listener {
 	return l
 }
 
-// TestAddresses checks that the address is used at which the provider proves itself first. An
-// address of another machine, or one that accepts connections and never answers, does not delay the
-// others.
+// TestAddresses checks that a client uses the first address at which the provider proves its
+// identity. Addresses of other machines, and addresses that accept connections but never answer,
+// must not delay the client.
 func TestAddresses(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	empty := func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, `{"values":{"a":"b"}}`) }

@@ -14,45 +14,48 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// leastStall is the minimum time after which one of several calls is considered stalled; the time
-// is four times that of the handshake if that is longer. Other calls then no longer wait for the
-// stalled one, so a request that hangs does not hold up the rest. Calls do wait while a connection
-// is being made, because a provider that is too busy for one connection is too busy for several.
+// leastStall is the minimum duration of a call after which it counts as stalled. If four handshakes
+// take longer, the limit is four times the duration of the handshake. Other calls no longer wait
+// for a stalled call, so one request that hangs does not hold up the rest. Calls always wait while
+// a connection is being made, because a provider that is too busy for one connection is too busy
+// for several.
 const leastStall = 500 * time.Millisecond
 
-// Calls makes several calls to a provider over one connection, one call after the other. The calls
-// share one TLS handshake and one device proof. If the connection breaks, the current call fails,
-// and the next call connects again. If the provider cannot be reached, all calls fail at once.
+// Calls sends several calls to one provider over a single connection, one call after the other. The
+// calls share one TLS handshake and one device proof. If the connection breaks, the current call
+// fails, and the next call opens a new connection. If the provider cannot be reached, all calls
+// fail at once.
 type Calls struct {
 	client *Client
-	turn   chan turn // holds one element unless a call is under way
+	turn   chan turn // contains one element unless a call is in progress
 	stalls atomic.Pointer[time.Time]
 }
 
-// turn holds the connection of calls. The session is nil before the first connection and after the
-// connection broke.
+// turn holds the connection that the calls share, and is passed from call to call. The session is
+// nil before the first connection and after the connection broke.
 type turn struct {
 	session *session
-	took    time.Duration // time that connecting took
-	failed  error         // error of connecting
+	took    time.Duration // time that it took to connect
+	failed  error         // error of the last attempt to connect
 }
 
-// Calls returns a Calls through which several calls share one connection. The caller must close it.
+// Calls returns a Calls, which sends several calls over one connection. The caller must close it.
 func (c *Client) Calls() *Calls {
 	p := &Calls{client: c, turn: make(chan turn, 1)}
 	p.turn <- turn{}
 	return p
 }
 
-// Close closes the connection of the calls. No call may be under way.
+// Close closes the connection that the calls share. No call may be in progress.
 func (p *Calls) Close() {
 	if t := <-p.turn; t.session != nil {
 		t.session.close()
 	}
 }
 
-// Enrol requests the first SVID of the node, and must be the first call. The nonce and the request
-// use one connection, and the proof by HostKey is bound to this connection. r.Body is a CertBody.
+// Enrol requests the first SVID of the client's node. It must be the first call. r.Body is an
+// encoded CertBody. The nonce and the request use the same connection, because the proof by HostKey
+// is bound to it.
 func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -78,9 +81,9 @@ func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// Enrolled tells the Calls which SVID Enrol returned. The following calls use this SVID over the
-// same connection. The provider remembers the certificate that it issued on the connection, and the
-// device proof shows that the caller is still the same host.
+// Enrolled sets the SVID that Enrol returned as the credential of the following calls. They
+// continue on the same connection: the provider remembers which certificate it issued there, and
+// the device proof shows that the caller is still the same host.
 func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	t := <-p.turn
 	defer p.put(t)
@@ -93,7 +96,7 @@ func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	return err
 }
 
-// Do sends a request and returns its answer.
+// Do sends a request to a path of the provider and returns the answer.
 func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		r.Device = s.proof
@@ -103,8 +106,9 @@ func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err e
 	return a, err
 }
 
-// Artifact fetches the documents of the node. If the provider has the same documents as the node,
-// which the client's Tag identifies, the result has NotModified set and no documents.
+// Artifact fetches the documents of the client's node. If the provider has the same documents as
+// the node, the result has NotModified set and contains no documents. The client's Tag tells the
+// provider which documents the node has.
 func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
@@ -117,12 +121,13 @@ func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	return a, err
 }
 
-// watchTimeout exceeds the time after which every provider answers a watch.
+// watchTimeout is the time limit of a watch. It is longer than the time after which every provider
+// answers a watch.
 const watchTimeout = 10 * time.Minute
 
-// Watch waits until the provider has other documents for the node than the client's Tag identifies.
-// The argument from is the Artifact.Revision of the last answer, or zero. Without a change, the
-// provider answers after some minutes.
+// Watch waits until the provider has documents for the client's node that differ from the documents
+// with the client's Tag. If there are none, the provider answers after some minutes. The argument
+// from is the Artifact.Revision of the previous answer, or zero.
 func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -132,7 +137,8 @@ func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends an encoded hostreport.Report of the node to the provider.
+// Report sends a report of the client's node to the provider. The argument is an encoded
+// hostreport.Report.
 func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -142,12 +148,12 @@ func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err erro
 	return r, err
 }
 
-// call runs do on the shared connection when its turn has come.
+// call waits for the turn of this call, and then runs do on the shared connection.
 func (p *Calls) call(ctx context.Context, do func(context.Context, *session) error) error {
 	return p.within(ctx, cmp.Or(p.client.Timeout, timeout), do)
 }
 
-// within is like call with another limit of time.
+// within is like call, but limits the duration of the call to most.
 func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
 		return Errorf(CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)
@@ -196,8 +202,9 @@ func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.
 	return &e
 }
 
-// wait returns the turn. If the call that has it is stalled, wait returns a turn without a
-// connection. It returns false if ctx ends.
+// wait waits until no other call uses the connection, and returns the turn. If the call that uses
+// the connection is stalled, wait returns a turn without a connection. It returns false if ctx ends
+// first.
 func (p *Calls) wait(ctx context.Context) (turn, bool) {
 	poll := time.NewTimer(leastStall)
 	defer poll.Stop()
@@ -225,8 +232,8 @@ func (p *Calls) stallAfter(d time.Duration) {
 	p.stalls.Store(&at)
 }
 
-// put ends a turn. If the call was stalled and another call has replaced its connection, the
-// connection is closed.
+// put passes the turn to the next call. If this call was stalled, and another call has opened a new
+// connection since, put closes the old connection.
 func (p *Calls) put(t turn) {
 	p.stalls.Store(nil)
 	select {

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// callsTo returns calls of a client in virtual time whose provider answers with h, and the number
-// of connections.
+// callsTo returns a Calls whose provider answers with the handler h. It also returns a counter of
+// the connections. It runs in virtual time.
 func callsTo(t *testing.T, h http.HandlerFunc) (*hostapi.Calls, *atomic.Int32) {
 	d := domain{t, kit.NewCA()}
 	svid := d.Issue(provider, time.Hour)
@@ -37,7 +37,7 @@ func callsTo(t *testing.T, h http.HandlerFunc) (*hostapi.Calls, *atomic.Int32) {
 	return p, dials
 }
 
-// all runs n calls at once, and returns the error and the duration of each.
+// all makes n calls at once, and returns the error and the duration of each call.
 func all(n int, call func(need string) error) (failed []error, took []time.Duration) {
 	failed, took = make([]error, n), make([]time.Duration, n)
 	begin := time.Now()
@@ -64,7 +64,7 @@ func do(t *testing.T, p *hostapi.Calls) func(string) error {
 	}
 }
 
-// answerNeed answers each request with the name of its need.
+// answerNeed is a handler that answers each request with the name of its need.
 func answerNeed(w http.ResponseWriter, r *http.Request) {
 	var q hostapi.Request
 	b, _ := io.ReadAll(r.Body)
@@ -74,7 +74,8 @@ func answerNeed(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, `{"values":{"need":%q}}`, q.Need)
 }
 
-// TestCalls checks that calls that begin together share one handshake, also if they are refused.
+// TestCalls checks that calls that begin together share one handshake, even if the provider refuses
+// them.
 func TestCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var refused atomic.Int32
@@ -100,7 +101,7 @@ func TestCalls(t *testing.T) {
 	})
 }
 
-// TestPassBreaks checks that a connection that breaks fails only the call under way.
+// TestPassBreaks checks that only the current call fails when the connection breaks.
 func TestPassBreaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -123,8 +124,8 @@ func TestPassBreaks(t *testing.T) {
 	})
 }
 
-// TestPassStalls checks that a request that hangs delays the others by half a second, not by its
-// own thirty.
+// TestPassStalls checks that a call that hangs delays the other calls by half a second, and not by
+// its time limit of 30 seconds.
 func TestPassStalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
@@ -152,8 +153,8 @@ func TestPassStalls(t *testing.T) {
 	})
 }
 
-// TestSwallowed checks that a provider that reads everything and never answers costs two seconds,
-// and several calls together the same two.
+// TestSwallowed checks that calls fail within two seconds if the provider reads everything and
+// never answers. Several calls together must take no longer than one.
 func TestSwallowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -174,8 +175,9 @@ func TestSwallowed(t *testing.T) {
 	})
 }
 
-// TestSilentHandshake checks that a provider that accepts connections and sends nothing gets more
-// time, since it may have others to answer first, but not if there is another provider.
+// TestSilentHandshake checks that the client waits longer for a provider that accepts connections
+// and sends nothing, because the provider may have other hosts to serve first. If there is another
+// provider, the client must not wait.
 func TestSilentHandshake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -194,8 +196,8 @@ func TestSilentHandshake(t *testing.T) {
 	})
 }
 
-// TestHedge checks that the next provider is tried after two seconds beside a silent one, and that
-// the first answer is used.
+// TestHedge checks that the client tries the next provider after two seconds if the first one is
+// silent, and that it uses the first answer.
 func TestHedge(t *testing.T) {
 	for name, wants := range map[string]struct {
 		after time.Duration // until the first provider answers; zero for never

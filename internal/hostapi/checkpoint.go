@@ -12,9 +12,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// PathCheckpoint returns the path at which a node gets the newest checkpoint of an audit log. The
-// log belongs to the provider process that answers the given kind of need. The query parameter
-// "from" is the size of the newest checkpoint that the node has seen, or 0.
+// PathCheckpoint returns the path from which nodes fetch the newest checkpoint of an audit log.
+// Each provider process has an audit log, so the kind of need that the process answers selects the
+// log. The query parameter "from" is the size of the newest checkpoint that the node has seen, or
+// 0.
 func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 
 // Checkpoint is a provider's answer to a request for the newest checkpoint of its audit log.
@@ -25,8 +26,9 @@ type Checkpoint struct {
 	Fault      string   `json:"fault,omitempty"` // difference that the provider found between its stored rows and the log, if any
 }
 
-// Checkpoint gets the newest checkpoint of a kind's audit log. The result proves that it extends
-// the checkpoint whose size is given by from.
+// Checkpoint fetches the newest checkpoint of the audit log of the provider process that answers
+// the given kind of need. The argument from is the size of an older checkpoint. The result contains
+// a proof that the newest checkpoint extends the older one.
 func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)
@@ -34,14 +36,14 @@ func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Che
 	return c, err
 }
 
-// VerifiedCheckpoint is a checkpoint of an audit log with a verified signature. A checkpoint is the
-// size and root hash of the log at one time, signed with the log's own key
-// (c2sp.org/tlog-checkpoint). Checkpoints prove that rows are only ever appended to the log:
+// VerifiedCheckpoint is a checkpoint of an audit log whose signature was verified. A checkpoint
+// contains the size and the root hash of the log at one time, signed with the log's own key
+// (c2sp.org/tlog-checkpoint). With two checkpoints, anyone can check that rows were only appended
+// to the log in between. The log returns the proof for this check:
 //
 //	newer.Extends(older, proof) == nil
 //
-// holds for any two checkpoints of the log, with the proof that the log returns. Extends returns an
-// error if a row was edited, removed or inserted.
+// Extends returns an error if a row was edited, removed or inserted.
 type VerifiedCheckpoint struct {
 	Log  string // name of the log: "<trust domain>/<kind>/<host>"
 	Size uint64 // number of rows
@@ -49,7 +51,8 @@ type VerifiedCheckpoint struct {
 	Text string // signed note
 }
 
-// OpenCheckpoint parses a checkpoint and verifies its signature with the key of its log.
+// OpenCheckpoint parses the text of a checkpoint, and verifies its signature with the key of the
+// log.
 func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	v, err := note.NewVerifier(key)
 	if err != nil {
@@ -62,8 +65,8 @@ func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	return VerifiedCheckpoint{c.Origin, c.Size, c.Hash, text}, nil
 }
 
-// Extends verifies that the log still contains, at checkpoint c, every row that it contained at an
-// older checkpoint. The argument hashes is the consistency proof.
+// Extends verifies that the log at checkpoint c still contains every row that it contained at the
+// checkpoint older. The argument hashes is the consistency proof.
 func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -75,8 +78,8 @@ func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) e
 	return nil
 }
 
-// Includes verifies that the log contains a row's leaf at an index. The inclusion proof is given as
-// hashes.
+// Includes verifies that the log at checkpoint c contains a row. The row is given by its leaf and
+// its index. The argument hashes is the inclusion proof.
 func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)
 	if err != nil {
@@ -85,7 +88,8 @@ func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte)
 	return nil
 }
 
-// firstLine returns the first line of an error, without the hashes that follow it.
+// firstLine returns the first line of an error's message. It leaves out the hashes in the following
+// lines.
 func firstLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	return line

@@ -27,13 +27,15 @@ var (
 	registration = hostapi.Request{Need: "a", Body: json.RawMessage(`{}`)}
 )
 
-// domain is a trust domain without a provider.
+// domain is a trust domain in which clients and servers of tests have certificates. It has no
+// provider process.
 type domain struct {
 	t *testing.T
 	*kit.CA
 }
 
-// client returns a client whose server presents a certificate and answers with h.
+// client returns a client of a server that presents the given certificate and answers with the
+// handler h.
 func (d domain) client(server *tls.Certificate, h http.HandlerFunc) *hostapi.Client {
 	d.t.Helper()
 	return &hostapi.Client{
@@ -49,7 +51,7 @@ func (d domain) client(server *tls.Certificate, h http.HandlerFunc) *hostapi.Cli
 	}
 }
 
-// serve answers on l until the test ends.
+// serve runs an HTTP server with the handler h on the listener l until the test ends.
 func (d domain) serve(l net.Listener, svid *tls.Certificate, h http.HandlerFunc) {
 	config := &tls.Config{Certificates: []tls.Certificate{*svid}, ClientAuth: tls.RequestClientCert}
 	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
@@ -58,7 +60,8 @@ func (d domain) serve(l net.Listener, svid *tls.Certificate, h http.HandlerFunc)
 	d.t.Cleanup(func() { s.Close(); ended.Wait() })
 }
 
-// memory is a listener whose connections are pipes, as virtual time requires.
+// memory is a listener whose connections are pipes in memory, because virtual time does not work
+// with sockets.
 type memory chan net.Conn
 
 func (m memory) dial(context.Context, string, string) (net.Conn, error) {
@@ -77,7 +80,8 @@ func (m memory) Accept() (net.Conn, error) {
 func (m memory) Close() error   { close(m); return nil }
 func (m memory) Addr() net.Addr { return &net.TCPAddr{} }
 
-// TestProviders checks that requests are sent only to the provider itself.
+// TestProviders checks that a client sends requests only to a server that proves to be its
+// provider.
 func TestProviders(t *testing.T) {
 	d, stranger := domain{t, kit.NewCA()}, kit.NewCA()
 	for name, c := range map[string]struct {
@@ -103,8 +107,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestOddAnswers checks that anything a provider sends is an answer, a refusal or a transient
-// error.
+// TestOddAnswers checks that a client treats anything that a provider sends as an answer, a refusal
+// or a transient error.
 func TestOddAnswers(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	svid := d.Issue(provider, time.Hour)
@@ -154,8 +158,8 @@ func TestOddAnswers(t *testing.T) {
 	}
 }
 
-// TestLongDocuments checks that documents may be long up to a limit, and that bytes after them
-// count towards it.
+// TestLongDocuments checks that a client accepts long documents up to a limit, and that bytes after
+// the documents count towards the limit.
 func TestLongDocuments(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	long := func(n int) error {
@@ -175,8 +179,8 @@ func TestLongDocuments(t *testing.T) {
 	}
 }
 
-// TestNotModified checks that 304 is accepted only if the request named the documents that the host
-// has.
+// TestNotModified checks that a client accepts status 304 only if its request named the documents
+// that the host has.
 func TestNotModified(t *testing.T) {
 	d := domain{t, kit.NewCA()}
 	c := d.client(d.Issue(provider, time.Hour), func(w http.ResponseWriter, r *http.Request) {
@@ -229,7 +233,8 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestTimeout checks, in virtual time, that a provider that never answers costs 30 seconds.
+// TestTimeout checks, in virtual time, that a call to a provider that never answers fails after 30
+// seconds.
 func TestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}

@@ -6,12 +6,13 @@ import (
 	"net/url"
 )
 
-// PathCRL returns the path at which a node gets the certificate revocation list (CRL) of a provider
-// process. The process is selected by its kind. The query parameter "has" is the number of the CRL
-// that the node already has.
+// PathCRL returns the path from which nodes fetch the certificate revocation list (CRL) of a
+// provider process. The argument is the kind of need that the process answers. The query parameter
+// "has" is the number of the CRL that the node already has.
 func PathCRL(kind string) string { return "/" + kind + "/crl" }
 
-// CRL is a certificate revocation list (RFC 5280) of an issuing CA.
+// CRL is a provider's answer to a request for the certificate revocation list (RFC 5280) of its
+// issuing CA.
 type CRL struct {
 	Number string `json:"number"`        // CRL number in hex
 	List   int64  `json:"list"`          // number of the revocation list that it was made from; 0 for none
@@ -19,8 +20,9 @@ type CRL struct {
 	Issuer string `json:"issuer"`        // certificate of the CA that signed the CRL, in PEM
 }
 
-// CRL gets the newest CRL of a kind's provider process. The result is without the list if its
-// number equals has.
+// CRL fetches the newest certificate revocation list of the provider process that answers the given
+// kind of need. The argument has is the number of the list that the caller already has. If this
+// list is still the newest, the result does not contain it.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

@@ -15,13 +15,13 @@ import (
 const DeviceNamespace = "florete-device"
 
 // DeviceStatement is the text that a node signs with its SSH host key on each connection to a
-// provider. The signature is the device proof. The forwarder's account can read the node's SVID,
-// but without the device proof the SVID obtains nothing.
+// provider. The signature is called the device proof. It protects against a thief of the node's
+// SVID: the forwarder's account can read the SVID, but providers refuse it without a device proof.
 //
-// The statement has no nonce. The channel binding depends on random values of both sides (RFC 8446,
-// section 7.5), so it is unique to the connection. The statement contains Node because the binding
-// does not depend on the client's certificate. It contains Provider so that no provider can forward
-// it to another provider.
+// The statement needs no nonce. Both sides contribute random values to the channel binding (RFC
+// 8446, section 7.5), so it is unique to the connection. The statement contains Node because the
+// channel binding does not depend on the client's certificate. It contains Provider so that one
+// provider cannot forward it to another.
 type DeviceStatement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -55,7 +55,7 @@ func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	return sig.PublicKey, checkHostKey(sig.PublicKey)
 }
 
-// Verify checks that proof is a signature of the statement by hostKey.
+// Verify checks that the device proof is a signature of the statement by hostKey.
 func (s DeviceStatement) Verify(proof string, hostKey ssh.PublicKey) error {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {

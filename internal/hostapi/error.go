@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Class is the class of a provider's error. It decides what the host does next. Classes are part of
-// the wire format; new classes may be added.
+// Class is the class of a provider's error. It decides what the host does next, for example whether
+// it tries again. Classes are part of the wire format. Later releases may add classes.
 type Class string
 
 const (
@@ -21,14 +21,14 @@ const (
 	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Code is the reason for which a provider refuses a request, with the class of the error. A name
-// that is used in several classes has one Code for each class.
+// Code is the reason for which a provider refuses a request, together with the class of the error.
+// If a name is used in several classes, each class has its own Code.
 type Code struct {
 	Name  string
 	Class Class
 }
 
-// Error codes. Their names are part of the wire format; new names may be added.
+// Error codes. Their names are part of the wire format. Later releases may add names.
 var (
 	CodePolicyBehind       = Code{"policy-behind", Transient} // the host was deployed before its provider
 	CodeNewerFormat        = Code{"newer-format", Transient}  // only a newer release understands the request or the documents
@@ -64,40 +64,40 @@ var (
 	CodeUnknownMethod      = Code{"unknown-method", Invalid}  // no such endpoint here
 )
 
-// Refused returns the code of a refusal for a kind of need that the topology itself defines. The
-// program that answers this kind chooses the class.
+// Refused returns the code with which a provider program refuses a request of a kind of need that
+// the topology itself defines. The program chooses the class.
 func Refused(class Class) Code { return Code{"refused", class} }
 
-// Error is a provider's refusal of a request, as hosts receive it. Message contains the place, the
-// value found and the remedy, but no secret.
+// Error is a provider's refusal of a request, as a host receives it. Message contains the place,
+// the value found and the remedy. It contains no secret.
 type Error struct {
 	Kind       Class  `json:"kind"`
 	Code       string `json:"code"`
 	Message    string `json:"message"`
 	RetryAfter int    `json:"retryAfter"` // seconds; zero leaves the delay to the host
 
-	// Reached reports whether the provider was authenticated before the call failed. If so, the
-	// provider is not down: either the provider itself or the connection failed. Reached is not
-	// sent over the network.
+	// Reached is true if the provider had proved its identity before the call failed. The provider
+	// is then not down: either the provider itself or the connection failed. Reached is not sent
+	// over the network.
 	Reached bool `json:"-"`
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("%s (%s): %s", e.Kind, e.Code, e.Message) }
 
-// Errorf returns an error with a code and a formatted message.
+// Errorf returns an error with the given code and a formatted message.
 func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
-// After returns a copy of e that asks the host to wait for d before it tries again. RetryAfter is
-// d, rounded up to seconds.
+// After returns a copy of the error e that asks the host to wait for the duration d before it tries
+// again. It sets RetryAfter to d, rounded up to whole seconds.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = int((d + time.Second - 1) / time.Second)
 	return &c
 }
 
-// Status returns the HTTP status with which a provider sends e (RFC 9110, section 15).
+// Status returns the HTTP status with which a provider sends the error (RFC 9110, section 15).
 func (e *Error) Status() int {
 	switch {
 	case e.Code == CodeBusy.Name:
@@ -111,8 +111,8 @@ func (e *Error) Status() int {
 	}
 }
 
-// AsError converts err to an *Error. An error that is not an *Error already, such as a failed
-// connection, becomes transient with the code unavailable.
+// AsError converts err to an *Error. If err is not an *Error already, for example because the
+// connection failed, the result is transient and has the code unavailable.
 func AsError(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -121,8 +121,8 @@ func AsError(err error) *Error {
 	return Errorf(CodeUnavailable, "%v", err)
 }
 
-// unsigned returns the error for a failure to sign. It is err if the holder of the key returned an
-// *Error with a remedy; otherwise the failure is a bug.
+// unsigned returns the error for a signature that could not be made. If the holder of the key
+// returned an *Error with a remedy, the result is err. Otherwise the failure is a bug.
 func unsigned(what string, err error) error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -131,13 +131,13 @@ func unsigned(what string, err error) error {
 	return Errorf(CodeMalformed, "%s: %v", what, err)
 }
 
-// maxRetryAfter bounds the delay that a provider can impose on a host, in seconds.
+// maxRetryAfter is the longest delay in seconds that a provider can impose on a host.
 const maxRetryAfter = 3600
 
-// maxMessage bounds the message of a provider that a host keeps and shows, in bytes.
+// maxMessage is the maximum length in bytes of a provider's message that a host keeps and shows.
 const maxMessage = 4 << 10
 
-// parseError parses the body of a refusal.
+// parseError parses the body of an HTTP answer with which a provider refuses a request.
 func parseError(b []byte) (*Error, error) {
 	var e Error
 	if err := strictjson.Decode(b, &e); err != nil {

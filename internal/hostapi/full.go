@@ -10,19 +10,21 @@ import (
 	"strconv"
 )
 
-// A provider that has no room for more hosts answers the first bytes of a handshake with a plain
-// HTTP response: status 503 with Retry-After (RFC 9110, section 10.2.3). The response is not
-// authenticated, so it can only lengthen a delay, by at most maxPlace.
+// A provider that has no room for more hosts answers the first bytes of a TLS handshake with a
+// plain HTTP response. Its status is 503, and it has the header Retry-After (RFC 9110, section
+// 10.2.3). The response is not authenticated, so the host lets it lengthen a delay by at most
+// maxPlace.
 
 const (
-	// maxPlace bounds the delay that an unauthenticated response can impose, in seconds.
+	// maxPlace is the longest delay in seconds that an unauthenticated response can impose.
 	maxPlace = 120
 
-	// maxPlain is the maximum length of such a response, in bytes.
+	// maxPlain is the maximum length of an unauthenticated response in bytes.
 	maxPlain = 512
 )
 
-// firstBytes is a connection that records the first bytes it receives, until end is called.
+// firstBytes is a connection that records the first bytes that it receives, until end is called.
+// They show whether a provider answered a TLS handshake with a plain HTTP response.
 type firstBytes struct {
 	net.Conn
 	kept  []byte
@@ -37,11 +39,12 @@ func (c *firstBytes) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// end stops recording, after the handshake has succeeded.
+// end stops the recording. It is called when the handshake has succeeded.
 func (c *firstBytes) end() { c.kept, c.ended = nil, true }
 
-// turnedAway returns the error of a host that was told to come back later, if the recorded bytes
-// are such a response. failed is the error of the handshake. It returns nil for any other failure.
+// turnedAway returns an error that asks the host to come back later, if the recorded bytes are an
+// HTTP response with this meaning. Otherwise it returns nil. The argument failed is the error of
+// the handshake.
 func (c *firstBytes) turnedAway(failed error) error {
 	if other := (tls.RecordHeaderError{}); !errors.As(failed, &other) {
 		return nil

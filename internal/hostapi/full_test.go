@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// answerPlainly returns a dial function whose connections answer the beginning of a handshake with
-// a text.
+// answerPlainly returns a dial function. Its connections answer the first bytes of a TLS handshake
+// with a plain text.
 func answerPlainly(answer string) func(context.Context, string, string) (net.Conn, error) {
 	return func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -32,8 +32,8 @@ func answerPlainly(answer string) func(context.Context, string, string) (net.Con
 	}
 }
 
-// TestForgedPlace checks that an attacker between a host and its provider, who can forge the answer
-// that the provider is full, delays the host by two minutes at most.
+// TestForgedPlace checks that an attacker between a host and its provider can delay the host by at
+// most two minutes. The attacker forges the answer that the provider has no room for more hosts.
 func TestForgedPlace(t *testing.T) {
 	const full = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: "
 	for name, v := range map[string]struct {
@@ -66,9 +66,9 @@ func TestForgedPlace(t *testing.T) {
 	}
 }
 
-// TestFull checks that a provider with too long a queue tells the next host when to come back,
-// before either of them computes anything. If another provider can answer as well, the host gets
-// its answer there at once.
+// TestFull checks that a provider with a full queue tells the next host when to come back, before
+// either of them does expensive work. If another provider can answer, the host must get its answer
+// there at once.
 func TestFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := domain{t, kit.NewCA()}
@@ -118,7 +118,7 @@ func TestFull(t *testing.T) {
 	})
 }
 
-// silentAfterHello is a connection over which nothing is received.
+// silentAfterHello is a connection on which the client receives nothing.
 type silentAfterHello struct {
 	net.Conn
 	end <-chan struct{}

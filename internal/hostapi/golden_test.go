@@ -19,7 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// vectors reads a file of wire vectors, which other implementations must satisfy too.
+// vectors reads a file of test vectors for the wire format. Other implementations must satisfy the
+// same vectors.
 func vectors(t testing.TB, name string, v any) {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join("../../tests/golden/wire/provider", name))
@@ -220,8 +221,8 @@ func TestDeviceVector(t *testing.T) {
 	}
 }
 
-// FuzzCanonical checks that Canonical(Canonical(x)) == Canonical(x), and that fields that the host
-// adds are not part of the canonical request.
+// FuzzCanonical checks that Canonical(Canonical(x)) == Canonical(x), and that Asked removes the
+// fields that a host adds to a request.
 func FuzzCanonical(f *testing.F) {
 	f.Add(`{"b":1,"a":["x",{"d":true,"c":"<&>\u2028"}]}`)
 	f.Add(`{"csr":"x","id":"y"}`)
@@ -246,7 +247,7 @@ func FuzzCanonical(f *testing.F) {
 	})
 }
 
-// FuzzRequest checks that a request that was read is unchanged after writing and reading it again.
+// FuzzRequest checks that a request does not change if it is encoded and decoded again.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{"x":1}}`))
 	f.Add([]byte(`{"need":"a","serial":1,"generation":1,"body":{},"proof":{"node":"spiffe://demo.flor/node/a","nonce":"n","signature":"s"}}`))

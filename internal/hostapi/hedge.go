@@ -8,13 +8,15 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// hedgeAfter is the time that a provider may be silent before the next one is tried in parallel.
+// hedgeAfter is the time for which a provider may be silent before the client tries the next
+// provider in parallel.
 const hedgeAfter = 2 * time.Second
 
-// hedge connects to the provider and, if no connection is made for a while, to the others in
-// parallel. It uses the first connection that succeeds and returns a client for that provider. A
-// provider that fails earlier is not replaced, because the caller knows which to try next; but if
-// it is full, the next one is tried at once.
+// hedge connects to the provider. If no connection is made for a while, it connects to the other
+// providers in parallel, and uses the first connection that succeeds. It returns a client for the
+// provider that was reached. If a provider fails early, hedge does not try the next one, because
+// the caller knows which to try. If a provider has no room for more hosts, hedge tries the next one
+// at once.
 func (c *Client) hedge(ctx context.Context, svid *tls.Certificate) (*Client, way, error) {
 	if len(c.Others) == 0 {
 		w, err := c.dial(ctx, svid)

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Schemas of identity files and identity requests.
+// Values of the field "schema" in identity files and identity requests.
 const (
 	IdentityFileSchema    = "florete.identity-file/v1"
 	IdentityRequestSchema = "florete.identity-request/v1"
@@ -26,12 +26,13 @@ const (
 // IdentityRequestNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of identity requests.
 const IdentityRequestNamespace = "florete-identity-request"
 
-// MaxIdentityFile is the maximum length of an identity file in bytes, encrypted or not.
+// MaxIdentityFile is the maximum length of an identity file in bytes, both encrypted and decrypted.
 const MaxIdentityFile = 32 << 20
 
-// IdentityFile contains the certificates and documents of a host that cannot fetch them itself. An
-// operator creates the file and gives it to the host. If Node is zero, the file is for a machine
-// that is not a host, and contains one SVID. On disk the file is encrypted with age.
+// IdentityFile contains the certificates and documents of a host that cannot fetch them over the
+// network. An operator creates the file and hands it to the host. On disk the file is encrypted
+// with age. If Node is zero, the file is for a machine that is not a host, and contains a single
+// SVID.
 type IdentityFile struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -39,22 +40,22 @@ type IdentityFile struct {
 	Node    spiffe.ID       `json:"node,omitzero"`
 	SVIDs   []IdentitySVID  `json:"svids"` // sorted by ID
 
-	// Roots lists the roots of the trust domain in PEM. It is set only if the file contains no
-	// documents.
+	// Roots lists the root certificates of the trust domain in PEM. It is set only if the file
+	// contains no documents.
 	Roots []string `json:"roots,omitempty"`
 
-	// DeviceKey is the private device key (PEM, OpenSSH) of a host without an SSH host key in the
+	// DeviceKey is the private device key (PEM, OpenSSH) of a host that has no SSH host key in the
 	// flake. It is empty if the host generated the key itself. Admission is the operator's
-	// admission of the key.
+	// admission of this key.
 	DeviceKey string                 `json:"deviceKey,omitempty"`
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 
-	// Artifact contains the host's documents and the revocation list.
+	// Artifact contains the documents of the host, and the revocation list of the cluster.
 	Artifact Artifact `json:"artifact,omitzero"`
 }
 
-// MarshalJSON encodes the file. It writes missing documents as an empty list, because readers
-// refuse null.
+// MarshalJSON encodes the file. If the file contains no documents, MarshalJSON writes an empty
+// list, because readers refuse null.
 func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	type plain IdentityFile
 	if f.Artifact.Revocations != nil && f.Artifact.Documents == nil {
@@ -63,7 +64,7 @@ func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(f))
 }
 
-// IdentitySVID is an SVID in an identity file, in PEM.
+// IdentitySVID is one of the SVIDs in an identity file. The certificates and the key are in PEM.
 type IdentitySVID struct {
 	ID   spiffe.ID `json:"id"`
 	SVID string    `json:"svid"`          // leaf, then intermediates
@@ -76,12 +77,13 @@ type SignedIdentityFile struct {
 	Signature string `json:"signature"`
 }
 
-// IdentityFileText returns the text that is signed for an identity file. The argument is the
-// encoded IdentityFile.
+// IdentityFileText returns the text that an operator signs for an identity file. The argument is
+// the encoded IdentityFile.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
-// Verify decodes an identity file and checks that it is for node and signed by one of keys. If the
-// machine is not a host, node is zero, and cluster may be empty.
+// Verify checks that the file is signed by the given keys and is meant for the given node of the
+// cluster. It returns the decoded file. On a machine that is not a host, pass the zero ID as node;
+// cluster may then be empty.
 func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, by signers.Set) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
@@ -102,7 +104,7 @@ func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, by signers.Se
 }
 
 // decodeFormat decodes text strictly. It returns a *document.NewerFormatError if the text has a
-// newer format.
+// format that only a newer release understands. The argument what names the text in errors.
 func decodeFormat(what, text string, v any) error {
 	var head struct {
 		Format document.Format `json:"format"`
@@ -116,7 +118,8 @@ func decodeFormat(what, text string, v any) error {
 	return nil
 }
 
-// SVID returns the SVID of id, or nil if the file does not contain it.
+// SVID returns the SVID of the identity id. It returns nil if the file has no SVID of this
+// identity.
 func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	i := slices.IndexFunc(f.SVIDs, func(s IdentitySVID) bool { return s.ID == id })
 	if i < 0 {
@@ -126,7 +129,7 @@ func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 }
 
 // IdentityRequest is a host's request for an identity file. It contains certificate signing
-// requests for keys that the host generated itself.
+// requests for the keys that the host generated itself.
 type IdentityRequest struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -143,7 +146,7 @@ type SignedIdentityRequest struct {
 	Signature string `json:"signature"` // armored sshsig
 }
 
-// SignIdentityRequest signs an encoded IdentityRequest with an SSH key.
+// SignIdentityRequest signs an encoded IdentityRequest with an SSH key of the host.
 func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(request), key, sshsig.HashSHA512, IdentityRequestNamespace)
 	if err != nil {
@@ -152,8 +155,8 @@ func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest,
 	return SignedIdentityRequest{string(request), string(sshsig.Armor(sig))}, nil
 }
 
-// Verify decodes the request and checks that it is signed with the key that it names. It returns
-// this key, and the caller decides whether to trust the key.
+// Verify decodes the request, and checks that it is signed with the SSH key that it names. It
+// returns this key. The caller must decide whether to trust the key.
 func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, err error) {
 	if err := decodeFormat("identity request", s.Request, &r); err != nil {
 		return r, nil, err

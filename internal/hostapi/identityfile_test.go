@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// identityVector is the content of identity.json.
+// identityVector is the content of the test vector identity.json.
 type identityVector struct {
 	PrivateKey string                        `json:"privateKey"` // of the device
 	Request    hostapi.SignedIdentityRequest `json:"request"`
@@ -20,7 +20,8 @@ type identityVector struct {
 	One        hostapi.SignedIdentityFile    `json:"one"` // for a machine that is not a host
 }
 
-// TestIdentityVector checks the signatures of device and operator against the vector.
+// TestIdentityVector checks the signatures by a device and by an operator against the vector
+// identity.json.
 func TestIdentityVector(t *testing.T) {
 	var v identityVector
 	vectors(t, "identity.json", &v)
@@ -81,7 +82,8 @@ func TestIdentityVector(t *testing.T) {
 	}
 }
 
-// FuzzIdentityFile checks that an accepted file was signed, and for that node.
+// FuzzIdentityFile checks that Verify accepts an identity file only if it is signed and meant for
+// the given node.
 func FuzzIdentityFile(f *testing.F) {
 	var v identityVector
 	vectors(f, "identity.json", &v)

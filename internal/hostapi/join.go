@@ -20,7 +20,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// PathJoin is the path at which a config provider receives the join requests of devices with POST.
+// PathJoin is the path to which devices send their join requests, with POST. Config providers
+// answer them.
 const PathJoin = "/config/join"
 
 // JoinNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of join requests.
@@ -29,8 +30,8 @@ const JoinNamespace = "florete-join"
 // MaxJoin is the maximum length of a join request in bytes.
 const MaxJoin = 16 << 10
 
-// JoinState is the state of a join request. States are part of the wire format; new states may be
-// added.
+// JoinState is the state of a device's join request. States are part of the wire format. Later
+// releases may add states.
 type JoinState string
 
 const (
@@ -40,9 +41,9 @@ const (
 	JoinRevoked  JoinState = "revoked"  // approved, and later revoked together with the device or its node
 )
 
-// Join is a device's request to be admitted as a node. The device repeats the request until an
-// operator decides it. The join token is used only in the first request of a device, and the
-// provider does not store it.
+// Join is a device's request to be admitted as a node of the cluster. The device repeats the
+// request until an operator approves or rejects it. Only the first request of a device uses the
+// join token. The provider does not store the token.
 type Join struct {
 	Node   spiffe.ID       `json:"node"`
 	Device string          `json:"device"` // public key in authorized_keys form
@@ -54,21 +55,24 @@ type Join struct {
 	Signature string `json:"signature"` // signature of the statement by the device key (armored sshsig)
 }
 
-// Joined is a provider's answer to a Join request.
+// Joined is a provider's answer to a device's join request.
 type Joined struct {
 	State   JoinState `json:"state"`
 	Message string    `json:"message,omitempty"` // the event that the device waits for, or the reason of a rejection
 
-	// Admission is the operator's admission of the device. With Grant instead, the device signs its
-	// admission itself, with the key of the token.
+	// Admission is the operator's admission of the device. If Grant is set instead, the device
+	// signs its admission itself, with the key of the join token.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Statement returns the text that is signed with the device key and with the token's key. Its lines
-// are the version, the trust domain, the node, the provider, the SHA-256 of the device key, of the
-// token and of the facts in lower-case hex, and the channel binding. The signatures are therefore
-// valid only for one connection, provider, node and device.
+// Statement returns the text that a joining device signs with its device key and with the key of
+// its join token. It makes the signatures valid only for one connection, provider, node and device.
+// The lines of the text are:
+//
+//   - the version, the trust domain, the node, and the provider
+//   - the SHA-256 of the device key, of the token and of the facts, in lower-case hex
+//   - the channel binding
 func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 	hash := func(b []byte) string {
 		sum := sha256.Sum256(b)
@@ -78,16 +82,16 @@ func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 		hash([]byte(j.Device)), hash([]byte(j.Token)), hash(j.Facts), hex.EncodeToString(binding))
 }
 
-// TokenID returns the ID by which a provider stores a join token. It is the SHA-256 of the token's
-// public key in hex.
+// TokenID returns the ID under which a provider stores a join token: the SHA-256 of the token's
+// public key, in hex.
 func TokenID(public string) string {
 	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify checks the signatures by the device and by the token for a connection with the given
-// channel binding. A request without a token has only the signature by the device. Verify returns
-// the device's key.
+// Verify checks the signatures of the request by the device and by the join token. A request
+// without a token has only the signature by the device. The argument binding is the channel binding
+// of the connection. Verify returns the public key of the device.
 func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {
@@ -121,8 +125,8 @@ func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) 
 	return key, nil
 }
 
-// Join requests that the client's device key, HostKey, be admitted as the client's node. The token
-// may be nil if the provider already knows the device.
+// Join sends a join request: it asks the provider to admit the device key HostKey as the client's
+// Node. The argument token may be nil if the provider already knows the device.
 func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {

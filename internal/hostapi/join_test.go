@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// joinVector is the content of join.json.
+// joinVector is the content of the test vector join.json.
 type joinVector struct {
 	Provider   spiffe.ID             `json:"provider"`
 	Binding    string                `json:"binding"`
@@ -26,7 +26,8 @@ type joinVector struct {
 	ByToken    trust.SignedAdmission `json:"byToken"`
 }
 
-// TestJoinVector checks the signatures of device, token and operator against the vector.
+// TestJoinVector checks the signatures by a device, by a join token and by an operator against the
+// vector join.json.
 func TestJoinVector(t *testing.T) {
 	var v joinVector
 	vectors(t, "join.json", &v)
@@ -106,8 +107,8 @@ func TestJoinVector(t *testing.T) {
 	}
 }
 
-// FuzzJoinToken checks that ParseJoinToken(x).String() == x, and that an error contains nothing of
-// the token.
+// FuzzJoinToken checks that ParseJoinToken(x).String() == x, and that errors contain no part of the
+// token.
 func FuzzJoinToken(f *testing.F) {
 	token, err := hostapi.NewJoinToken("drhorrible")
 	if err != nil {

@@ -10,30 +10,31 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 )
 
-// tokenPrefix begins each token, so that secret scanners can find it.
+// tokenPrefix is the beginning of every join token, so that secret scanners can find tokens.
 const tokenPrefix = "florete-join-v1"
 
-// JoinToken allows a device to request admission to a cluster. It contains a signing key, and the
-// name of the config provider that has the token on record. The signing key never leaves the
-// machines on which the token was typed. The provider receives only the public key, and stores only
-// its hash.
+// JoinToken permits a device to request its admission to a cluster. It contains a signing key, and
+// the name of the host with the config provider that issued the token. The signing key never leaves
+// the machines on which people typed the token. The provider receives only the public key, and
+// stores only a hash of it.
 type JoinToken struct {
-	Provider string // host name
+	Provider string // name of the provider's host
 	Key      ed25519.PrivateKey
 }
 
-// NewJoinToken generates a join token for the config provider on a host.
+// NewJoinToken generates a join token. The argument is the name of the host whose config provider
+// will accept the token.
 func NewJoinToken(provider string) (JoinToken, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return JoinToken{provider, key}, err
 }
 
-// String returns the token as text that people can copy.
+// String returns the text of the join token, which people can copy.
 func (t JoinToken) String() string {
 	return strings.Join([]string{tokenPrefix, t.Provider, base64.RawURLEncoding.EncodeToString(t.Key.Seed())}, ".")
 }
 
-// ParseJoinToken parses the text of a join token. Errors never contain the token.
+// ParseJoinToken parses the text of a join token. Its errors never contain the token.
 func ParseJoinToken(text string) (JoinToken, error) {
 	part := strings.Split(strings.TrimSpace(text), ".")
 	if len(part) != 3 || part[0] != tokenPrefix || part[1] == "" {
@@ -46,12 +47,12 @@ func ParseJoinToken(text string) (JoinToken, error) {
 	return JoinToken{part[1], ed25519.NewKeyFromSeed(seed)}, nil
 }
 
-// Secret returns the token's private key in Nix format.
+// Secret returns the private key of the join token in Nix format.
 func (t JoinToken) Secret() (signature.SecretKey, error) {
 	return signature.LoadSecretKey("token:" + base64.StdEncoding.EncodeToString(t.Key))
 }
 
-// Public returns the token's public key in Nix format.
+// Public returns the public key of the join token in Nix format.
 func (t JoinToken) Public() string {
 	return "token:" + base64.StdEncoding.EncodeToString(t.Key.Public().(ed25519.PublicKey))
 }

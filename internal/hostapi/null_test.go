@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestNoNull checks an identity file of one identity, which contains no documents except the
-// revocation list if the cluster has one: it can be read again, and one with null cannot.
+// TestNoNull checks that an identity file that contains a revocation list but no documents can be
+// read again after it was written. Readers refuse null in place of an empty list of documents.
 func TestNoNull(t *testing.T) {
 	f := hostapi.IdentityFile{Format: document.NewestFormat, SVIDs: []hostapi.IdentitySVID{{ID: kit.ID("vertex/gate")}}}
 	f.Artifact.Revocations = &trust.SignedRevocations{}

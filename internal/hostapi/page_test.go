@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// TestPage: the page of the protocol has its endpoints and headers, and its example of a request
-// is one.
+// TestPage checks that the protocol's documentation page lists all endpoints and headers, and that
+// its example of a request is valid.
 func TestPage(t *testing.T) {
 	const path = "../../docs/reference/host-api.md"
 	b, err := os.ReadFile(path)

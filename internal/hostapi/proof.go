@@ -15,27 +15,29 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of proofs.
+// ProofNamespace is the sshsig namespace (OpenSSH PROTOCOL.sshsig) of the proofs that hosts send at
+// enrolment.
 const ProofNamespace = "florete-enrol"
 
-// Proof is sent by a host at enrolment, to prove that it holds the node's SSH host key.
+// Proof proves at enrolment that a host holds the SSH host key of its node. Signature signs a
+// Statement with this key.
 type Proof struct {
 	Node      spiffe.ID `json:"node"`
 	Nonce     string    `json:"nonce"`
 	Signature string    `json:"signature"` // armored sshsig over Statement.Bytes
 
-	// Admission is the operator's admission of the key. It is needed if the policy contains no key
-	// for the node.
+	// Admission is the operator's admission of the key. It is required if the policy contains no
+	// key for the node.
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
-// Nonce is the answer to POST /cert/nonce, which begins an enrolment.
+// Nonce is a provider's answer to POST /cert/nonce, the first request of an enrolment.
 type Nonce struct {
 	Nonce string `json:"nonce"`
 }
 
-// Statement is the text that a host signs for a Proof. It binds the proof to one provider, one CSR
-// and one TLS connection.
+// Statement is the text that a host signs for a Proof. It makes the proof valid for only one
+// provider, one certificate signing request (CSR) and one TLS connection.
 type Statement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -45,14 +47,15 @@ type Statement struct {
 }
 
 // Bytes returns the text to sign. Its lines are the version, the trust domain, the node, the
-// provider, the nonce, and, in lower-case hex, the SHA-256 of the CSR and the channel binding.
+// provider, the nonce, the SHA-256 of the CSR, and the channel binding. The last two are in
+// lower-case hex.
 func (s Statement) Bytes() []byte {
 	sum := sha256.Sum256(s.CSR)
 	return fmt.Appendf(nil, "florete-enrol-v1\n%s\n%s\n%s\n%s\n%s\n%s\n",
 		s.Node.TrustDomain(), s.Node, s.Provider, s.Nonce, hex.EncodeToString(sum[:]), hex.EncodeToString(s.Binding))
 }
 
-// Sign signs the statement with the node's SSH host key and returns the Proof.
+// Sign signs the statement with the node's SSH host key, and returns the result as a Proof.
 func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, ProofNamespace)
 	if err != nil {
@@ -79,7 +82,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
-// Verify checks that the proof is a signature of the statement by hostKey.
+// Verify checks that the proof p contains a signature of the statement by hostKey.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	if err := checkHostKey(hostKey); err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)
@@ -94,8 +97,8 @@ func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	return nil
 }
 
-// ChannelBinding returns the tls-exporter binding of a connection (RFC 9266, section 2), for use in
-// signatures.
+// ChannelBinding returns the channel binding of a TLS connection, of type tls-exporter (RFC 9266,
+// section 2). Signatures that include it are valid only on this connection.
 func ChannelBinding(cs *tls.ConnectionState) ([]byte, error) {
 	return cs.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }

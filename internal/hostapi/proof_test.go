@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// nobody forges signatures for a key of small order, which need no private key.
+// nobody forges signatures for a key of small order. Such a forgery needs no private key.
 type nobody struct{ key ed25519.PublicKey }
 
 func (n nobody) Public() crypto.PublicKey { return n.key }
@@ -27,7 +27,8 @@ func (n nobody) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return append([]byte{1}, make([]byte, ed25519.SignatureSize-1)...), nil
 }
 
-// TestWeakHostKeys checks that a proof that package sshsig accepts is refused if its key is weak.
+// TestWeakHostKeys checks that a proof by a weak key is refused, although package sshsig accepts
+// its signature.
 func TestWeakHostKeys(t *testing.T) {
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
 	if err != nil {

@@ -15,10 +15,15 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Request is a host's request for one need. Body is the need's request with additions by the host,
-// such as a CSR. A Rotation above zero requests a new secret; it is the number of the last rotation
-// plus one. Proof is set for enrolment, and Device is set in every other request. Neither field is
-// part of the idempotency key.
+// Request is a host's request for what one need delivers, such as a certificate or a secret. Its
+// fields with rules of their own are:
+//
+//   - Body contains the need's request from the manifest, with additions by the host, such as a
+//     CSR.
+//   - Rotation is zero, except to request a new secret. It is then the number of the last rotation
+//     plus one.
+//   - Proof is set only for enrolment, and Device in all other requests. Neither is part of the
+//     idempotency key.
 type Request struct {
 	Need       string          `json:"need"`
 	Serial     int64           `json:"serial"` // serial of the host's manifest
@@ -39,23 +44,24 @@ type CertBody struct {
 	CSR string    `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
-// ValueRotation is the name of the value in an answer that contains the number of the secret's last
-// rotation, in decimal. If the value is missing, the secret has never been rotated.
+// ValueRotation is the name of the value that contains the number of a secret's last rotation, in
+// decimal. If an answer does not contain this value, the secret has never been rotated.
 const ValueRotation = "rotation"
 
-// Answer is a provider's answer that fulfils a need. Expires is in Unix seconds; zero means never.
+// Answer is a provider's answer to a granted request for a need. Expires is in Unix seconds; zero
+// means that the values do not expire.
 type Answer struct {
 	Values  map[string]string `json:"values"`
 	Expires int64             `json:"expires,omitempty"`
 }
 
-// Artifact is a provider's answer to GET /config/artifact/<node> and GET /config/watch. It contains
-// the node's documents.
+// Artifact contains the documents of a node. It is a provider's answer to GET
+// /config/artifact/<node> and GET /config/watch.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
-	// Revocations is the cluster's revocation list, if it is newer than the node's list. If
-	// Revocations is set without documents, the node's documents are unchanged.
+	// Revocations is the cluster's revocation list, if it is newer than the list that the node has.
+	// If Revocations is set and Documents is empty, the node's documents did not change.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
 
 	// NotModified is set by Client if the provider has the same documents as the node. Documents is
@@ -65,7 +71,7 @@ type Artifact struct {
 	// Has is the tag of the documents that the node has. Client sets it together with NotModified.
 	Has string `json:"-"`
 
-	// Revision is set by Client for the answer to a watch. The next watch continues from this
+	// Revision is set by Client in the answer to a watch. The next watch continues from this
 	// revision.
 	Revision int64 `json:"-"`
 }
@@ -75,7 +81,7 @@ func (a Artifact) Unchanged() bool {
 	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }
 
-// Tag returns the entity tag of the documents in the answer (RFC 9110, section 8.8.3).
+// Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents in the answer.
 func (a Artifact) Tag() string {
 	var envelopes [][]byte
 	for _, d := range a.Documents {
@@ -84,35 +90,38 @@ func (a Artifact) Tag() string {
 	return Tag(envelopes...)
 }
 
-// Tag returns the entity tag of the documents with these envelopes, given in any order. The tag is
-// the SHA-256 of the sorted envelopes joined by newlines, in the form "sha256-…" with the quotes.
-// It covers the bodies too, because each envelope contains the digest of its body.
+// Tag returns the entity tag of a set of documents. The arguments are the envelopes of the
+// documents, in any order. The tag is the SHA-256 of the sorted envelopes joined by newlines, in
+// the form "sha256-…" including the quotes. It also changes with the bodies of the documents,
+// because each envelope contains the digest of its body.
 func Tag(envelopes ...[]byte) string {
 	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
 	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
 }
 
-// Reported is a provider's answer to POST /config/report.
+// Reported is a provider's answer to POST /config/report, with which hosts send reports.
 type Reported struct {
 	Sequence int64 `json:"sequence"` // highest sequence number among the node's reports
 
-	// Rotate contains the secret rotations that an operator ordered: for each need, the number of
-	// the rotation. The host requests the rotation if this number is the last rotation plus one.
+	// Rotate contains the rotations of secrets that an operator ordered. It maps the ID of a need
+	// to the number of the rotation. The host requests the rotation if this number is the last
+	// rotation plus one.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// SignedDocument is the exact text of a document, with its signature.
+// SignedDocument is the exact text of a document's envelope and body, with the signature of the
+// envelope.
 type SignedDocument struct {
 	Envelope  string `json:"envelope"`
 	Body      string `json:"body"`
 	Signature string `json:"signature"`
 }
 
-// Key returns the idempotency key of the request: a SHA-256 in lower-case hex over three lines,
-// which are the caller, the need, and the canonical JSON of {"body":…,"generation":…,"rotation":…}.
-// The field rotation is present only if a rotation is requested. A request for a new secret has
-// another generation or rotation, and therefore another key. The body must be valid for
-// strictjson.Decode.
+// Key returns the idempotency key of the request. The key is the SHA-256, in lower-case hex, of
+// three lines: the caller, the need, and the canonical JSON of
+// {"body":…,"generation":…,"rotation":…}. The field rotation is omitted if no rotation is
+// requested. A request for a new secret has another generation or rotation, and therefore another
+// key. The body must be valid for strictjson.Decode.
 func (r Request) Key(caller spiffe.ID) (string, error) {
 	body, err := canonical(r.Body)
 	if err != nil {
@@ -127,9 +136,9 @@ func (r Request) Key(caller spiffe.ID) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Asked returns the canonical JSON of a request's body without the field "csr". A host adds this
-// field to the need's request, so the result equals Canonical of the need's request. The body must
-// be valid for strictjson.Decode.
+// Asked returns the part of a request's body that comes from the manifest, as canonical JSON. This
+// is the body without the field "csr", which the host adds. The result equals Canonical of the
+// need's request. The body must be valid for strictjson.Decode.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -143,11 +152,15 @@ func Asked(body []byte) ([]byte, error) {
 	return encode(fields)
 }
 
-// Canonical returns a JSON value in canonical form, so that equal values have equal bytes. Keys are
-// sorted by their UTF-8 bytes. There is no white space. Integers have at most 64 bits. Strings
-// contain only the escapes \" \\ \b \f \n \r \t, \u00xx for other control characters, \u2028 and
-// \u2029. For the values that documents contain, this is the form of RFC 8785.
-// Canonical(Canonical(x)) == Canonical(x).
+// Canonical returns a JSON value in canonical form, so that equal values have equal bytes. Applied
+// to its own result, it changes nothing. For the values that documents contain, the form is that of
+// RFC 8785:
+//
+//   - Keys are sorted by their UTF-8 bytes.
+//   - There is no white space.
+//   - Integers have at most 64 bits.
+//   - Strings contain only the escapes \" \\ \b \f \n \r \t, \u00xx for other control characters,
+//     \u2028 and \u2029.
 func Canonical(b []byte) ([]byte, error) {
 	var raw json.RawMessage
 	if err := strictjson.Decode(b, &raw); err != nil {
@@ -156,7 +169,7 @@ func Canonical(b []byte) ([]byte, error) {
 	return canonical(raw)
 }
 
-// canonical returns the canonical form of a value that is valid for strictjson.Decode.
+// canonical returns the canonical form of a JSON value, which must be valid for strictjson.Decode.
 func canonical(b []byte) ([]byte, error) {
 	v, err := parse(b)
 	if err != nil {
@@ -165,7 +178,7 @@ func canonical(b []byte) ([]byte, error) {
 	return encode(v)
 }
 
-// parse decodes a JSON value and keeps numbers as they are written.
+// parse decodes a JSON value. It keeps numbers as they are written.
 func parse(b []byte) (v any, err error) {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.UseNumber()
@@ -173,7 +186,7 @@ func parse(b []byte) (v any, err error) {
 	return v, err
 }
 
-// encode writes a value from parse in canonical form.
+// encode writes a JSON value that parse returned, in canonical form.
 func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	e := json.NewEncoder(&out)

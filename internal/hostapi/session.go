@@ -25,34 +25,36 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// maxHeader is the maximum length of an answer's header in bytes.
+// maxHeader is the maximum length in bytes of the header of an answer.
 const maxHeader = 16 << 10
 
-// An address that does not answer costs connectTimeout; several addresses are tried in parallel,
-// with a stagger. A provider with many hosts serves them in order, so after the connection is
-// accepted it has handshakeTimeout, or Client.Patience, for the handshake.
+// Time limits of a connection. A client waits connectTimeout for an address that does not answer.
+// It tries several addresses in parallel, each a little later than the one before. A provider with
+// many hosts serves them in order. After it has accepted a connection, the handshake may therefore
+// take handshakeTimeout, or Client.Patience if that is set.
 const (
 	connectTimeout   = 2 * time.Second
 	handshakeTimeout = time.Minute
 )
 
-// session is one verified connection to a provider. Requests follow each other on this one
-// connection, because proofs are bound to it. http.Transport does not guarantee that: it may drop a
-// connection whose writer has not been scheduled for a while.
+// session is a verified connection to a provider. All requests of a session use this connection,
+// because proofs are bound to it. http.Transport cannot be used here: it may replace a connection
+// whose writer has not been scheduled for a while.
 type session struct {
 	client  *Client
-	address string // provider's address as in the manifest
+	address string // address of the provider, as in the manifest
 	conn    *tls.Conn
 	limit   *io.LimitedReader // of conn
 	answers *bufio.Reader     // of limit
 	writes  *bufio.Writer     // to conn
-	proof   string            // device proof, if the client has the key
+	proof   string            // device proof, if the client has an SSH host key
 
-	enrolled bool // the host enrolled on this connection, without a client certificate
-	spent    bool // no further request may be sent
+	enrolled bool // true if the host enrolled on this connection, so without a client certificate
+	spent    bool // true if no further request may be sent
 }
 
-// connect opens a session and makes the device proof, if the client has an SVID and a key.
+// connect opens a session with the provider. If the client has an SVID and an SSH host key, connect
+// also makes the device proof.
 func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, error) {
 	c, w, err := c.hedge(ctx, svid)
 	if err != nil {
@@ -73,14 +75,15 @@ func (c *Client) connect(ctx context.Context, svid *tls.Certificate) (*session, 
 	return s, nil
 }
 
-// way is a verified connection and the address to which it was made.
+// way is a verified connection to a provider, with the address to which the client connected.
 type way struct {
 	address string
 	conn    *tls.Conn
 }
 
-// dial connects to the first address at which the provider proves its identity. A refusal by
-// another machine at one address is not final while another address does not answer.
+// dial connects to the first address at which the provider proves its identity. If another machine
+// at one of the addresses refuses the client, dial still waits for the addresses that have not
+// answered.
 func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	var silent atomic.Bool
 	failed := func(address string, err error) (way, error) {
@@ -119,9 +122,10 @@ func (c *Client) dial(ctx context.Context, svid *tls.Certificate) (way, error) {
 	return w, nil
 }
 
-// handshake connects to one address and verifies the provider in VerifyConnection, which TLS calls
-// in every handshake. Sessions are never resumed (RFC 8446, section 2.2), because a resumed session
-// would keep a certificate that has expired since.
+// handshake connects to one address of the provider, and performs the TLS handshake. It verifies
+// the provider in VerifyConnection, which TLS calls in every handshake. TLS sessions are never
+// resumed (RFC 8446, section 2.2), because a resumed session would accept a certificate that has
+// expired since.
 func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dialer, at string) (*tls.Conn, error) {
 	connecting, connected := context.WithTimeout(ctx, connectTimeout)
 	raw, err := dial(connecting, "tcp", at)
@@ -133,7 +137,7 @@ func (c *Client) handshake(ctx context.Context, svid *tls.Certificate, dial dial
 		MinVersion:             tls.VersionTLS13,
 		NextProtos:             []string{"http/1.1"},
 		SessionTicketsDisabled: true,
-		InsecureSkipVerify:     true, // skips the host name; Peer verifies the SVID
+		InsecureSkipVerify:     true, // host names are not checked; Peer verifies the SVID
 		VerifyConnection: func(cs tls.ConnectionState) error {
 			id, err := Peer(cs.PeerCertificates, c.Roots, x509.ExtKeyUsageServerAuth)
 			if e := AsError(err); err != nil && (e.Code == CodeUntrusted.Name || e.Code == CodeRevoked.Name) {
@@ -166,7 +170,7 @@ func (s *session) close() {
 	s.conn.NetConn().Close()
 }
 
-// binding returns the channel binding of the connection.
+// binding returns the channel binding of the session's connection.
 func (s *session) binding() ([]byte, error) {
 	state := s.conn.ConnectionState()
 	b, err := ChannelBinding(&state)
@@ -176,7 +180,7 @@ func (s *session) binding() ([]byte, error) {
 	return b, nil
 }
 
-// proveDevice signs the connection with the SSH host key.
+// proveDevice makes the device proof: it signs the session's connection with the SSH host key.
 func (s *session) proveDevice() (string, error) {
 	binding, err := s.binding()
 	if err != nil {
@@ -189,7 +193,8 @@ func (s *session) proveDevice() (string, error) {
 	return proof, nil
 }
 
-// enrol requests the node's SVID with a proof by its SSH host key. csr is DER.
+// enrol requests the node's first SVID. It adds a proof by the SSH host key to the request. The
+// argument csr is the certificate signing request in DER.
 func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, error) {
 	var nonce Nonce
 	if err := s.call(ctx, http.MethodPost, PathNonce, http.Header{}, nil, &nonce); err != nil {
@@ -209,17 +214,17 @@ func (s *session) enrol(ctx context.Context, r Request, csr []byte) (Answer, err
 	return s.request(ctx, Path("cert"), r)
 }
 
-// refuses reports whether err belongs to the connection on which the host enrolled, so that a new
-// connection with the SVID may succeed: the provider closed it, or runs a release that does not
-// accept the certificates issued on it.
+// refuses reports whether the error err is due to the connection on which the host enrolled. A new
+// connection with the SVID may then succeed. The provider has closed the connection, or runs a
+// release that does not accept a certificate on the connection on which it was issued.
 func (s *session) refuses(err error) bool { return s.spent || AsError(err).Code == CodeUntrusted.Name }
 
-// device returns a header with the device proof, for requests without a body.
+// device returns an HTTP header with the device proof, for requests that have no body.
 func (s *session) device() http.Header {
 	return http.Header{HeaderDevice: {base64.StdEncoding.EncodeToString([]byte(s.proof))}}
 }
 
-// request sends a request with its idempotency key.
+// request sends a request for a need, with its idempotency key, and returns the answer.
 func (s *session) request(ctx context.Context, path string, r Request) (Answer, error) {
 	key := r.IdempotencyKey
 	if key == "" {
@@ -243,9 +248,9 @@ func (s *session) request(ctx context.Context, path string, r Request) (Answer, 
 	return a, nil
 }
 
-// exchange sends a request and reads the answer, up to one byte more than most. The provider may
-// answer before it has read the whole request. If the request's context ends, the connection is
-// closed.
+// exchange sends an HTTP request and reads the answer. The provider may answer before it has read
+// the whole request. The argument most is the maximum length of the answer's body; exchange reads
+// up to one byte more. If the request's context ends, exchange closes the connection.
 func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byte, error) {
 	unwatch := context.AfterFunc(req.Context(), func() { s.conn.NetConn().Close() })
 	unsent := req.Write(s.writes)
@@ -267,7 +272,7 @@ func (s *session) exchange(req *http.Request, most int64) (*http.Response, []byt
 	return resp, b, err
 }
 
-// call sends a request and decodes the answer into answer.
+// call sends an HTTP request and decodes the JSON in the response into answer.
 func (s *session) call(ctx context.Context, method, path string, header http.Header, body io.Reader, answer any) error {
 	req, err := http.NewRequestWithContext(ctx, method, "https://"+s.address+path, body)
 	if err != nil {

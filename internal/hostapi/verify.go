@@ -9,12 +9,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// resumed is the delay after which a suspended host requests again, so that it soon notices the end
-// of the suspension.
+// resumed is the delay after which a suspended host sends its request again. It is short so that
+// the host soon notices the end of the suspension.
 const resumed = 30 * time.Second
 
-// Revoked returns the error with which a revoked identity is refused. The error is transient if the
-// identity is only suspended.
+// Revoked returns the error with which a request of a revoked identity is refused. If the identity
+// is only suspended, the error is transient.
 func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
 		return Errorf(CodeRevokedTransient, "%s%v", place, err).After(resumed)
@@ -23,9 +23,12 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 }
 
 // Peer verifies the certificate chain that the other side of a connection presented, and returns
-// the identity in it. The chain must allow the extended key usages in part. Errors are of type
-// *Error: transient with code clock if only the time is wrong, denied with code revoked, or denied
-// with code untrusted. A revoked identity is returned together with the error.
+// the identity in the chain. The argument part lists the extended key usages that the certificates
+// must allow. All errors are of type *Error:
+//
+//   - transient with code clock, if only the time is wrong
+//   - denied with code revoked, if the identity is revoked; Peer then returns the identity, too
+//   - denied with code untrusted, in all other cases
 func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	id, err := roots.Verify(chain, time.Now(), part...)
 	var late *trust.ValidityError

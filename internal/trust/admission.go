@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Schemas of admissions and join grants.
+// Values of the field "schema" in admissions and join grants.
 const (
 	AdmissionSchema = "florete.admission/v1"
 	JoinGrantSchema = "florete.join-grant/v1"
@@ -45,26 +45,28 @@ type SignedGrant struct {
 	Signature string `json:"signature"`
 }
 
-// SignedAdmission is the exact text of an encoded Admission, with its signature (Nix format). The
-// signature is by a key of the cluster or, if there is a grant, by the join token's key.
+// SignedAdmission is the exact text of an encoded Admission, with its signature (Nix format).
+// Without a grant, the signature is by a signing key of the cluster. With a grant, it is by the key
+// of the join token.
 type SignedAdmission struct {
 	Admission string       `json:"admission"`
 	Signature string       `json:"signature"`
 	Grant     *SignedGrant `json:"grant,omitempty"`
 }
 
-// AdmissionText and JoinGrantText return the texts that are signed for an encoded Admission and an
-// encoded JoinGrant.
+// AdmissionText and JoinGrantText return the texts that are signed for an admission and for a join
+// grant. Their arguments are the encoded Admission and the encoded JoinGrant.
 func AdmissionText(admission string) string { return "florete-admission-v1\n" + admission }
 func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" + grant }
 
-// NewAdmission returns the statement that the device key belongs to node, in the newest format.
+// NewAdmission returns the statement that a device key belongs to a node, in the newest format. The
+// argument key is the public device key.
 func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Admission {
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify decodes the grant, and checks that it is for node in the cluster and signed by enough of
-// the keys in by.
+// Verify checks that the grant is for the given node in the cluster, and that enough of the keys in
+// by signed it. It returns the decoded grant.
 func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
 	if err := by.Verify(what, JoinGrantText(s.Grant), s.Signature); err != nil {
@@ -79,9 +81,10 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g J
 	return g, nil
 }
 
-// Verify decodes the admission, and checks that it is for node in the cluster. The admission must
-// be signed by enough of the keys in by, or by the token's key in a grant that they signed. The
-// result until is the end of the grant, which the caller must check. It is zero without a grant.
+// Verify checks that the admission is for the given node in the cluster, and returns the decoded
+// admission. Enough of the keys in by must have signed the admission, or a grant whose token's key
+// signed the admission. With a grant, the result until is the time at which the grant ends, which
+// the caller must check. Without a grant, until is zero.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, by signers.Set) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

@@ -14,20 +14,22 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// MaxBundle is the maximum size of a trust bundle in bytes. It is limited because state stores keep
-// a bundle as one value.
+// MaxBundle is the maximum size of a trust bundle in bytes. State stores need a limit, because they
+// keep a bundle as a single value.
 const MaxBundle = 128 << 10
 
-// Bundle contains the public keys that verify the identities of one trust domain. The SPIFFE Trust
-// Domain and Bundle specification defines the format. It is immutable.
+// Bundle contains the public keys that verify the identities of one trust domain, in the format of
+// the SPIFFE Trust Domain and Bundle specification. A Bundle is immutable.
 type Bundle struct {
 	parsed *spiffebundle.Bundle
 	roots  *Roots
 }
 
-// ParseBundle parses the bundle of a trust domain. It returns an error if the bundle has no
-// certificate for X.509-SVIDs, or if a certificate is not a CA's, names another trust domain, or
-// has a key that pubkey.Check refuses.
+// ParseBundle parses the bundle of a trust domain. It returns an error in these cases:
+//
+//   - The bundle has no certificate for X.509-SVIDs.
+//   - A certificate is not a CA certificate, or names another trust domain.
+//   - A certificate has a key that pubkey.Check refuses.
 func ParseBundle(trustDomain string, text []byte) (*Bundle, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -71,14 +73,15 @@ func checkForeignRoot(c *x509.Certificate, trustDomain string) error {
 // TrustDomain returns the trust domain whose identities the bundle verifies.
 func (b *Bundle) TrustDomain() string { return b.roots.domain }
 
-// Roots returns the roots of the bundle. They verify only X.509-SVIDs of the bundle's trust domain.
+// Roots returns the root certificates of the bundle. They verify only X.509-SVIDs of the bundle's
+// trust domain.
 func (b *Bundle) Roots() *Roots { return b.roots }
 
-// SPIFFE returns a copy of the bundle in go-spiffe's type.
+// SPIFFE returns a copy of the bundle as a Bundle of the library go-spiffe.
 func (b *Bundle) SPIFFE() *spiffebundle.Bundle { return b.parsed.Clone() }
 
-// Marshal encodes the bundle in canonical JSON, with sorted keys. Unknown fields of the text from
-// which the bundle was parsed are lost.
+// Marshal encodes the bundle in canonical JSON, with sorted keys. If the bundle was parsed from a
+// text with unknown fields, these fields are lost.
 func (b *Bundle) Marshal() ([]byte, error) {
 	text, err := b.parsed.Marshal()
 	if err != nil {
@@ -99,24 +102,26 @@ func (b *Bundle) Marshal() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Sequence returns the sequence number of the bundle, or zero if it has none.
+// Sequence returns the sequence number of the bundle. It returns zero if the bundle has no sequence
+// number.
 func (b *Bundle) Sequence() uint64 {
 	n, _ := b.parsed.SequenceNumber()
 	return n
 }
 
-// RefreshHint returns the time after which a newer bundle may be available. It is zero if the
-// bundle does not contain this time.
+// RefreshHint returns the time after which hosts should look for a newer bundle. It returns zero if
+// the bundle does not contain this time.
 func (b *Bundle) RefreshHint() time.Duration {
 	d, _ := b.parsed.RefreshHint()
 	return d
 }
 
-// Equal reports whether both bundles have the same content, whatever the form of their texts.
+// Equal reports whether the bundles b and o have the same content, even if they were parsed from
+// different texts.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
-// CheckAfter returns an error if b cannot be a successor of old. This is the case if the sequence
-// number of b is lower, or if the numbers are equal and the contents differ.
+// CheckAfter returns an error if the bundle b cannot replace the bundle old. This is the case if
+// the sequence number of b is lower, or if the numbers are equal and the contents differ.
 func (b *Bundle) CheckAfter(old *Bundle) error {
 	switch n, last := b.Sequence(), old.Sequence(); {
 	case n < last:
@@ -127,7 +132,7 @@ func (b *Bundle) CheckAfter(old *Bundle) error {
 	return nil
 }
 
-// vouchesAs reports whether both bundles verify the same identities.
+// vouchesAs reports whether the bundles b and o verify the same identities.
 func (b *Bundle) vouchesAs(o *Bundle) bool {
 	mine, others := b.parsed.Clone(), o.parsed.Clone()
 	mine.ClearRefreshHint()

@@ -39,7 +39,8 @@ func bundleOf(t *testing.T, ca *kit.CA, sequence uint64, others ...*kit.CA) *tru
 	return b
 }
 
-// free returns a CA without name constraints, so that only the roots of the verifier decide.
+// free returns a CA without name constraints, so that only the verifier's roots decide which
+// identities are accepted.
 func free(domain string) *kit.CA {
 	key := kit.NewKey()
 	return &kit.CA{Root: &ca.Authority{Key: key, Certificate: kit.SelfSigned(&x509.Certificate{
@@ -48,7 +49,7 @@ func free(domain string) *kit.CA {
 	}, key)}}
 }
 
-// TestFederatedRoots checks that each CA vouches for the identities of its own trust domain only.
+// TestFederatedRoots checks that each CA can issue only identities of its own trust domain.
 func TestFederatedRoots(t *testing.T) {
 	cas := map[string]*kit.CA{kit.Domain: free(kit.Domain), blue: free(blue), green: free(green)}
 	roots, err := cas[kit.Domain].Roots().Federated([]*trust.Bundle{bundleOf(t, cas[blue], 1), bundleOf(t, cas[green], 1)})
@@ -147,8 +148,8 @@ func FuzzParseBundle(f *testing.F) {
 	})
 }
 
-// TestForeign checks that the manifest's bundle is in force until a newer one is delivered, and
-// that a bundle that is older or cannot be read changes nothing.
+// TestForeign checks that the bundle in the manifest is in force until a newer bundle is delivered,
+// and that a bundle that is older or cannot be read changes nothing.
 func TestForeign(t *testing.T) {
 	ca, next := kit.NewCAOf(blue), kit.NewCAOf(blue)
 	l := hostdir.Layout(t.TempDir())

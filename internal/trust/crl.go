@@ -7,7 +7,7 @@ import (
 
 const typeCRL = "X509 CRL"
 
-// EncodeCRLs encodes certificate revocation lists in PEM.
+// EncodeCRLs encodes certificate revocation lists (CRLs) in PEM.
 func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
 	for _, l := range lists {
 		b = append(b, pem.EncodeToMemory(&pem.Block{Type: typeCRL, Bytes: l.Raw})...)
@@ -15,7 +15,8 @@ func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
 	return b
 }
 
-// ParseCRLs parses certificate revocation lists in PEM. It ignores other PEM blocks.
+// ParseCRLs parses the certificate revocation lists (CRLs) in a PEM text. It ignores other PEM
+// blocks.
 func ParseCRLs(b []byte) (lists []*x509.RevocationList, err error) {
 	for {
 		var block *pem.Block

@@ -10,45 +10,45 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// NamesDocuments is the first format in which a revocation list can name documents. Hosts that only
-// understand earlier formats cannot read such a list.
+// NamesDocuments is the first format in which a revocation list can name the newest version of the
+// cluster's documents. Hosts that understand only earlier formats cannot read such a list.
 var NamesDocuments = document.Format{Major: 1, Minor: 1}
 
 // NamedDocuments is the part of a revocation list that names the newest published version of the
-// cluster's documents. The list is signed, so a host with the list notices when a provider
-// withholds newer documents.
+// cluster's documents. With it, hosts notice when a provider withholds newer documents, because
+// providers cannot change the signed list.
 type NamedDocuments struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`        // digest of all envelopes, as by publish.Tree.Digest
 	Rev    string `json:"rev,omitempty"` // revision in the envelopes; empty if it differs
 
-	// Due is the time by which hosts must have documents of this version or a newer one. It
-	// leaves time for the version's rollout.
+	// Due is the time by which hosts must have documents of this version or of a newer version. It
+	// allows for the duration of the version's rollout.
 	Due unixtime.Time `json:"due"`
 
-	// Back is the serial of the documents to which hosts go back if the rollout of this version
-	// stops. It is zero if there are none. These documents have a higher serial than this version,
-	// but earlier content. After Due, hosts may no longer have them.
+	// Back is the serial of the documents to which hosts return if the rollout of this version
+	// stops. It is zero if there are no such documents. They have a higher serial than this
+	// version, but earlier content. After Due, hosts may no longer have them.
 	Back int64 `json:"back,omitempty"`
 
-	// Earlier contains earlier versions that are due before this one, sorted by serial. A cluster
-	// may publish so often that the newest version is never due. The earlier versions still are.
+	// Earlier lists earlier versions that are due before this version, sorted by serial. In a
+	// cluster that publishes often, the newest version may never become due, but the earlier
+	// versions do.
 	Earlier []EarlierDocuments `json:"earlier,omitempty"`
 }
 
-// EarlierDocuments is an entry of a revocation list for a version that was published before the
-// newest version.
+// EarlierDocuments is the entry in a revocation list for a version of the documents that was
+// published before the newest version.
 type EarlierDocuments struct {
 	Serial int64         `json:"serial"`
 	Due    unixtime.Time `json:"due"`
 	Back   int64         `json:"back,omitempty"` // as in NamedDocuments
 }
 
-// NameDocuments makes the list name next as the newest version. It moves the version that the list
-// named before to the earlier versions. To keep the list short in a cluster that publishes often,
-// NameDocuments removes an earlier version if the remaining versions on both sides of it are due at
-// most spacing apart. A host may therefore notice up to spacing later that its documents are too
-// old.
+// NameDocuments sets the newest version of the documents that the revocation list names. The
+// version that the list named until now becomes an earlier version. To keep the list short,
+// NameDocuments removes an earlier version if the versions before and after it are due at most
+// spacing apart. A host may therefore notice up to spacing later that its documents are too old.
 func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing time.Duration) {
 	var kept []EarlierDocuments
 	for _, e := range r.Documents.all() {
@@ -79,8 +79,8 @@ func (d *NamedDocuments) all() []EarlierDocuments {
 	return append(slices.Clone(d.Earlier), EarlierDocuments{d.Serial, d.Due, d.Back})
 }
 
-// due returns the newest version that is due at the time now. Hosts must have it or a newer
-// version. If no version is due, the result has the serial zero.
+// due returns the newest version of the documents that is due at the time now. Hosts must have this
+// version or a newer one. If no version is due, the result has the serial zero.
 func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	for _, e := range d.all() {
 		if !now.Before(e.Due.Time) && e.Serial > newest.Serial {
@@ -90,10 +90,13 @@ func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	return newest
 }
 
-// Withheld describes a document in force that the revocation list does not allow, for an alarm. The
-// document is older than a version that is due, or is the one to which hosts go back if the rollout
-// of that version stops, or it has the serial of that version and another revision. A possible cause
-// is a provider that withholds newer documents.
+// Withheld is the content of an alarm: it describes a document in force that the revocation list
+// does not allow, perhaps because a provider withholds newer documents. This document has one of
+// three faults:
+//
+//   - It is older than a version that is due.
+//   - Hosts returned to it when the rollout of a version stopped, and this version is now due.
+//   - It has the serial of a version that is due, but another revision.
 type Withheld struct {
 	Kind   string `json:"kind"`          // type of the document
 	Serial int64  `json:"serial"`        // serial of the document in force
@@ -120,9 +123,10 @@ func (w *Withheld) String() string {
 		w.Kind, w.Serial, w.List, w.Named, w.Since.UTC().Format(time.RFC3339))
 }
 
-// Withheld checks the documents in force on a host, given by their envelopes, against the versions
-// that the list names. It returns the oldest document that the list does not allow at the time now.
-// It returns nil if the list allows all documents or names no version.
+// Withheld compares the documents in force on a host with the versions that the revocation list
+// names. The documents are given by their envelopes. Withheld returns the oldest document that the
+// list does not allow at the time now. It returns nil if the list allows all documents, or if the
+// list names no version.
 func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *Withheld {
 	if r == nil || r.Documents == nil {
 		return nil
@@ -138,12 +142,12 @@ func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *With
 	return nil
 }
 
-// soon is the longest time before NextUpdate for which Ends warns.
+// soon is the longest time before NextUpdate at which Ends begins to warn.
 const soon = 7 * 24 * time.Hour
 
-// Ends returns the remaining time until a newer list is due, so that operators can be warned. It
-// returns zero while more than a week or more than a quarter of the list's lifetime remains, and if
-// the list is already overdue.
+// Ends returns the time until a newer revocation list is due, so that operators can be warned. It
+// returns zero if no warning is needed, because more than a week or more than a quarter of the
+// list's lifetime remains. It also returns zero if the newer list is overdue.
 func (r *ReportedRevocations) Ends(now time.Time) time.Duration {
 	if r == nil || r.Signed.IsZero() || r.NextUpdate.IsZero() {
 		return 0

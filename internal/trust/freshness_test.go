@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// TestWithheldDocuments checks which documents a list allows.
+// TestWithheldDocuments checks which documents a revocation list allows.
 func TestWithheldDocuments(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	at := func(d time.Duration) unixtime.Time { return unixtime.Of(now.Add(d)) }
@@ -46,8 +46,8 @@ func TestWithheldDocuments(t *testing.T) {
 	}
 }
 
-// TestBackPublished checks that documents to go back to are no longer named if another version was
-// published with their serial.
+// TestBackPublished checks that a list no longer names the documents to which hosts return, once
+// another version was published with their serial.
 func TestBackPublished(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	for next, want := range map[int64]int64{20: 0, 21: 20} {
@@ -59,7 +59,7 @@ func TestBackPublished(t *testing.T) {
 	}
 }
 
-// TestListEnds checks when a list counts as about to end.
+// TestListEnds checks at which times Ends warns that a newer revocation list is due.
 func TestListEnds(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	day := 24 * time.Hour

@@ -20,7 +20,8 @@ type Issued struct {
 	Issuer string        `json:"issuer"` // key identifier of the issuing CA in hex
 }
 
-// IssuedOf returns the record of the SVID with this leaf certificate.
+// IssuedOf returns the record of an issued SVID. The arguments are the leaf certificate and the
+// identity of the SVID.
 func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	return Issued{
 		Serial: SerialNumber(leaf), ID: id, Node: GivenTo(leaf), Device: GivenToDevice(leaf),
@@ -28,7 +29,7 @@ func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	}
 }
 
-// CheckLeaf returns a *RevokedError if the list revokes an issued SVID. It does not check the
+// CheckLeaf returns a *RevokedError if the list revokes the issued SVID c. It does not check the
 // certificates of the SVID's issuers.
 func (r *Revocations) CheckLeaf(c Issued) error {
 	if r == nil {

@@ -19,20 +19,20 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// RevocationsSchema is the schema of Revocations.
+// RevocationsSchema is the value of the field "schema" in revocation lists.
 const RevocationsSchema = "florete.revocations/v1"
 
 // MaxRevocations is the maximum length of a revocation list in bytes.
 const MaxRevocations = 128 << 10
 
-// Backdated is the time by which a certificate's validity begins before the certificate is issued.
-// It lets hosts whose clocks are slow accept a new certificate.
+// Backdated is the time by which a certificate becomes valid before it is issued, so that hosts
+// whose clocks are slow accept a new certificate.
 const Backdated = 5 * time.Minute
 
 // MaxLifetime is the maximum lifetime of an SVID.
 const MaxLifetime = 90 * 24 * time.Hour
 
-// Revocations is the revocation list of a cluster. It names the identities, certificates and SSH
+// Revocations is the revocation list of a cluster. It lists the identities, certificates and SSH
 // host keys that hosts and providers no longer accept, even if documents still contain them. Each
 // new list has a higher number. A nil list revokes nothing.
 type Revocations struct {
@@ -42,22 +42,23 @@ type Revocations struct {
 	Number  int64           `json:"number"`
 	Signed  unixtime.Time   `json:"signed"`
 
-	// NextUpdate is the time at which a newer list is due. After this time the list stays in force,
-	// and hosts raise an alarm.
+	// NextUpdate is the time at which a newer list is due. After this time, the list stays in
+	// force, and hosts raise an alarm.
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 
 	Entries      []Revocation         `json:"entries"`      // sorted by ID
 	Certificates []RevokedCertificate `json:"certificates"` // sorted by serial number
 
-	// Reinstated lists items of earlier lists that an operator removed.
+	// Reinstated lists items of earlier lists that an operator removed from the list.
 	Reinstated []Reinstated `json:"reinstated,omitempty"`
 
-	// Documents names the newest published version of the documents, so that hosts notice when a
-	// provider withholds it. It is nil if the list names no version, as in lists of format 1.0.
+	// Documents names the newest published version of the cluster's documents, so that hosts notice
+	// when a provider withholds it. It is nil if the list names no version. Lists of format 1.0
+	// name none.
 	Documents *NamedDocuments `json:"documents,omitempty"`
 
-	// Former is the digest of the preceding list, which has the preceding number. It is empty in
-	// the first list, and in a list that continues two other lists.
+	// Former is the digest of the preceding list, whose number is one lower. It is empty in the
+	// first list, and in a list that continues two other lists.
 	Former string `json:"former,omitempty"`
 
 	file   []byte
@@ -67,26 +68,27 @@ type Revocations struct {
 	certs  map[string]bool
 }
 
-// Revocation is an entry of a revocation list for one identity. The revocation of a node includes
-// the identities that are scoped to the node, and all certificates that the node requested.
+// Revocation is the entry of a revocation list for one identity. If the identity is a node, the
+// entry also revokes the identities that are scoped to the node, and all certificates that the node
+// requested.
 type Revocation struct {
 	ID spiffe.ID `json:"id,omitzero"` // zero if only keys are revoked
 
 	// ValidAfter is the time after which a certificate must be issued to be accepted. If it is
-	// zero, no certificate is accepted.
+	// zero, no certificate of the identity is accepted.
 	ValidAfter unixtime.Time `json:"validAfter"`
 
-	// EnrolKeyFingerprints are the fingerprints ("SHA256:…") of SSH host keys that no longer prove
-	// a node.
+	// EnrolKeyFingerprints lists the fingerprints ("SHA256:…") of SSH host keys with which the node
+	// can no longer prove its identity.
 	EnrolKeyFingerprints []string `json:"enrolKeyFingerprints,omitempty"`
 
-	// Suspended means that no certificate of the identity is accepted refused only until an
-	// operator ends the suspension. ValidAfter is ignored until then.
+	// Suspended is true if the identity is refused until an operator ends the suspension. Until
+	// then, ValidAfter is ignored.
 	Suspended bool `json:"suspended,omitempty"`
 }
 
-// RevokedCertificate is an entry of a revocation list for one certificate, of an SVID or of an
-// issuing CA.
+// RevokedCertificate is the entry of a revocation list for one certificate. The certificate belongs
+// to an SVID or to an issuing CA.
 type RevokedCertificate struct {
 	Serial string        `json:"serial"` // lower-case hex
 	Until  unixtime.Time `json:"until"`  // latest time at which the certificate expires
@@ -98,12 +100,12 @@ type SignedRevocations struct {
 	Signature string `json:"signature"`
 }
 
-// RevokedError is the error for an identity, certificate or key that a revocation list revokes.
+// RevokedError is the error for an identity, a certificate or a key that a revocation list revokes.
 type RevokedError struct {
-	What       string        // revoked item, such as "node/elm", a certificate or a key
-	Number     int64         // number of the list
+	What       string        // revoked identity, such as "node/elm", or revoked certificate or key
+	Number     int64         // number of the revocation list
 	ValidAfter unixtime.Time // certificates issued after this time are accepted; zero if none are
-	Suspended  bool          // until an operator ends the suspension
+	Suspended  bool          // true if the item is refused only until an operator ends the suspension
 }
 
 func (e *RevokedError) Error() string {
@@ -120,7 +122,7 @@ func (e *RevokedError) Error() string {
 // encoded list.
 func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
 
-// Open decodes the revocation list. It does not check the signature, see Verify.
+// Open decodes the revocation list. It does not check the signature; Verify does.
 func (s SignedRevocations) Open() (*Revocations, error) {
 	b := []byte(s.List)
 	if len(b) > MaxRevocations {
@@ -157,8 +159,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify checks that a revocation list is for the cluster and signed by enough of the pinned keys.
-// The argument r is the result of Open.
+// Verify checks that a revocation list is meant for the given cluster, and that enough of the
+// pinned keys signed it. The argument r is the result of Open.
 func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
@@ -166,9 +168,9 @@ func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set
 	return by.Verify(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature)
 }
 
-// ReadRevocations reads a revocation list and its signature from a file. It returns nil if the file
-// does not exist. If the file still contains the list old, it returns old without decoding the
-// file.
+// ReadRevocations reads a revocation list and its signature from a file. If the file does not
+// exist, it returns nil. If the file still contains the list old, it returns old and does not
+// decode the file again.
 func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -195,7 +197,7 @@ func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 // Newer reports whether the list r has a higher number than the list o. Either list may be nil.
 func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
 
-// InForce returns the number of the list, or zero for a nil list.
+// InForce returns the number of the revocation list. It returns zero for a nil list.
 func (r *Revocations) InForce() int64 {
 	if r == nil {
 		return 0
@@ -203,7 +205,8 @@ func (r *Revocations) InForce() int64 {
 	return r.Number
 }
 
-// Overdue returns the time since a newer list became due, or zero if no newer list is due.
+// Overdue returns the time since a newer revocation list became due. It returns zero if no newer
+// list is due.
 func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	if r == nil || r.NextUpdate.IsZero() || !now.After(r.NextUpdate.Time) {
 		return 0
@@ -211,10 +214,10 @@ func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	return now.Sub(r.NextUpdate.Time).Round(time.Second)
 }
 
-// AsSigned returns the exact text of the list, with its signature.
+// AsSigned returns the exact text of the revocation list, with its signature.
 func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
 
-// CheckKey returns a *RevokedError if the list revokes the SSH host key with this fingerprint
+// CheckKey returns a *RevokedError if the list revokes the SSH host key with the given fingerprint
 // ("SHA256:…").
 func (r *Revocations) CheckKey(fingerprint string) error {
 	if r == nil || !r.keys[fingerprint] {
@@ -223,8 +226,8 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
-// CheckID returns a *RevokedError if, according to the list, no certificate of an identity is
-// accepted.
+// CheckID returns a *RevokedError if the list revokes or suspends the identity id, so that no
+// certificate of this identity is accepted.
 func (r *Revocations) CheckID(id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -235,8 +238,8 @@ func (r *Revocations) CheckID(id spiffe.ID) error {
 	return nil
 }
 
-// CheckChain returns a *RevokedError if the list revokes a certificate of the chain, which begins
-// with the leaf. The argument id is the verified identity of the leaf.
+// CheckChain returns a *RevokedError if the list revokes a certificate of the chain. The chain
+// begins with the leaf certificate, and id is the verified identity of the leaf.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -249,9 +252,9 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error 
 	return r.CheckLeaf(IssuedOf(chain[0], id))
 }
 
-// CheckIssued returns a *RevokedError if the list revokes a credential of the identity id. The
-// credential was issued at the time issued, to the given node. The node is empty if it is not
-// known.
+// CheckIssued returns a *RevokedError if the list revokes a credential of the identity id, such as
+// a certificate. The argument issued is the time at which the credential was issued. The argument
+// node is the name of the node that requested it, or empty if that is not known.
 func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) error {
 	if r == nil {
 		return nil
@@ -269,8 +272,9 @@ func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) e
 	return nil
 }
 
-// covering returns the identities whose revocation includes a credential of id that was issued to
-// node.
+// covering returns the identities whose revocation also revokes a credential: the identity id of
+// the credential, the node to which this identity is scoped, and the node to which the credential
+// was issued.
 func covering(id spiffe.ID, node string) []spiffe.ID {
 	all := []spiffe.ID{id}
 	for _, node := range []string{id.Node(), node} {
@@ -281,22 +285,22 @@ func covering(id spiffe.ID, node string) []spiffe.ID {
 	return all
 }
 
-// SerialNumber returns a certificate's serial number in lower-case hex, the form that revocation
-// lists and audit rows contain.
+// SerialNumber returns the serial number of a certificate in lower-case hex, as in revocation lists
+// and audit rows.
 func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }
 
-// givenTo is the prefix of the organizational unit in an SVID's subject that names the node to
-// which it was issued.
+// givenTo is the prefix of an organizational unit in the subject of an SVID. This unit names the
+// node to which the SVID was issued.
 const givenTo = "node/"
 
-// givenToDevice is the prefix of the organizational unit with the fingerprint of the node's device
-// key, for nodes without a declared SSH host key. Providers accept such an SVID only from the
-// admitted device.
+// givenToDevice is the prefix of an organizational unit in the subject of an SVID. This unit
+// contains the fingerprint of the node's device key, if the flake declares no SSH host key for the
+// node. Providers accept such an SVID only from the admitted device.
 const givenToDevice = "device/"
 
-// Subject returns the organizational units for the subject of an SVID. They name the node to which
-// the SVID is issued, and the fingerprint of the node's device key. The argument device is empty if
-// the flake declares the node's key.
+// Subject returns the organizational units for the subject of a new SVID. They name the node to
+// which the SVID is issued, and contain the fingerprint of the node's device key. The argument
+// device is this fingerprint, or empty if the flake declares the node's SSH host key.
 func Subject(node, device string) (units []string) {
 	if node != "" {
 		units = append(units, givenTo+node)
@@ -307,11 +311,12 @@ func Subject(node, device string) (units []string) {
 	return units
 }
 
-// GivenTo returns the node to which an SVID was issued, or "" if the SVID does not name a node.
+// GivenTo returns the name of the node to which an SVID was issued. It returns "" if the SVID does
+// not name a node.
 func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
 
-// GivenToDevice returns the fingerprint of the device key to which an SVID was issued, or "" if the
-// SVID does not name a device key.
+// GivenToDevice returns the fingerprint of the device key to which an SVID was issued. It returns
+// "" if the SVID does not name a device key.
 func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
 
 func unit(leaf *x509.Certificate, prefix string) string {
@@ -323,14 +328,16 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	return ""
 }
 
-// ReportedRevocations describes the revocation list in force on a host, in the host's report.
+// ReportedRevocations describes the revocation list that is in force on a host. It is part of the
+// host's reports.
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`
 	Signed     unixtime.Time `json:"signed,omitzero"` // zero in reports of earlier releases
 }
 
-// Reported returns the description of the list for a host's report. It returns nil for a nil list.
+// Reported returns the description of the revocation list for a host's report. It returns nil for a
+// nil list.
 func (r *Revocations) Reported() *ReportedRevocations {
 	if r == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestRevoked checks that verification refuses revoked certificates, and those that a revoked node
-// requested.
+// TestRevoked checks that verification refuses revoked certificates, and certificates that a
+// revoked node requested.
 func TestRevoked(t *testing.T) {
 	authority, key := kit.NewCA(), kit.SigningKey("demo-1")
 	now := time.Now()
@@ -73,8 +73,8 @@ func TestRevoked(t *testing.T) {
 	}
 }
 
-// TestSuspended checks that an identity that was reinstated, got a new certificate and was then
-// suspended is refused until it is resumed.
+// TestSuspended checks an identity that was reinstated, received a new certificate, and was then
+// suspended. It must be refused until the suspension ends.
 func TestSuspended(t *testing.T) {
 	key, elm, alice := kit.SigningKey("demo-1"), kit.ID("node/elm"), kit.ID("user/alice")
 	list, err := kit.Suspensions(7, key, elm).Open()
@@ -112,8 +112,8 @@ func TestSuspended(t *testing.T) {
 	}
 }
 
-// TestRevocationsSigned checks that only a list of the cluster that is signed by a pinned key is
-// accepted, and that the error for a list of a newer format says so.
+// TestRevocationsSigned checks that a revocation list is accepted only if it is of the same cluster
+// and signed by a pinned key. The error for a list of a newer format must be a NewerFormatError.
 func TestRevocationsSigned(t *testing.T) {
 	key, other := kit.SigningKey("demo-1"), kit.SigningKey("demo-2")
 	s := kit.Revocations(3, key, revocation.Target{ID: kit.ID("node/elm"), Keys: []string{"SHA256:x"}})
@@ -152,7 +152,7 @@ func opens(list string) error {
 }
 
 // TestReadRevocations checks that an unchanged file is not decoded again, and that a missing file
-// means no list.
+// stands for no list.
 func TestReadRevocations(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "revocations.json")
 	if list, err := trust.ReadRevocations(path, nil); list != nil || err != nil {
@@ -174,8 +174,8 @@ func TestReadRevocations(t *testing.T) {
 	}
 }
 
-// TestNextList checks that entries that were revoked long ago and then reinstated leave the list,
-// and that revoked ones stay.
+// TestNextList checks that a new list no longer contains entries that were revoked long ago and
+// then reinstated, but still contains revoked ones.
 func TestNextList(t *testing.T) {
 	now := time.Now()
 	list := revocation.Next(nil, "demo", now, time.Hour)
@@ -204,7 +204,8 @@ func TestNextList(t *testing.T) {
 }
 
 // TestRevokedCertificateLasts checks that a certificate stays revoked for the longest lifetime of a
-// CA certificate, and that revoking it again extends a shorter entry to that.
+// CA certificate. If the certificate is revoked again, a shorter entry must be extended to this
+// time.
 func TestRevokedCertificateLasts(t *testing.T) {
 	now := time.Now()
 	list := revocation.Next(nil, "demo", now, time.Hour)
@@ -222,7 +223,8 @@ func TestRevokedCertificateLasts(t *testing.T) {
 	}
 }
 
-// TestRevocationsVector checks the signed bytes of a list and their meaning against the vector.
+// TestRevocationsVector checks the signed bytes of a revocation list, and their meaning, against
+// the test vector.
 func TestRevocationsVector(t *testing.T) {
 	var v struct {
 		Key, Text string

@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Reinstated is an item that an operator removed from a revocation list: a suspension, an SSH host
-// key, or a certificate. A revoked identity that is reinstated is not listed here. It keeps its
-// entry, whose ValidAfter is then the time of the reinstatement.
+// Reinstated is an item that an operator removed from a revocation list: the suspension of an
+// identity, an SSH host key, or a certificate. A revoked identity that is reinstated is not among
+// these items. Its entry stays in the list, and ValidAfter is set to the time of the reinstatement.
 type Reinstated struct {
 	ID          spiffe.ID `json:"id,omitzero"`
 	Key         string    `json:"key,omitempty"`         // fingerprint of an SSH host key
@@ -34,14 +34,14 @@ func (r Reinstated) String() string {
 	return r.ID.Short()
 }
 
-// outlived is the time after which every certificate that a list revokes has expired. Keys do not
-// expire.
+// outlived is the time after which all certificates that a list revokes have expired. SSH host keys
+// do not expire.
 const outlived = MaxLifetime + Backdated
 
-// Lacking returns the items of an older list that r neither revokes nor names as reinstated. If
-// there are any, r does not continue the older list, and a reader that holds the older list must
-// refuse r. The result is empty if list is nil, or if r is so much newer that it need not name
-// reinstated items any more.
+// Lacking returns the items of an older list that the list r has lost: r neither revokes them nor
+// names them as reinstated. If there are such items, r does not continue the older list, and a
+// reader that has the older list must refuse r. Lacking returns nothing if list is nil, or if r is
+// so much newer that it no longer needs to name reinstated items.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
 		return nil, nil
@@ -81,23 +81,24 @@ func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certific
 	return entries, certificates
 }
 
-// permanent reports whether no certificate of the identity is accepted until an operator reinstates
-// it.
+// permanent reports whether the entry revokes all certificates of the identity until an operator
+// reinstates the identity.
 func (e Revocation) permanent() bool { return e.ValidAfter.IsZero() && !e.Suspended }
 
-// reinstated reports whether r names an item as reinstated after a list.
+// reinstated reports whether the list r names an item as reinstated since the list after.
 func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	return slices.ContainsFunc(r.Reinstated, func(is Reinstated) bool {
 		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate && is.Number > after.Number
 	})
 }
 
-// Digest returns the digest of the list's text. The next list contains this digest in Former.
+// Digest returns the digest of the revocation list's text. The next list contains it as Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error if the lists r and list cannot be part of the same sequence. This is the
-// case if they have the same number and different texts, or if r directly follows list but names
-// another predecessor. If their numbers are further apart, Forked cannot tell and returns nil.
+// Forked returns an error if the lists r and list cannot belong to the same sequence of lists. This
+// is the case if they have the same number but different texts, or if the number of r is one higher
+// but r names another predecessor. If their numbers are further apart, Forked cannot decide, and
+// returns nil.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false
 	switch {
@@ -114,8 +115,8 @@ func (r *Revocations) Forked(list *Revocations) error {
 		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
 }
 
-// Follows returns an error if r does not continue list, or drops items that list revokes. The
-// argument list may be nil.
+// Follows returns an error if the list r does not continue an older list, or has lost items that
+// the older list revokes. The argument list is the older list. It may be nil.
 func (r *Revocations) Follows(list *Revocations) error {
 	if dropped := r.drops(list); dropped != nil {
 		return dropped
@@ -123,7 +124,8 @@ func (r *Revocations) Follows(list *Revocations) error {
 	return r.Forked(list)
 }
 
-// drops returns an error if r drops items that list revokes. list may be nil.
+// drops returns an error if the list r has lost items that an older list revokes. The argument list
+// is the older list. It may be nil.
 func (r *Revocations) drops(list *Revocations) error {
 	entries, certificates := r.Lacking(list)
 	var what []string
@@ -144,7 +146,8 @@ func (r *Revocations) drops(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated records an item as reinstated in r, which is the first list without the item.
+// NameReinstated records in r that an item was reinstated. The list r must be the first list
+// without the item.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
@@ -153,8 +156,8 @@ func (r *Revocations) NameReinstated(what Reinstated) {
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// KeepReinstated copies the reinstated items of the preceding list to r, except old items that no
-// host needs any more.
+// KeepReinstated copies the reinstated items of the preceding list to r. It leaves out items that
+// are so old that no host needs them.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {

@@ -13,10 +13,10 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestFollows checks that each list follows all lists before it, whatever operators do and however
-// many a host missed. A list that continues an earlier one, as a provider that hides newer lists
-// would serve it, does not follow a list that revokes more. It does once the missing entries are
-// added.
+// TestFollows checks that each revocation list follows all lists before it, regardless of the
+// operators' changes and of the number of lists that a host missed. A provider that hides newer
+// lists could serve a list that continues an earlier one. Such a list must not follow a list that
+// revokes more, until the missing entries are added to it.
 func TestFollows(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	sign := func(next *trust.Revocations) *trust.Revocations {

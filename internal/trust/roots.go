@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Roots verifies X.509-SVIDs of one trust domain and of the trust domains with which it federates.
-// It refuses revoked SVIDs. It is immutable.
+// Roots verifies X.509-SVIDs of one trust domain, and of the trust domains with which it federates.
+// It refuses revoked SVIDs. A Roots is immutable.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
@@ -30,8 +30,8 @@ type Roots struct {
 	verified     *Verified         // cache of verified chains, nil for none
 }
 
-// Federated returns a copy of r that also verifies identities of foreign trust domains, with their
-// bundles. Each bundle verifies only identities of its own domain.
+// Federated returns a copy of r that also verifies identities of the trust domains of the given
+// bundles. Each bundle verifies only identities of its own trust domain.
 func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	c := *r
 	c.federated = map[string]*Roots{}
@@ -44,7 +44,7 @@ func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	return &c, nil
 }
 
-// of returns the roots that verify an identity.
+// of returns the Roots that verifies the identity id, by its trust domain.
 func (r *Roots) of(id spiffe.ID) *Roots {
 	if f := r.federated[id.TrustDomain()]; f != nil && id.TrustDomain() != r.domain {
 		return f
@@ -52,7 +52,8 @@ func (r *Roots) of(id spiffe.ID) *Roots {
 	return r
 }
 
-// With returns a copy of r with another revocation list. The list is nil to revoke nothing.
+// With returns a copy of r that uses another revocation list. If list is nil, the copy revokes
+// nothing.
 func (r *Roots) With(list *Revocations) *Roots {
 	if r.revoked == list {
 		return r
@@ -62,10 +63,10 @@ func (r *Roots) With(list *Revocations) *Roots {
 	return &c
 }
 
-// Revocations returns the revocation list of r, or nil if r has none.
+// Revocations returns the revocation list that r uses. It returns nil if r uses none.
 func (r *Roots) Revocations() *Revocations { return r.revoked }
 
-// NewRoots parses the root certificates of a trust domain. Each text contains one or more
+// NewRoots parses the root certificates of a trust domain. Each of the texts contains one or more
 // certificates in PEM.
 func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
@@ -92,8 +93,8 @@ func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	return r, nil
 }
 
-// ParseCertificates parses the certificates in PEM text. It returns an error if there is none. Text
-// around the PEM blocks is ignored.
+// ParseCertificates parses the certificates in a PEM text, and ignores text around the PEM blocks.
+// It returns an error if there is no certificate.
 func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		if block.Type != "CERTIFICATE" {
@@ -111,19 +112,19 @@ func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	return all, err
 }
 
-// TrustDomain returns the trust domain to which the roots belong.
+// TrustDomain returns the trust domain to which the root certificates belong.
 func (r *Roots) TrustDomain() string { return r.domain }
 
-// Certificates returns the root certificates in the order in which they were parsed.
+// Certificates returns the root certificates, in the order in which they were parsed.
 func (r *Roots) Certificates() []*x509.Certificate { return slices.Clone(r.certificates) }
 
-// Fingerprint returns the SHA-256 of a certificate's DER form in lower-case hex.
+// Fingerprint returns the SHA-256 of a certificate in DER form, in lower-case hex.
 func Fingerprint(c *x509.Certificate) string {
 	sum := sha256.Sum256(c.Raw)
 	return hex.EncodeToString(sum[:])
 }
 
-// Fingerprints returns the fingerprints of the roots, sorted.
+// Fingerprints returns the fingerprints of the root certificates, sorted.
 func (r *Roots) Fingerprints() []string {
 	all := make([]string, 0, len(r.certificates))
 	for _, c := range r.certificates {
@@ -133,8 +134,9 @@ func (r *Roots) Fingerprints() []string {
 	return slices.Compact(all)
 }
 
-// Anchor returns the fingerprint of the root that signed the last certificate of a chain. It
-// returns AnchorUnknown if no root in r did. It does not verify the chain.
+// Anchor returns the fingerprint of the root certificate to which a chain leads, the one that
+// signed the last certificate of the chain. It returns AnchorUnknown if r does not contain this
+// root. It does not verify the rest of the chain.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	if c := r.root(chain); c != nil {
 		return Fingerprint(c)
@@ -142,7 +144,8 @@ func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	return AnchorUnknown
 }
 
-// root returns the root that signed the last certificate of a chain, or nil.
+// root returns the root certificate that signed the last certificate of a chain. It returns nil if
+// r does not contain this root.
 func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	last := chain[len(chain)-1]
 	for _, c := range r.certificates {
@@ -153,8 +156,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root that is being replaced. This is the case if r
-// also contains a root whose validity begins later.
+// Superseded reports whether a chain leads to a root certificate that is being replaced. This is
+// the case if r also contains a root whose validity begins later.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -163,7 +166,7 @@ func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
 }
 
-// Precedes reports whether chain leads to an older root than other does.
+// Precedes reports whether chain leads to an older root certificate than other does.
 func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -172,13 +175,14 @@ func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
 }
 
-// Equal reports whether r and o trust the same certificates. Their revocation lists may differ.
+// Equal reports whether r and o trust the same root certificates. Their revocation lists may
+// differ.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
 		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
 }
 
-// CheckIssuing returns an error if verifiers that trust r would refuse an issuing certificate at
+// CheckIssuing returns an error if verifiers that trust r would refuse the issuing certificate c at
 // the given time.
 func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	if err := r.checkIssuer(c); err != nil {
@@ -191,9 +195,10 @@ func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	return nil
 }
 
-// checkIssuer checks that a CA is confined to this trust domain by a critical constraint of URI
-// names (RFC 5280, section 4.2.1.10) that permits nothing else. A foreign CA needs no constraint,
-// because its roots verify only identities of their own domain.
+// checkIssuer checks that a CA certificate can issue only identities of this trust domain. The
+// certificate needs a critical constraint of URI names (RFC 5280, section 4.2.1.10) that permits
+// nothing else. CAs of foreign trust domains need no constraint, because their roots verify only
+// identities of their own domain.
 func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	switch {
 	case !c.BasicConstraintsValid || !c.IsCA:
@@ -208,5 +213,5 @@ func (r *Roots) checkIssuer(c *x509.Certificate) error {
 	return pubkey.Check(c.PublicKey)
 }
 
-// AnchorUnknown stands for an untrusted root, as a result of Anchor.
+// AnchorUnknown is the result of Anchor for a chain that leads to a root that is not trusted.
 const AnchorUnknown = "unknown"

@@ -83,7 +83,7 @@ func TestRoots(t *testing.T) {
 	}
 }
 
-// FuzzLeafID checks that a returned identity is the URI SAN of the certificate.
+// FuzzLeafID checks that an identity that LeafID returns is the URI SAN of the certificate.
 func FuzzLeafID(f *testing.F) {
 	f.Add(kit.NewCA().Issue(kit.ID("node/ursula"), time.Hour).Certificate[0])
 	f.Fuzz(func(t *testing.T, der []byte) {

@@ -13,13 +13,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits of a peer's chain. Our own have two certificates and less than 2 KB.
+// Limits for the certificate chain of a peer. The chains that providers issue have two certificates
+// and less than 2 KB.
 const (
 	maxChain      = 4
 	maxChainBytes = 16 << 10
 )
 
-// ValidityError is the error for a certificate chain that has expired or is not valid yet, and has
+// ValidityError is the error for a certificate chain that has expired or is not valid yet, but has
 // no other fault.
 type ValidityError struct {
 	ID            spiffe.ID
@@ -32,8 +33,8 @@ func (e *ValidityError) Error() string {
 		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
 }
 
-// CheckChain returns an error if verifying a certificate chain would be expensive, because of the
-// number of certificates, their size, or their keys. A TLS endpoint calls it before it verifies any
+// CheckChain returns an error if a certificate chain would be expensive to verify, because of the
+// number of certificates, their size, or their keys. A TLS endpoint calls it before it verifies a
 // signature of the peer.
 func CheckChain(chain []*x509.Certificate) error {
 	if len(chain) > maxChain {
@@ -52,11 +53,13 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify checks a certificate chain, leaf first, at time at, and returns its SPIFFE ID. The chain
-// must allow all usages and lead to a root of the ID's own trust domain, which is the trust domain
-// of r or a federated one. The error is a *ValidityError if the chain would be accepted at another
-// time, and a *RevokedError if the chain would be accepted without the revocation list. On error,
-// Verify returns the unverified ID from the leaf.
+// Verify verifies a certificate chain at the time at, and returns the SPIFFE ID of its leaf, which
+// is the first certificate. The chain must allow all the given usages. It must lead to a root of
+// the ID's trust domain, which is the trust domain of r or a federated one.
+//
+// The error is a *ValidityError if the chain would be accepted at another time, and a *RevokedError
+// if only the revocation list prevents that it is accepted. If there is an error, Verify returns
+// the unverified ID of the leaf.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	if len(chain) == 0 {
 		return spiffe.ID{}, errors.New("no certificate")
@@ -82,7 +85,7 @@ func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.E
 	return id, err
 }
 
-// verify checks signatures and times.
+// verify checks the signatures and the validity periods of a certificate chain.
 func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
 	if r.verified == nil {
 		_, err := r.chains(chain, at)
@@ -100,7 +103,8 @@ func (r *Roots) verify(chain []*x509.Certificate, at time.Time) error {
 	return err
 }
 
-// chains returns the chains from the leaf to a root, at least one.
+// chains returns the chains from the leaf certificate to a root. If there is none, it returns an
+// error.
 func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certificate, error) {
 	intermediates := x509.NewCertPool()
 	for _, c := range chain[1:] {
@@ -111,7 +115,8 @@ func (r *Roots) chains(chain []*x509.Certificate, at time.Time) ([][]*x509.Certi
 	})
 }
 
-// checkPurpose refuses a leaf or issuer whose key usages or trust domain are wrong.
+// checkPurpose returns an error if a certificate of the chain has the wrong key usages or belongs
+// to another trust domain.
 func (r *Roots) checkPurpose(chain []*x509.Certificate, id spiffe.ID, usages []x509.ExtKeyUsage) error {
 	leaf := chain[0]
 	switch {
@@ -147,8 +152,7 @@ func usageName(u x509.ExtKeyUsage) string {
 	return "clientAuth"
 }
 
-// Window returns the beginning and the end of the period in which all certificates of a chain are
-// valid.
+// Window returns the period in which all certificates of a chain are valid.
 func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 	expiry = chain[0].NotAfter
 	for _, c := range chain {
@@ -164,8 +168,9 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// LeafID returns the identity in a certificate's only URI SAN. The SAN must be written exactly as
-// ID.String writes the ID, because parsing a URL would drop an empty fragment and change the case.
+// LeafID returns the identity in the only URI SAN of a certificate. The SAN must be written exactly
+// as ID.String writes the ID. LeafID does not parse it as a URL, because that would drop an empty
+// fragment and change the case.
 func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
 	var uris []string
@@ -193,14 +198,14 @@ func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	return id, err
 }
 
-// SVID is an X.509-SVID that was delivered to this host, with its private key.
+// SVID is an X.509-SVID that was delivered to this host, together with its private key.
 type SVID struct {
 	ID    spiffe.ID
 	Cert  tls.Certificate     // Leaf is set
 	Chain []*x509.Certificate // the same, leaf first
 }
 
-// ParseSVID parses the SVID of id and its private key in PEM.
+// ParseSVID parses an SVID and its private key in PEM. The SVID must be of the identity id.
 func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	cert, err := tls.X509KeyPair(svid, key)
 	if err != nil {
@@ -224,14 +229,14 @@ func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	return s, nil
 }
 
-// Check verifies the SVID as peers that trust r would at the given time, for use as a server and as
-// a client. It returns the error of Roots.Verify.
+// Check verifies the SVID at the given time, in the same way as peers that trust r. The SVID must
+// be usable both as a server and as a client. The error is that of Roots.Verify.
 func (s *SVID) Check(r *Roots, at time.Time) error {
 	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 
-// Valid reports whether the given time is in the validity period of the leaf certificate.
+// Valid reports whether the leaf certificate of the SVID is valid at the given time.
 func (s *SVID) Valid(at time.Time) bool {
 	leaf := s.Cert.Leaf
 	return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter)

@@ -8,19 +8,19 @@ import (
 )
 
 // Verified is a cache of certificate chains that a Roots has verified. While the certificates of a
-// chain are valid, the same Roots need not verify their signatures again. Revocation and usages are
-// still checked each time. A nil Verified caches nothing.
+// cached chain are valid, the Roots does not verify their signatures again. Revocation and key
+// usages are still checked each time. A nil Verified caches nothing.
 type Verified struct {
 	mu           sync.Mutex
-	most         int // size of newer at which older is dropped
+	most         int // number of entries in newer at which older is discarded
 	newer, older map[[sha256.Size]byte]validity
 }
 
-// validity is the period in which all certificates of a chain, including the root, are valid.
+// validity is the period in which all certificates of a chain are valid, including the root.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified returns a cache for certificate chains. It holds at least the number of chains given
-// by most, and at most twice that number.
+// NewVerified returns an empty cache for certificate chains. When it is full, it holds at least
+// most chains, and never more than twice that number.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }
@@ -36,7 +36,7 @@ func (r *Roots) Remembering(v *Verified) *Roots {
 	return &c
 }
 
-// chainKey identifies a chain and the roots that verify it.
+// chainKey returns the cache key of a chain. It also depends on the roots that verify the chain.
 func (r *Roots) chainKey(chain []*x509.Certificate) (key [sha256.Size]byte) {
 	h := sha256.New()
 	for _, of := range [][]*x509.Certificate{r.certificates, chain} {

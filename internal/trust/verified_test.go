@@ -12,14 +12,14 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestVerified checks that the cache remembers a chain with the roots that verified it, while it is
-// valid, and nothing else.
+// TestVerified checks that the cache remembers only valid chains, each with the roots that verified
+// it.
 func TestVerified(t *testing.T) {
 	authority, id, now := kit.NewCA(), kit.ID("node/fern"), time.Now()
 	chain := func(id spiffe.ID) []*x509.Certificate {
 		return []*x509.Certificate{authority.Issue(id, time.Hour).Leaf, authority.Issuing.Certificate}
 	}
-	// unsigned returns the same chain with an invalid signature.
+	// unsigned returns a copy of the chain in which a signature is invalid.
 	unsigned := func(chain []*x509.Certificate) []*x509.Certificate {
 		leaf := *chain[0]
 		leaf.Signature = make([]byte, len(leaf.Signature))

@@ -6,6 +6,7 @@ package attacks
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -255,14 +256,12 @@ func (c *cluster) activate(ctx context.Context) error {
 		}
 	}
 	if err := kit.Poll(ctx, func() error {
-		missing := ""
+		var missing error
 		for _, h := range c.hosts() {
-			if !h.Fulfilled() {
-				missing += " " + h.Name
-			}
+			missing = errors.Join(missing, h.Unfulfilled())
 		}
-		if missing != "" {
-			return fmt.Errorf("needs of%s are not fulfilled: p %v, b %v, c %v", missing, c.p.Ended(), c.b.Ended(), c.c.Ended())
+		if missing != nil {
+			return fmt.Errorf("%w: p %v, b %v, c %v", missing, c.p.Ended(), c.b.Ended(), c.c.Ended())
 		}
 		return nil
 	}); err != nil {

@@ -170,7 +170,7 @@ func TestJoin(t *testing.T) {
 	if err := c.control(t.Context(), control.Decision{Admission: admission(t, c.signingKey(t), "d", r.Device)}, &r, "POST", "/v1/joins/d"); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "its needs", d.Fulfilled)
+	kit.Succeeds(t, "its needs", d.Unfulfilled)
 	for _, file := range []string{d.Layout().DeviceKey(), d.Layout().Admission()} {
 		if fi, err := os.Stat(file); err != nil || fi.Mode().Perm() != 0o600 {
 			t.Errorf("%s: %v", file, err)
@@ -201,7 +201,7 @@ func TestJoin(t *testing.T) {
 	if err := errors.Join(d.Stop("activate", syscall.SIGKILL), d.Deploy(c.Path("documents", "d")), d.Activate()); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "its needs again", d.Fulfilled)
+	kit.Succeeds(t, "its needs again", d.Unfulfilled)
 	if !bytes.Equal(device, kit.ReadFile(d.Layout().DeviceKey())) || c.requested(t, "d").Requested != r.Requested {
 		t.Error("it joined again")
 	}
@@ -314,7 +314,7 @@ func TestJoin(t *testing.T) {
 	if err := florJoin(e, c.token(t, "e", 1, time.Hour, true).String()); err != nil {
 		t.Fatal(err)
 	}
-	kit.Eventually(t, "the needs of e", e.Fulfilled)
+	kit.Succeeds(t, "the needs of e", e.Unfulfilled)
 	if r := c.requested(t, "e"); r.State != hostapi.JoinApproved || !strings.Contains(r.By, "join token") {
 		t.Errorf("got %+v", r)
 	}

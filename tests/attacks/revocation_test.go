@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -238,10 +239,10 @@ func TestRevocation(t *testing.T) {
 	kit.Succeeds(t, "c to be reinstated", func() error {
 		err := c.knock(t.Context(), "echo", c.svid(t, c.c, "cert-user-carol"))
 		_, problems := hostdir.LoadSVIDs(c.c.Layout(), c.c.Manifest, &hostdir.SVIDSet{})
-		if err == nil && (!c.c.Fulfilled() || len(problems) > 0) {
-			err = fmt.Errorf("fulfilled %v, problems %v", c.c.Fulfilled(), problems)
+		if len(problems) > 0 {
+			err = errors.Join(err, fmt.Errorf("problems %v", problems))
 		}
-		return err
+		return errors.Join(err, c.c.Unfulfilled())
 	})
 }
 

@@ -201,17 +201,27 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Fulfilled reports whether all needs of the host are fulfilled and all units that depend on them
-// have been notified.
-func (h *Host) Fulfilled() bool {
+// Unfulfilled returns an error that names each need of the host that is not fulfilled or whose
+// dependent units have not been notified, with the reason. It returns nil if there is none.
+func (h *Host) Unfulfilled() error {
 	all, err := h.Needs()
+	errs := []error{err}
 	for _, n := range h.Manifest.Needs {
-		if s := all[n.ID]; s.State != hostdir.NeedFulfilled || len(n.OnChange) > 0 && s.NotifiedGeneration == 0 {
-			return false
+		switch s := all[n.ID]; {
+		case s.State != hostdir.NeedFulfilled && s.Error != nil:
+			errs = append(errs, fmt.Errorf("%s %s: %s: %s: %s", h.Name, n.ID, s.State, s.Error.Code, s.Error.Message))
+		case s.State != hostdir.NeedFulfilled:
+			errs = append(errs, fmt.Errorf("%s %s: %q", h.Name, n.ID, s.State))
+		case len(n.OnChange) > 0 && s.NotifiedGeneration == 0:
+			errs = append(errs, fmt.Errorf("%s %s: its units have not been notified", h.Name, n.ID))
 		}
 	}
-	return err == nil
+	return errors.Join(errs...)
 }
+
+// Fulfilled reports whether all needs of the host are fulfilled and all units that depend on them
+// have been notified.
+func (h *Host) Fulfilled() bool { return h.Unfulfilled() == nil }
 
 // Requesting reports whether the host is waiting for an answer to a request.
 func (h *Host) Requesting() bool {

@@ -31,18 +31,8 @@ func (s *demo) watch() {
 func (s *demo) unfulfilled() string {
 	var b strings.Builder
 	for _, name := range hostNames {
-		all, err := s.hosts[name].Needs()
-		if err != nil {
-			fmt.Fprintf(&b, "\n  %v", err)
-		}
-		for id, n := range all {
-			if n.State == "fulfilled" {
-				continue
-			}
-			fmt.Fprintf(&b, "\n  %s %s: %s", name, id, n.State)
-			if n.Error != nil {
-				fmt.Fprintf(&b, ": %s: %s", n.Error.Code, n.Error.Message)
-			}
+		if err := s.hosts[name].Unfulfilled(); err != nil {
+			fmt.Fprintf(&b, "\n%v", err)
 		}
 	}
 	return b.String()

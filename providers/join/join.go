@@ -142,15 +142,21 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 // recorded, Receive returns its state. Otherwise it records the request, which counts as one use of
 // the token.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
-	var was Request
-	at := RequestPrefix + c.Caller.Name()
-	modified, err := read(ctx, s, at, &was)
-	if err != nil {
-		return a, d, err
-	}
 	is := Request{
 		Host: c.Caller.Name(), Device: j.Device, From: from,
 		Token: hostapi.TokenID(j.Token), State: hostapi.JoinPending, Requested: unixtime.Of(c.Now),
+	}
+	// flor join and activation may send the same request at once. The token is read before the
+	// request, so that a token which the other has used up comes with the request that it recorded.
+	t, err := findToken(ctx, s, is.Token)
+	if err != nil {
+		return a, d, err
+	}
+	var was Request
+	at := RequestPrefix + is.Host
+	modified, err := read(ctx, s, at, &was)
+	if err != nil {
+		return a, d, err
 	}
 	if err := is.revoked(c.Caller, c.Revoked); err != nil {
 		return hostapi.Joined{State: hostapi.JoinRevoked, Message: err.Error()}, d, nil
@@ -161,7 +167,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 	if err := strictjson.Decode(j.Facts, &is.Facts); err != nil {
 		return a, d, hostapi.Errorf(hostapi.CodeMalformed, "facts: %v", err)
 	}
-	if err := use(ctx, s, c, j.Token, &is, &d); err != nil {
+	if err := t.use(c, j.Token, &is, &d); err != nil {
 		return a, d, err
 	}
 	if err := was.giveWay(c); err != nil { // only the holder of a valid token learns this
@@ -183,23 +189,29 @@ func (r Request) giveWay(c server.Call) error {
 	return nil
 }
 
-// use counts one use of a token for a request. It returns an error if the token cannot be used.
-func use(ctx context.Context, s store.Store, c server.Call, public string, r *Request, d *server.Decision) error {
+// storedToken is a token as it was read from the store. Its modified is zero if there is none.
+type storedToken struct {
+	Token
+	modified int64
+}
+
+func findToken(ctx context.Context, s store.Store, id string) (t storedToken, err error) {
+	t.modified, err = read(ctx, s, TokenPrefix+id, &t.Token)
+	return t, err
+}
+
+// use counts one use of the token for a request. It returns an error if the token cannot be used.
+func (t storedToken) use(c server.Call, public string, r *Request, d *server.Decision) error {
 	refuse := func(format string, args ...any) error {
 		return hostapi.Errorf(hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
 	}
 	if public == "" {
 		return refuse("no join token")
 	}
-	var t Token
-	modified, err := read(ctx, s, TokenPrefix+r.Token, &t)
-	if err != nil {
-		return err
-	}
 	name := r.Token[:16]
 	fits, _ := path.Match(t.Hosts, r.Host)
 	switch {
-	case modified == 0:
+	case t.modified == 0:
 		return refuse("join token %s is unknown here", name)
 	case !t.Revoked.IsZero():
 		return refuse("join token %s was revoked", name)
@@ -214,7 +226,7 @@ func use(ctx context.Context, s store.Store, c server.Call, public string, r *Re
 	if t.Grant != nil {
 		r.State, r.Decided, r.By, r.Grant = hostapi.JoinApproved, r.Requested, "join token "+name+" of "+t.By, t.Grant
 	}
-	return put(d, TokenPrefix+t.ID, modified, t)
+	return put(d, TokenPrefix+t.ID, t.modified, t.Token)
 }
 
 // answer returns the answer that the device receives.

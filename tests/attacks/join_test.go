@@ -125,6 +125,10 @@ func (c *cluster) machine(t *testing.T, name, tpm string) *local.Host {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = errors.Join(h.Stop("join", syscall.SIGKILL), h.Stop("activate", syscall.SIGTERM)) })
+	kit.Eventually(t, "its activation to want a token", func() bool { // flor join needs the documents that activation installs
+		all, err := h.Needs()
+		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin.Name
+	})
 	return h
 }
 
@@ -145,10 +149,6 @@ func enrol(t *testing.T, client *hostapi.Client) error {
 func TestJoin(t *testing.T) {
 	c := start(t)
 	d := c.machine(t, "d", "")
-	kit.Eventually(t, "its activation to want a token", func() bool {
-		all, err := d.Needs()
-		return err == nil && all["cert-node"].Error != nil && all["cert-node"].Error.Code == hostapi.CodeJoin.Name
-	})
 	token := c.token(t, "[de]", 1, time.Hour, false)
 	if err := florJoin(d, token.String()); err != nil {
 		t.Fatal(err)

@@ -72,6 +72,38 @@ with subtest("a user reads with any program, and publishes nothing"):
     assert "user/alice may read here, want write" in answer, answer
     assert "want a page of" in alice("/v1/versions", "--header 'Origin: http://evil.example'")
 
+with subtest("a provider that withholds the newest documents is noticed on the host and by operators, until they arrive"):
+    laptop.succeed("systemctl stop florete-activate.service")  # or it has them before the provider withholds them
+    out = florctl(f"publish {KEY}", "operated-soon")
+    assert "drhorrible: cluster demo: 5 hosts, serial" in out, out
+    newest, others = versions()[0]["serial"], [m for m in machines if m is not laptop]
+    wait_until(lambda: all(s == newest for s in everywhere(accepted, others)), lambda: f"the others have {newest}: {everywhere(accepted, others)}")
+
+    def rename(old, new):
+        """Root of the provider's host changes which versions it serves, and cannot change the signed list."""
+        drhorrible.succeed(f"""systemctl stop florete-provider-config; python3 - <<'end'
+import sqlite3
+db = sqlite3.connect("/var/lib/florete-provider/config/state.db")
+changed = db.execute("UPDATE kv SET key = CAST('{new}/{newest:016x}' AS BLOB) WHERE key = CAST('{old}/{newest:016x}' AS BLOB)").rowcount
+assert changed == 1, changed
+db.commit()
+end
+systemctl start florete-provider-config""")
+
+    rename("config/version", "withheld")
+    assert versions()[0]["serial"] < newest, versions()
+    laptop.succeed("systemctl start florete-activate.service")
+    alarm = f"its manifest has serial {accepted(laptop)}, and revocation list "
+    laptop.wait_until_succeeds(f"flor status | grep '^withheld: {alarm}.* names serial {newest}, which was due by '")
+    wait_until(lambda: alarm in florctl("status", "operated-soon"), lambda: florctl("status", "operated-soon"))
+    print("       " + laptop.succeed("flor status | grep ^withheld:").strip())
+    assert "withheld" not in ursula.succeed("flor status"), ursula.succeed("flor status")
+    rename("withheld", "config/version")
+    everywhere(lambda m: m.succeed("flor refetch config-documents"))  # the others refused the older documents, and wait for minutes
+    wait_accepted(newest)
+    laptop.wait_until_fails("flor status | grep ^withheld:")
+    wait_until(lambda: alarm not in florctl("status", "operated-soon"), lambda: florctl("status", "operated-soon"))
+
 with subtest("an operator goes back"):
     out = florctl(f"rollback {first[0]['serial']} {KEY}")
     assert out.endswith("exit 0\n"), out
@@ -95,7 +127,7 @@ with subtest("each act is in the audit log: who, from where, before and after"):
     assert set(acts) == {"publish", "rollback", "rotate", "renew-revocations"}, rows
     for act in acts.values():
         assert act["caller"] == "spiffe://demo.flor/node/mgmt01" and act["from"].startswith("10.77.0.4:"), act
-    assert acts["rollback"]["detail"]["before"].startswith(f"serial {closed},"), acts
+    assert acts["rollback"]["detail"]["before"].startswith(f"serial {newest},"), acts
     assert any(r["caller"] == "spiffe://demo.flor/user/alice" and r.get("code") == "not-granted" for r in rows), rows
     assert any(r.get("code") == "rollback" for r in json.loads(alice("/v1/audit"))["rows"])
     out = florctl("audit --kind control --outcome granted")

@@ -27,6 +27,19 @@ let
       nix-cache-write = [ ];
     };
   };
+
+  soon = polled (
+    common
+    // closed
+    // {
+      providers = base.providers // {
+        config = base.providers.config // {
+          interval = 2;
+          staleAfter = 10;
+        };
+      };
+    }
+  );
 in
 [
   {
@@ -61,6 +74,11 @@ in
   {
     name = "operated-closed";
     change = polled (common // closed);
+  }
+  # Each host must have it ten seconds after it is published.
+  {
+    name = "operated-soon";
+    change = soon;
   }
   {
     name = "cached";

@@ -132,7 +132,7 @@ let
             map (public: rec {
               value = certificate t s public;
               name = value.id;
-            }) ([ s.tlsName ] ++ s.tlsAliases)
+            }) ([ s.tlsName ] ++ s.tlsAliases ++ redirected.${s.name} or [ ])
           )
           (
             when (elem "ingress" host.capabilities) (

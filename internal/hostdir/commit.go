@@ -12,47 +12,48 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Commit is a change on a host that must be confirmed. It changes the documents in force or the
-// whole installation. Unless an operator or activation confirms it, it is undone automatically at
-// its deadline.
+// Commit is a change on a host that must be confirmed. It changes the documents in force, or the
+// whole installation. If neither an operator nor activation confirms it before its deadline, the
+// host undoes it automatically.
 type Commit struct {
 	ID        string              `json:"id"`
 	Documents []document.Reported `json:"documents"` // documents that it puts in force
 	Before    []document.Reported `json:"before"`    // documents that are restored when it is undone
 
-	// Generation is the number of the directory below Layout.Documents that contains Before. It is
-	// zero without documents.
+	// Generation is the number of the directory below Layout.Documents that contains the documents
+	// Before. It is zero if there were no documents.
 	Generation int `json:"generation"`
 
-	// System is the change of the installation. It is nil if only documents change.
+	// System is the change of the installation. It is nil if only the documents change.
 	System *System `json:"system,omitempty"`
 
-	// Unattended means that activation put the documents in force without an operator. Activation
-	// confirms the commit once a provider answers over a new connection.
+	// Unattended is true if activation put the documents in force without an operator. Activation
+	// confirms such a commit when a provider answers over a new connection.
 	Unattended bool `json:"unattended,omitempty"`
 
 	// Answered is the time at which a provider first answered after an unattended commit was
-	// undone. An answer with the documents in Before shows that the commit had cut the host off.
-	// Answered is zero until then.
+	// undone. It is zero until then. If the provider answers with the documents Before in force,
+	// the commit had cut the host off.
 	Answered unixtime.Time `json:"answered,omitzero"`
 
 	Begun    unixtime.Time `json:"begun"`
 	Deadline unixtime.Time `json:"deadline"` // by the wall clock
 
-	// Boot is the kernel's boot_id. Ends is the deadline in nanoseconds of CLOCK_BOOTTIME during
-	// that boot. Until the next boot, Ends applies instead of Deadline.
+	// Boot is the boot_id of the kernel when the commit was made. Ends is the deadline in
+	// nanoseconds of CLOCK_BOOTTIME. Until the host boots again, Ends applies instead of Deadline.
 	Boot string `json:"boot"`
 	Ends int64  `json:"ends"`
 }
 
-// System is a change of the software that is installed on a host, as a NixOS system or a bundle.
+// System is a change of the software that is installed on a host, either as a NixOS system or as a
+// bundle.
 type System struct {
 	Link   string `json:"link"`   // symlink to the directory in force
 	To     string `json:"to"`     // directory that the commit puts in force
 	Before string `json:"before"` // directory that is restored when the commit is undone, "" for none
 
-	// Profile is the symlink that leads to Generation on a NixOS system. It is "" if the symlink
-	// does not change.
+	// Profile is the path of the symbolic link that leads to Generation on a NixOS system. It is ""
+	// if the link does not change.
 	Profile    string `json:"profile,omitempty"`
 	Generation string `json:"generation,omitempty"`
 
@@ -60,7 +61,8 @@ type System struct {
 	Closure string   `json:"closure"` // digest of the closure's documents that were accepted last
 }
 
-// InForce returns the directory to which Link points, or "" if there is none.
+// InForce returns the directory to which the symbolic link Link points. It returns "" if there is
+// no link.
 func (s System) InForce() string {
 	path, err := filepath.EvalSymlinks(s.Link)
 	if err != nil {
@@ -69,7 +71,8 @@ func (s System) InForce() string {
 	return path
 }
 
-// String describes the commit in words, with the version that it puts in force.
+// String returns a description of the commit for people, which includes the version that the commit
+// puts in force.
 func (c Commit) String() string {
 	text := "commit " + c.ID
 	for _, d := range c.Documents {
@@ -81,7 +84,8 @@ func (c Commit) String() string {
 	return text
 }
 
-// Missing describes the confirmation that did not arrive before the deadline.
+// Missing returns the reason why the commit was not confirmed before its deadline, as a text for
+// people, such as "nobody confirmed it".
 func (c Commit) Missing() string {
 	if c.Unattended {
 		return "no provider answered under it"
@@ -89,23 +93,23 @@ func (c Commit) Missing() string {
 	return "nobody confirmed it"
 }
 
-// CommitFile returns the file that stores the pending commit. It exists while a commit waits for
-// confirmation.
+// CommitFile returns the path of the file that contains the pending commit. The file exists while a
+// commit waits for confirmation.
 func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
 
-// UndoneFile returns the file with the last commit that was undone.
+// UndoneFile returns the path of the file that contains the last commit that was undone.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
-// HoldFile returns the file whose existence means that an operator holds back documents from the
-// network.
+// HoldFile returns the path of a file that an operator creates to hold back documents from the
+// network. While it exists, such documents are not put in force.
 func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
-// PendingCommit returns the commit that waits for confirmation, or nil.
+// PendingCommit returns the commit that waits for confirmation. It returns nil if there is none.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 
-// Undone returns the last commit that was undone. It returns nil if no commit was undone, or if
-// newer documents or another installation are in force. A host does not put the documents of an
-// undone commit in force again.
+// Undone returns the last commit that was undone, so that the host does not put the documents of
+// this commit in force again. It returns nil if no commit was undone, or if newer documents or
+// another installation are in force.
 func (l Layout) Undone() (*Commit, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CRL returns the file with the certificate revocation lists (RFC 5280) of all CAs that issue
-// certificates to this host, in PEM. Activation keeps the file up to date for other software.
+// CRL returns the path of the file with the certificate revocation lists (RFC 5280) of all CAs that
+// issue certificates to this host, in PEM. Activation keeps the file up to date for other programs.
 func (l Layout) CRL() string { return filepath.Join(string(l), "crl.pem") }
 
-// CRLs returns the certificate revocation lists in the file Layout.CRL. It returns none if the file
+// CRLs reads the certificate revocation lists in the file Layout.CRL. It returns none if the file
 // does not exist.
 func (l Layout) CRLs() ([]*x509.RevocationList, error) {
 	b, err := os.ReadFile(l.CRL())

@@ -12,12 +12,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// maxDelivered bounds the bytes that are read from a delivered file.
+// maxDelivered is the maximum number of bytes that are read from a delivered file.
 const maxDelivered = 1 << 20
 
-// LoadSVID reads the SVID of id from dir, the directory of a need. It checks that the private key
-// belongs to the SVID, but not whether peers accept the SVID, see trust.SVID.Check. It returns
-// fs.ErrNotExist if nothing has been delivered yet.
+// LoadSVID reads the SVID of the identity id from dir, the directory of a need. It checks that the
+// private key belongs to the SVID. It does not check whether peers accept the SVID;
+// trust.SVID.Check does. LoadSVID returns fs.ErrNotExist if the need has not been delivered yet.
 func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {
@@ -48,15 +48,16 @@ func readDelivered(gen *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDelivered))
 }
 
-// Delivered is the public part of a delivered SVID: its certificate chain, leaf first, and the
-// roots of the bundle that was delivered with it. The roots are nil if there is no bundle.
+// Delivered is the public part of an SVID that was delivered to a host. It contains the certificate
+// chain, leaf first, and the root certificates from the bundle that was delivered with it. The
+// roots are nil if there was no bundle.
 type Delivered struct {
 	Chain []*x509.Certificate
 	Roots *trust.Roots
 }
 
 // LoadDelivered reads the certificate chain and the bundle of an SVID from dir, the directory of a
-// need. It returns nil if nothing has been delivered yet.
+// need. It returns nil if the need has not been delivered yet.
 func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	gen, err := OpenCurrent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -87,8 +88,8 @@ func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	return d, nil
 }
 
-// ReadDelivered reads the newest delivered version of a file from dir, the directory of a need. It
-// returns fs.ErrNotExist if nothing has been delivered yet.
+// ReadDelivered reads a delivered file from dir, the directory of a need. It reads the newest
+// generation. It returns fs.ErrNotExist if the need has not been delivered yet.
 func ReadDelivered(dir, name string) ([]byte, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {

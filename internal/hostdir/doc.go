@@ -1,4 +1,5 @@
-// Package hostdir describes the files in which a host keeps its state: the documents in force,
-// SVIDs with their keys, the state of each need, and changes that are not confirmed yet. Activation
-// writes the files, and all other programs only read them.
+// Package hostdir defines where a host keeps its state in the file system, and reads this state.
+// The state consists of the documents in force, the SVIDs with their keys, the state of each need,
+// and changes that are not confirmed yet. Only activation writes these files. All other programs
+// only read them.
 package hostdir

@@ -9,10 +9,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Foreign returns the bundles of foreign trust domains in force on this host. For each domain this
-// is the delivered bundle. If no bundle was delivered, or the delivered bundle is older than the
-// manifest's, it is the bundle in the manifest. If a delivered bundle cannot be read, Foreign
-// returns the manifest's bundle and the error in problems.
+// Foreign returns the trust bundles of foreign trust domains that are in force on this host. For
+// each domain, this is the delivered bundle. If no bundle was delivered, or if the bundle in the
+// manifest is newer, it is the bundle in the manifest. If a delivered bundle cannot be read,
+// Foreign uses the manifest's bundle, and returns the error in problems.
 func (l Layout) Foreign(m document.Manifest) (all []*trust.Bundle, problems []error) {
 	for _, f := range m.Federation {
 		b, err := trust.ParseBundle(f.TrustDomain, []byte(f.Bundle))

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Instance is a host's membership in one cluster. On a host that is a member of several clusters,
-// the directories, units and accounts of each membership are named florete_<instance>, with the
-// instance from hosts.<name>.instance in the topology. On a host of a single cluster, the instance
-// is "" and the name is florete.
+// Instance is the name of a host's membership in one cluster. If a host is a member of several
+// clusters, the directories, units and accounts of each membership are named florete_<instance>.
+// The topology sets the instance in hosts.<name>.instance. On a host of a single cluster, the
+// instance is "", and the name is florete.
 type Instance string
 
 var instance = regexp.MustCompile("^(" + InstancePattern + ")?$")
 
-// ParseInstance returns the instance with this name. The name "" stands for the only instance of a
-// host.
+// ParseInstance checks the name of an instance, and returns it as an Instance. The name "" stands
+// for the only instance of a host.
 func ParseInstance(name string) (Instance, error) {
 	if !instance.MatchString(name) {
 		return "", fmt.Errorf("instance %q: want a lower-case letter, then letters, digits and hyphens, 14 characters at most", name)
@@ -24,7 +24,8 @@ func ParseInstance(name string) (Instance, error) {
 	return Instance(name), nil
 }
 
-// String returns the prefix of the instance's names: florete or florete_<instance>.
+// String returns the prefix of the names that belong to the instance: florete or
+// florete_<instance>.
 func (m Instance) String() string {
 	if m == "" {
 		return Prefix
@@ -36,27 +37,28 @@ func (m Instance) String() string {
 // florete-<name>.
 func (m Instance) Unit(name string) string { return m.String() + "-" + name }
 
-// Program returns the command name of a program for this instance, such as flor_<instance>. A
-// program that is called by this name acts on this instance.
+// Program returns the command name under which a program acts on this instance, such as
+// flor_<instance>.
 func (m Instance) Program(name string) string {
 	return name + strings.TrimPrefix(m.String(), Prefix)
 }
 
-// State returns the directory in which activation keeps its state, such as /var/lib/florete.
+// State returns the directory in which activation keeps the instance's state, such as
+// /var/lib/florete.
 func (m Instance) State() Layout { return Layout(filepath.Join("/var/lib", m.String())) }
 
 // Run returns the directory of the instance's sockets, such as /run/florete.
 func (m Instance) Run() string { return filepath.Join("/run", m.String()) }
 
-// Agent returns the path of the socket at which the forwarder serves its status.
+// Agent returns the path of the socket at which the instance's forwarder serves its status.
 func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.sock") }
 
-// Workload returns the path of the SPIFFE Workload API's socket, to which programs set
-// SPIFFE_ENDPOINT_SOCKET.
+// Workload returns the path of the socket of the SPIFFE Workload API. Programs that use this API
+// need the path in the environment variable SPIFFE_ENDPOINT_SOCKET.
 func (m Instance) Workload() string { return filepath.Join(m.Run(), "workload.sock") }
 
-// Refetch returns the directory through which activation is told to fetch needs again. A request is
-// a file that is named after the need.
+// Refetch returns the directory in which programs request that activation fetch a need again. A
+// request is a file with the name of the need.
 func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc returns the directory of the instance's documents and settings, such as /etc/florete.

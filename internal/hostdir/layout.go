@@ -9,8 +9,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Layout is the path of the directory with the state of a host (Instance.State). Activation writes
-// the files below it, and all other programs only read them:
+// Layout is the path of the directory in which a host keeps its state (Instance.State). Its methods
+// return the paths of the files in the directory. Activation writes these files, and all other
+// programs only read them:
 //
 //	documents/gen-N/{manifest,policy}.{json,envelope.json,sig}
 //	documents/current -> gen-N
@@ -33,47 +34,48 @@ import (
 //	join/{device.key or device.tpm,request.json,admission.json,keys.json,identity.json}
 type Layout string
 
-// Names of the files of a delivered SVID.
+// Names of the files in which an SVID is delivered.
 const (
 	FileSVID   = "svid.pem"   // leaf, then intermediates
 	FileKey    = "key.pem"    // PKCS #8, generated on this host
 	FileBundle = "bundle.pem" // roots of the trust domain
 )
 
-// Documents returns the directory with the accepted documents.
+// Documents returns the directory with the documents that the host accepted.
 func (l Layout) Documents() string { return filepath.Join(string(l), "documents") }
 
-// DocumentsCopy returns the directory with a second copy of the accepted documents, in case the
-// first is damaged.
+// DocumentsCopy returns the directory with a second copy of the accepted documents. It is used if
+// the first copy is damaged.
 func (l Layout) DocumentsCopy() string { return filepath.Join(string(l), "documents-copy") }
 
-// DocumentsLock returns the file that is locked while documents change. ActivationLock returns the
-// file that activation keeps locked while it runs. Stopped returns the file that activation writes
-// when it is stopped in the regular way; the file contains the kernel's boot_id.
+// DocumentsLock returns the path of the file that is locked while documents change. ActivationLock
+// returns the path of the file that activation keeps locked while it runs. Stopped returns the path
+// of the file that activation writes when it is stopped in the regular way; the file contains the
+// kernel's boot_id.
 func (l Layout) DocumentsLock() string  { return filepath.Join(string(l), "documents.lock") }
 func (l Layout) ActivationLock() string { return filepath.Join(string(l), "activation.lock") }
 func (l Layout) Stopped() string        { return filepath.Join(string(l), "stopped") }
 
-// Need returns the directory with the files and the state of one need.
+// Need returns the directory with the files and the state of the need with this ID.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
 
-// Manifest returns the manifest that is in force on the host. It returns fs.ErrNotExist if there is
-// none yet.
+// Manifest reads the manifest that is in force on the host. It returns fs.ErrNotExist if no
+// manifest is in force yet.
 func (l Layout) Manifest() (document.Document, error) { return l.Refresh(document.Document{}) }
 
-// Refresh is like Manifest for a caller that has read the manifest before. If old is still in
-// force, Refresh returns it without decoding anything.
+// Refresh reads the manifest in force like Manifest, but avoids the cost of decoding a manifest
+// that did not change. If old is still in force, it returns old.
 func (l Layout) Refresh(old document.Document) (document.Document, error) {
 	return document.Reread(old, Current(l.Documents()), document.DocManifest)
 }
 
-// Revocations returns the file that contains the cluster's revocation list. The list is kept apart
-// from the generations of documents, so it is never rolled back with them.
+// Revocations returns the path of the file that contains the cluster's revocation list. The list is
+// not part of the generations of documents, so it is never rolled back with them.
 func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
 
-// DeviceKey returns the file of the private key with which this host proves itself if the flake
-// declares no SSH host key. If a TPM generated the key, this is the file TPMDeviceKey, and only
-// that TPM can load the key.
+// DeviceKey returns the path of the file with the private device key. The host proves its identity
+// with this key if the flake declares no SSH host key for it. If a TPM generated the key, the file
+// is TPMDeviceKey, and only this TPM can load the key.
 func (l Layout) DeviceKey() string {
 	if l.DeviceKeyIn() == InTPM {
 		return l.TPMDeviceKey()
@@ -83,14 +85,14 @@ func (l Layout) DeviceKey() string {
 func (l Layout) TPMDeviceKey() string  { return filepath.Join(string(l), "join", "device.tpm") }
 func (l Layout) fileDeviceKey() string { return filepath.Join(string(l), "join", "device.key") }
 
-// Kinds of storage of a device key.
+// Kinds of storage for a device key.
 const (
 	InTPM  = "tpm"
 	InFile = "file"
 )
 
-// DeviceKeyIn returns the storage of the device key: InTPM or InFile, or "" if there is no device
-// key.
+// DeviceKeyIn returns the kind of storage of the device key, InTPM or InFile. It returns "" if the
+// host has no device key.
 func (l Layout) DeviceKeyIn() string {
 	if _, err := os.Lstat(l.TPMDeviceKey()); err == nil {
 		return InTPM
@@ -101,28 +103,30 @@ func (l Layout) DeviceKeyIn() string {
 	return ""
 }
 
-// Admission returns the file of the operator's admission of the device key. JoinRequest returns the
-// file of the pending join request. Neither file is rolled back with documents.
+// Admission returns the path of the file with the operator's admission of the device key.
+// JoinRequest returns the path of the file with the pending join request. Neither file is rolled
+// back with documents.
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
 
-// IdentityKeys returns the file with the private keys for which flor id create requests
-// certificates. IdentityFile returns the copy of the identity file that flor enroll verified. This
-// copy exists until activation has delivered its content.
+// IdentityKeys returns the path of the file with the private keys for which flor id create requests
+// certificates. IdentityFile returns the path of the copy of the identity file that flor enroll
+// verified. The copy exists until activation has delivered its content.
 func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
 func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }
 
-// NeedStateFile returns the file in which activation keeps the state of a need.
+// NeedStateFile returns the path of the file in which activation keeps the state of the need with
+// this ID.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
 // Provided lists the provider processes that a host runs according to its policy.
 type Provided struct {
 	Kinds       []string // kinds of need, sorted
-	StoreMember bool     // whether it runs a member of the shared store
+	StoreMember bool     // true if the host runs a member of the shared state store
 }
 
-// Provides returns the provider processes that this host runs according to the policy in force. The
-// result is empty if there is no policy.
+// Provides lists the provider processes that this host runs according to the policy in force. The
+// result is empty if no policy is in force.
 func (l Layout) Provides() Provided {
 	d, err := document.Read(Current(l.Documents()), document.DocPolicy)
 	if err != nil {
@@ -132,13 +136,14 @@ func (l Layout) Provides() Provided {
 	return Provided{slices.Sorted(maps.Keys(p.Provider)), p.Store != nil && p.Store.Member != nil}
 }
 
-// State returns the file in which activation records the state of the host's documents.
+// State returns the path of the file in which activation records the state of the host's documents.
 func (l Layout) State() string { return filepath.Join(string(l), "activation.json") }
 
-// Current returns the path of the symlink below dir that points to the current generation of files.
+// Current returns the path of the symbolic link in dir that points to the current generation of
+// files.
 func Current(dir string) string { return filepath.Join(dir, "current") }
 
-// OpenCurrent opens the directory with the current generation of files below dir. All files that
-// are read through the result are of the same generation, even if a new generation is delivered
-// meanwhile. OpenCurrent returns fs.ErrNotExist if there is no generation yet.
+// OpenCurrent opens the current generation of the files in dir, as a directory. All files that are
+// read through the result are of the same generation, even if a newer one is delivered in the
+// meantime. OpenCurrent returns fs.ErrNotExist if there is no generation yet.
 func OpenCurrent(dir string) (*os.Root, error) { return os.OpenRoot(Current(dir)) }

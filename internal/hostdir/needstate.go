@@ -23,16 +23,16 @@ const (
 	NeedBlocked   NeedStatus = "blocked" // waits for another need, on which it depends
 )
 
-// Well reports whether the need is fulfilled and the units that use its files were restarted. The
-// argument e is the error of the last attempt, or nil.
+// Well reports whether a need requires no attention: it is fulfilled, and the units that use its
+// files were restarted. The argument e is the error of the last attempt to fetch the need, or nil.
 func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
 
-// Lasting reports whether the status will not change until somebody changes the cluster.
+// Lasting reports whether the status stays the same until someone changes the cluster.
 func (s NeedStatus) Lasting() bool { return s == NeedDenied || s == NeedInvalid }
 
-// NeedState is activation's record of a need, stored in Layout.NeedStateFile. Digest, Generation,
-// Fulfilled and Expires describe the delivered files, even while State describes attempts to
-// replace these files.
+// NeedState is activation's record of a need. Layout.NeedStateFile returns its file. The fields
+// Digest, Generation, Fulfilled and Expires always describe the delivered files, even if activation
+// has tried to replace these files since.
 type NeedState struct {
 	State              NeedStatus    `json:"state"`    // empty before the first request
 	Attempts           int           `json:"attempts"` // attempts in the current or last series
@@ -53,7 +53,8 @@ type NeedState struct {
 	Answers            int           `json:"answers"`            // number of answers received
 	Rotation           int64         `json:"rotation"`           // ID of the refetch request that the last attempt served
 
-	// The following fields describe the rotation of the delivered secret, if it can be rotated.
+	// The following fields describe the rotations of the delivered secret. They are zero if it
+	// cannot be rotated.
 	Rotations     int           `json:"rotations,omitempty"`     // number of rotations
 	Rotated       unixtime.Time `json:"rotated,omitzero"`        // time of the last rotation, or of a new secret by a change of the topology
 	WantRotation  int           `json:"wantRotation,omitempty"`  // rotation to request, zero for none
@@ -61,22 +62,24 @@ type NeedState struct {
 	NotRotated    int           `json:"notRotated,omitempty"`    // newest rotation that a provider refused
 }
 
-// RotateFile returns the name of the file with which a program requests the rotation of a need's
-// secret. The file is created in the directory Instance.Refetch.
+// RotateFile returns the name of the file with which a program requests that a need's secret be
+// rotated. The program creates the file in the directory Instance.Refetch.
 func RotateFile(need string) string { return need + ".rotate" }
 
-// NeedError describes a failed attempt to fetch a need. Kind is an error class of package hostapi.
+// NeedError describes a failed attempt to fetch a need. Kind is an error class of package hostapi,
+// such as denied.
 type NeedError struct {
 	Kind    string `json:"kind"`
 	Code    string `json:"code"`
 	Message string `json:"message"`
 }
 
-// maxNeedState is far above the size of any state that activation writes.
+// maxNeedState is the maximum size of a record of a need in bytes. It is far above the size of any
+// record that activation writes.
 const maxNeedState = 1 << 20
 
-// NeedState reads activation's record of a need. It returns the zero NeedState if the need was
-// never requested.
+// NeedState reads activation's record of the need with this ID. It returns the zero NeedState if
+// the need was never requested.
 func (l Layout) NeedState(id string) (NeedState, error) {
 	path := l.NeedStateFile(id)
 	f, err := os.Open(path)
@@ -115,8 +118,8 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	return s, nil
 }
 
-// Usable reports whether the delivered files are for the need with this digest and have not
-// expired.
+// Usable reports whether the delivered files can be used: they belong to the need with this digest,
+// and have not expired.
 func (s NeedState) Usable(digest string, now time.Time) bool {
 	return s.Digest == digest && (s.Expires.IsZero() || now.Before(s.Expires.Time))
 }

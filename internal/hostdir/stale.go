@@ -8,9 +8,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Stale returns the time since the last answer of a provider about the host's documents. It returns
-// zero if this time is within the limit of the manifest. Answers that the documents are unchanged
-// count, and so do new documents from the closure. If the state cannot be read, Stale returns zero.
+// Stale returns the time for which no provider has answered a request for the host's documents. It
+// returns zero if this time is shorter than the limit in the manifest, or if the state cannot be
+// read. An answer that the documents are unchanged counts as an answer, and so do new documents
+// from the closure.
 func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 	for _, n := range m.Needs {
 		if n.Renew.StaleAfter == 0 {
@@ -29,8 +30,8 @@ func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 }
 
 // Withheld returns the oldest document in force that the revocation list does not allow at the time
-// now. It returns nil if the list allows all documents, if the host fetches no documents from the
-// network, or if the documents cannot be read.
+// now. It returns nil if the list allows all documents, if the host does not fetch documents over
+// the network, or if the documents cannot be read.
 func (l Layout) Withheld(m document.Manifest, list *trust.Revocations, now time.Time) *trust.Withheld {
 	if m.Documents() == nil {
 		return nil

@@ -20,7 +20,7 @@ func TestStale(t *testing.T) {
 	for name, c := range map[string]struct {
 		after     int
 		state     string
-		documents time.Duration // age of the generation in force; 0 if there is none
+		documents time.Duration // age of the generation of documents in force; 0 if there is none
 		want      time.Duration
 	}{
 		"answered":                       {3600, ago(hour - time.Second), 99 * hour, 0},

@@ -11,21 +11,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SVIDSet contains the SVIDs that activation delivered to a host, and the roots of the manifest,
-// with which the host verifies peers. It is immutable. The zero SVIDSet has no SVIDs.
+// SVIDSet contains the SVIDs that activation delivered to a host, and the root certificates with
+// which the host verifies its peers. An SVIDSet is immutable. The zero SVIDSet contains no SVIDs.
 type SVIDSet struct {
 	Trust   *trust.Roots
 	Bundles []*trust.Bundle // bundles of the foreign trust domains with which Trust is federated
 	svids   map[spiffe.ID]*trust.SVID
 }
 
-// SVID returns the SVID of the identity id, or nil if it has not been delivered.
+// SVID returns the SVID of the identity id. It returns nil if this SVID has not been delivered.
 func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
-// LoadSVIDs reads the SVIDs of all needs of kind cert, and the revocation list. The argument
-// previous is the last result, or the zero SVIDSet. An unchanged SVID is the same pointer as in
-// previous. If an SVID cannot be used, LoadSVIDs returns the problem and keeps the SVID from
-// previous. It leaves out a revoked SVID and also returns the problem.
+// LoadSVIDs reads the revocation list of the host, and the SVIDs that its needs of kind cert
+// delivered. Pass the previous result, or the zero SVIDSet, as previous. An SVID that did not
+// change keeps its pointer. If an SVID cannot be used, LoadSVIDs keeps the SVID from previous. It
+// leaves out a revoked SVID. In both cases it returns a problem.
 func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
@@ -86,20 +86,21 @@ func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet,
 	return set, problems
 }
 
-// IsForwarderSVID reports whether a need delivers an SVID to the forwarder, and not to another
-// account.
+// IsForwarderSVID reports whether a need delivers an SVID to the forwarder. A need may also deliver an
+// SVID to another account, or deliver no SVID.
 func IsForwarderSVID(n document.Need) bool {
 	return n.Kind == document.KindCert && n.Deliver.Owner == ""
 }
 
-// ForwarderReads reports whether the forwarder reads the files of a need, through LoadSVIDs.
+// ForwarderReads reports whether the forwarder reads the delivered files of a need with LoadSVIDs.
 func ForwarderReads(n document.Need) bool {
 	return IsForwarderSVID(n) || n.Kind == document.KindFederation
 }
 
-// loadUsable reads the SVID of id and refuses one that peers would never accept. An SVID that has
-// expired, or is not valid yet because the clock is wrong, is accepted: its users check the time,
-// and nothing has to be read again once the clock is set.
+// loadUsable reads the SVID of the identity id, and returns an error if peers would never accept
+// this SVID. It accepts an SVID that has expired, or is not yet valid because the host's clock is
+// wrong. The users of the SVID check the time, so nothing has to be read again when the clock is
+// set.
 func loadUsable(roots *trust.Roots, dir string, id spiffe.ID) (*trust.SVID, error) {
 	svid, err := LoadSVID(dir, id)
 	if err != nil {

@@ -49,7 +49,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestAnotherAccounts checks that the forwarder ignores SVIDs delivered to another account.
+// TestAnotherAccounts checks that the forwarder ignores SVIDs that were delivered to another
+// account.
 func TestAnotherAccounts(t *testing.T) {
 	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
@@ -77,8 +78,8 @@ func TestSameUntilRenewed(t *testing.T) {
 	}
 }
 
-// TestUnusable checks that an unusable SVID is reported as a problem and the previous one stays in
-// use.
+// TestUnusable checks that an unusable SVID is reported as a problem, and that the previous SVID
+// stays in use.
 func TestUnusable(t *testing.T) {
 	ca, h := svidSetup(t)
 	h.Deliver(ca, alice, time.Hour)
@@ -126,7 +127,7 @@ func TestExpiredIsLoaded(t *testing.T) {
 	}
 }
 
-// TestNotYetValidIsLoaded checks that an SVID is loaded although it is not yet valid: a host may
+// TestNotYetValidIsLoaded checks that an SVID that is not valid yet is loaded, because a host may
 // start with a clock that is years behind.
 func TestNotYetValidIsLoaded(t *testing.T) {
 	ca, h := svidSetup(t)

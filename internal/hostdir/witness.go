@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Witnessed is a host's record of the audit log of one provider process. With it the host detects
+// Witnessed is a host's record of the audit log of one provider process. The host uses it to detect
 // that the log was altered.
 type Witnessed struct {
 	Provider string `json:"provider"` // host name
@@ -19,27 +19,28 @@ type Witnessed struct {
 	Key      string `json:"key"`      // verifier key of the log, in the form used by signed notes
 
 	// Checkpoint is the newest checkpoint of the log that extends all earlier checkpoints. Size is
-	// the number of rows in it, and Seen is the time at which the host received it.
+	// the number of rows in it. Seen is the time at which the host received it.
 	Checkpoint string        `json:"checkpoint"`
 	Size       int64         `json:"size"`
 	Seen       unixtime.Time `json:"seen"`
 
-	// Fault describes why the log does not extend the earlier checkpoint, or how the log differs
-	// from the provider's rows. It is empty if there is no fault.
+	// Fault describes how the log was found to be altered: why it does not extend the earlier
+	// checkpoint, or how it differs from the provider's rows. It is empty if there is no fault.
 	Fault string        `json:"fault,omitempty"`
 	Since unixtime.Time `json:"since"` // beginning of the fault
 
-	// Refused is a newer checkpoint that does not extend Checkpoint, and RefusedKey is the key that
-	// signed it. The fault lasts as long as these fields are set.
+	// Refused is a newer checkpoint that does not extend Checkpoint. RefusedKey is the key that
+	// signed Refused. The fault lasts as long as these fields are set.
 	Refused    string `json:"refused,omitempty"`
 	RefusedKey string `json:"refusedKey,omitempty"`
 
-	// Withheld is the time since which the process has answered requests without returning a
+	// Withheld is the time since when the provider process has answered requests without a
 	// checkpoint. It is zero if the process returned a checkpoint or is down.
 	Withheld unixtime.Time `json:"withheld,omitzero"`
 }
 
-// ReportedAudit is a fault of a provider's audit log that a host found and reports.
+// ReportedAudit describes a fault of a provider's audit log in the reports of the host that found
+// the fault.
 type ReportedAudit struct {
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind"`
@@ -47,10 +48,12 @@ type ReportedAudit struct {
 	Since    unixtime.Time `json:"since"`
 }
 
-// WitnessedFile returns the file in which activation keeps the records of providers' audit logs.
+// WitnessedFile returns the path of the file in which activation keeps its records of the
+// providers' audit logs.
 func (l Layout) WitnessedFile() string { return filepath.Join(string(l), "witnessed.json") }
 
-// Witnessed returns the host's records of all audit logs. It returns none if there is no file yet.
+// Witnessed reads the host's records of all audit logs. It returns none if the file does not exist
+// yet.
 func (l Layout) Witnessed() (all []Witnessed, err error) {
 	b, err := os.ReadFile(l.WitnessedFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -76,8 +79,8 @@ func (l Layout) AuditFaults() (found []ReportedAudit) {
 	return found
 }
 
-// AcceptedAudit is a person's acknowledgement of a fault in an audit log. The host then no longer
-// reports the fault, and checks the log from the checkpoint that the provider returned.
+// AcceptedAudit records that a person acknowledged a fault of an audit log. The host then stops
+// reporting the fault, and checks the log from the checkpoint that the provider returned.
 type AcceptedAudit struct {
 	ReportedAudit
 	At     unixtime.Time `json:"at"`
@@ -85,18 +88,19 @@ type AcceptedAudit struct {
 	Reason string        `json:"reason"` // reason given by that person
 }
 
-// MaxAccepted is the maximum number of acknowledgements of audit faults that a host keeps.
+// MaxAccepted is the maximum number of acknowledged audit faults that a host keeps.
 const MaxAccepted = 16
 
 // WitnessFile is the name of the file with which a program requests an immediate check of the
-// providers' audit logs. The file is created in Instance.Refetch. No need can have this name.
+// providers' audit logs. The program creates the file in the directory Instance.Refetch. No need
+// can have this name.
 const WitnessFile = "audit.witness"
 
-// AcceptedFile returns the file with the acknowledged audit faults, newest last.
+// AcceptedFile returns the path of the file with the acknowledged audit faults, the newest last.
 func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
 
-// Accepted returns the acknowledged audit faults. If the file cannot be read, Accepted returns
-// none, and the host raises the alarms again.
+// Accepted reads the acknowledged audit faults. If the file cannot be read, it returns none, and
+// the host raises the alarms again.
 func (l Layout) Accepted() (all []AcceptedAudit) {
 	b, err := os.ReadFile(l.AcceptedFile())
 	if err != nil || json.Unmarshal(b, &all) != nil {
@@ -105,7 +109,8 @@ func (l Layout) Accepted() (all []AcceptedAudit) {
 	return all
 }
 
-// Accepts reports whether one of the acknowledgements is for the current fault of the audit log w.
+// Accepts reports whether someone acknowledged the current fault of the audit log w. The argument
+// all lists the acknowledgements.
 func Accepts(all []AcceptedAudit, w Witnessed) bool {
 	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
 		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()

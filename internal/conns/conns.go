@@ -1,13 +1,14 @@
-// Package conns opens connections and limits how many are open. Race connects to a program that has
-// several addresses. Listen limits the connections of an HTTP server and reserves room for verified
-// callers: if all room is taken, a new connection replaces one whose caller is not verified.
+// Package conns opens connections, and limits the number of open connections. Race connects to a
+// program that has several addresses. Listen limits the connections of an HTTP server. It reserves
+// room for verified callers: if all room is taken, a new connection replaces a connection whose
+// caller is not verified.
 //
 //	l := conns.Listen(inner, conns.Limit{Total: 1024, Prefix: 256})
 //	hs := &http.Server{ConnContext: conns.Context, ConnState: conns.State}
 //	conns.Serve(ctx, hs, tls.NewListener(l, config))
 //
-// Call Begin when a TLS handshake begins. The Listener then counts the connection apart from silent
-// connections. A handler that has verified its caller calls Vouch. For connections that do not
+// Call Begin when a TLS handshake begins. The Listener then no longer counts the connection among
+// the silent ones. A handler that has verified its caller calls Vouch. If a connection does not
 // carry HTTP, call Release once the peer is verified.
 package conns
 
@@ -22,25 +23,26 @@ import (
 	"time"
 )
 
-// Limit bounds the number of open connections of a Listener.
+// Limit contains the maximum numbers of open connections of a Listener.
 type Limit struct {
 	Total  int
-	Prefix int // connections from one network, as the function Prefix returns it
+	Prefix int // connections from one network; the function Prefix returns the network of a peer
 	Known  int // additional connections of verified callers; zero for none
 
-	// Turns bounds the number of connections that are between the beginning of their handshake and
-	// their first answer. Further connections wait in order of arrival. Zero means no bound.
+	// Turns is the maximum number of connections whose handshake has begun and whose first request
+	// has not been answered. Further connections wait in the order in which they arrive. Zero means
+	// no limit.
 	Turns int
 
-	// Wait is the longest time that a connection may wait for its turn. If the Listener estimates a
-	// longer wait, Begin turns the connection away. Zero means no bound.
+	// Wait is the longest time that a connection may wait for its turn. If the Listener expects a
+	// longer wait, Begin turns the connection away. Zero means no limit.
 	Wait time.Duration
 }
 
 // Listener is a net.Listener that keeps the number of open connections within a Limit. Accept never
-// waits for room. If the limit is reached, Accept finds the network with the most unverified
-// connections, and closes the connection from there that has made no progress for the longest time.
-// If all connections are verified, Accept closes the new connection.
+// waits for room. If the limit is reached, Accept closes a connection whose caller is not verified:
+// in the network with the most such connections, the one that has made no progress for the longest
+// time. If all callers are verified, Accept closes the new connection.
 type Listener struct {
 	net.Listener
 
@@ -51,15 +53,16 @@ type Listener struct {
 	queue queue
 }
 
-// Listen returns a Listener that limits the connections accepted from l. Connections for which
-// Begin was called have a separate limit of the same size.
+// Listen returns a Listener that limits the connections accepted from l. The limit applies twice:
+// to the connections for which Begin was called, and to the connections for which it was not.
 func Listen(l net.Listener, limit Limit) *Listener {
 	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), queue: newQueue(limit)}
 	n.Resize(limit)
 	return n
 }
 
-// Resize changes the limit for new connections. It does not change Turns and Wait.
+// Resize changes the limit for new connections. It does not change the fields Turns and Wait of the
+// limit.
 func (l *Listener) Resize(limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,7 +70,7 @@ func (l *Listener) Resize(limit Limit) {
 	l.known.limit = Limit{Total: limit.Known, Prefix: limit.Known}
 }
 
-// Accept waits for the next connection and returns it, if the limit has room for it.
+// Accept waits for the next connection for which the limit has room, and returns it.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		inner, err := l.Listener.Accept()
@@ -81,9 +84,9 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// move moves c from one room to another, if necessary by closing another connection there. If all
-// connections in the other room are verified, it closes c. It reports whether c was in from and now
-// is in to.
+// move moves the connection c from one room to another. If the other room is full, move closes
+// another connection there. If all connections there have verified callers, it closes c. It reports
+// whether c was in the room from and is now in the room to.
 func (l *Listener) move(c *conn, from, to *room) bool {
 	l.mu.Lock()
 	if c.in != from {
@@ -104,7 +107,7 @@ func (l *Listener) move(c *conn, from, to *room) bool {
 	return ok
 }
 
-// conn is a connection of a Listener. Close frees its room.
+// conn is a connection that a Listener accepted. Close frees its place in its room.
 type conn struct {
 	net.Conn
 	from netip.Prefix
@@ -113,9 +116,9 @@ type conn struct {
 	// Under of.mu:
 	in    *room         // nil once it has left the listener
 	since time.Time     // time of its last progress
-	place *list.Element // entry in its network, nil if the caller is verified or the connection has left the listener
-	began time.Time     // beginning of its turn, zero once it has been answered
-	turn  *time.Timer   // ends its turn, nil without one
+	place *list.Element // entry in its network; nil if the caller is verified, or if the connection has left the listener
+	began time.Time     // beginning of its turn; zero once the connection has been answered
+	turn  *time.Timer   // ends its turn; nil if the connection has no turn
 }
 
 func (c *conn) Close() error {
@@ -124,10 +127,10 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NetConn returns the underlying connection, as accepted by the inner listener.
+// NetConn returns the underlying connection, as the inner listener accepted it.
 func (c *conn) NetConn() net.Conn { return c.Conn }
 
-// leave removes c from its room, if it is in one.
+// leave removes the connection from its room, if it is in a room.
 func (c *conn) leave() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
@@ -136,23 +139,25 @@ func (c *conn) leave() {
 	}
 }
 
-// EndTurn lets the next waiting connection begin before the current request is answered. A handler
-// calls it when its answer has to wait, for example for a change.
+// EndTurn ends the turn of the connection that carries a request, so that the next waiting
+// connection can begin before the request is answered. A handler calls it if its answer has to
+// wait, for example for a change of documents.
 func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
 	}
 }
 
-// Release makes a Listener stop counting a connection. Call it once the peer is verified and the
-// connection is counted elsewhere.
+// Release makes the Listener stop counting the connection c. Call it when the peer is verified and
+// the connection is counted elsewhere.
 func Release(c net.Conn) {
 	if found := find(c); found != nil {
 		found.leave()
 	}
 }
 
-// find returns the conn below c, which may be a TLS connection, or nil if there is none.
+// find returns the Listener's connection below c, which may be a TLS connection. It returns nil if
+// there is none.
 func find(c net.Conn) *conn {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
@@ -163,14 +168,14 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context stores the connection in ctx, where Vouch and EndTurn find it. Use it as
-// http.Server.ConnContext.
+// Context stores the connection of a request in ctx, so that Vouch and EndTurn can find it. Use it
+// as http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }
 
-// State tracks the progress of connections for a Listener. Use it as http.Server.ConnState. A
-// complete request counts as progress, and an answer ends the connection's turn.
+// State tells a Listener about the progress of its connections. Use it as http.Server.ConnState. A
+// complete request counts as progress. An answer ends the turn of the connection.
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
 		if to == http.StateIdle || to == http.StateClosed {
@@ -182,8 +187,8 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch marks the caller of a request as verified. From then on the Listener does not close the
-// caller's connection to make room for another.
+// Vouch marks the caller of a request as verified. The argument ctx is the context of the request.
+// From then on, the Listener does not close the caller's connection to make room for another.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()

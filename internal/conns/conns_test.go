@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// site is an HTTP server behind a limit. Connections with requests for /vouched count as those of
-// verified callers; requests for /held wait.
+// site is an HTTP server with a limit of its connections. A request for /vouched marks its caller
+// as verified. A request for /held waits.
 type site struct {
 	*testing.T
 	address string
@@ -45,7 +45,7 @@ func serve(t *testing.T, limit conns.Limit) *site {
 	return s
 }
 
-// open connects from an address and sends the text says.
+// open connects to the site from an address, and sends the text says.
 func (s *site) open(from, says string) net.Conn {
 	s.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
@@ -62,7 +62,7 @@ func (s *site) open(from, says string) net.Conn {
 
 func get(path string) string { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n" }
 
-// answered checks that a connection receives an answer.
+// answered checks that the site answers on a connection.
 func (s *site) answered(what string, c net.Conn) {
 	s.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -71,7 +71,7 @@ func (s *site) answered(what string, c net.Conn) {
 	}
 }
 
-// closed checks that a connection ends.
+// closed checks that the site closes a connection.
 func (s *site) closed(what string, c net.Conn) {
 	s.Helper()
 	c.SetDeadline(time.Now().Add(kit.Patience))
@@ -80,7 +80,7 @@ func (s *site) closed(what string, c net.Conn) {
 	}
 }
 
-// kept checks that a connection is still served.
+// kept checks that the site still serves a connection.
 func (s *site) kept(what string, c net.Conn) {
 	s.Helper()
 	if _, err := io.WriteString(c, get("/")); err != nil {
@@ -90,8 +90,8 @@ func (s *site) kept(what string, c net.Conn) {
 	s.answered(what, c)
 }
 
-// TestSilent checks that connections that send nothing, send half a request or take long to answer
-// are closed to make room, in the order of their last progress.
+// TestSilent checks that connections are closed to make room if they send nothing, send half a
+// request or take long to answer. The connection whose last progress is the oldest is closed first.
 func TestSilent(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
 	for _, c := range []struct{ what, says string }{
@@ -112,8 +112,8 @@ func TestSilent(t *testing.T) {
 	}
 }
 
-// TestGreedy checks that the network with the most connections loses one, even if its connections
-// are newer.
+// TestGreedy checks that the network with the most connections loses a connection, even if its
+// connections are newer.
 func TestGreedy(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 4, Prefix: 4})
 	old := s.open("127.0.0.2", "")
@@ -125,7 +125,7 @@ func TestGreedy(t *testing.T) {
 	s.kept("alone of its network", old)
 }
 
-// TestPrefix checks that a network at its share loses connections of its own.
+// TestPrefix checks that a network that has reached its limit loses one of its own connections.
 func TestPrefix(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 8, Prefix: 2})
 	other := s.open("127.0.0.2", "")
@@ -137,8 +137,8 @@ func TestPrefix(t *testing.T) {
 	s.kept("other", other)
 }
 
-// TestVouched checks that nobody takes the place of a verified caller, and that the place is free
-// once the caller ends.
+// TestVouched checks that no other connection takes the place of a verified caller, and that the
+// place becomes free when the caller disconnects.
 func TestVouched(t *testing.T) {
 	s := serve(t, conns.Limit{Total: 2, Prefix: 2})
 	a, b := s.open("127.0.0.1", get("/vouched")), s.open("127.0.0.1", get("/vouched"))
@@ -168,8 +168,8 @@ func TestPrefixOf(t *testing.T) {
 	}
 }
 
-// roomForOne has room for one silent connection and one that has begun. The function it returns
-// connects peers.
+// roomForOne returns a site with room for one silent connection and for one connection that has
+// begun. The function connect connects a peer.
 func roomForOne(t *testing.T) (s *site, connect func() (theirs, ours net.Conn)) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
@@ -190,8 +190,9 @@ func roomForOne(t *testing.T) (s *site, connect func() (theirs, ours net.Conn)) 
 	}
 }
 
-// TestBegin checks that a silent peer takes the place only of a silent one, and a peer that begins
-// only that of another that has begun. A verified peer takes no place.
+// TestBegin checks which connections make room. A silent peer takes the place of a silent peer
+// only. A peer that begins takes the place of a peer that has begun. A verified peer takes no
+// place.
 func TestBegin(t *testing.T) {
 	s, connect := roomForOne(t)
 	open := func(what string, theirs, ours net.Conn) {
@@ -227,7 +228,8 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// TestBeginFull checks that a new connection is closed if all that have begun are verified.
+// TestBeginFull checks that a new connection is closed if all connections that have begun are
+// verified.
 func TestBeginFull(t *testing.T) {
 	s, connect := roomForOne(t)
 	for _, first := range []bool{true, false} {
@@ -243,8 +245,8 @@ func TestBeginFull(t *testing.T) {
 	}
 }
 
-// TestTurns checks that connections that begin together get turns in order, and that a slow one
-// keeps its turn for half a second.
+// TestTurns checks that connections that begin together get their turns in order, and that a slow
+// connection keeps its turn for half a second.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := kit.NewPipe()
@@ -277,7 +279,7 @@ func TestTurns(t *testing.T) {
 }
 
 // TestTurnsPace checks that turns last longer if verified callers take long, and that silent
-// strangers do not prolong them.
+// strangers do not prolong turns.
 func TestTurnsPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := kit.NewPipe()

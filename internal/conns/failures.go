@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// Failures logs failures to accept connections or to receive datagrams, for example while the
-// process is out of file descriptors. It logs at most one line a minute and counts the failures in
-// between. Listeners that usually fail for the same reason share one Failures.
+// Failures logs the failures of listeners to accept connections or to receive datagrams, for
+// example while the process has no free file descriptors. It logs at most one line a minute, and
+// counts the failures in between. Listeners that usually fail for the same reason share a Failures.
 type Failures struct {
 	Log     *slog.Logger
-	Message string // message of each line; "a listener fails" if empty
+	Message string // message of each line; if empty, "a listener fails"
 
 	mu   sync.Mutex
 	last time.Time // time of the last line
-	more int       // failures since then
+	more int       // number of failures since the last line
 }
 
 const (
@@ -26,15 +26,15 @@ const (
 	failureInterval = time.Minute
 )
 
-// Pause logs or counts a failure of a listener, as Note does, and then sleeps briefly so that the
-// caller's loop does not spin.
+// Pause logs or counts a failure of a listener, as Note does. It then sleeps briefly, so that a
+// caller that tries again in a loop does not use all processor time.
 func (f *Failures) Pause(listener any, err error) {
 	f.Note(listener, err)
 	time.Sleep(failurePause)
 }
 
-// Note logs a failure of a listener, or counts it if the last line is less than a minute old. The
-// next line contains the number of failures counted.
+// Note logs a failure of a listener. If the last line is less than a minute old, Note counts the
+// failure instead, and the next line contains the count.
 func (f *Failures) Note(listener any, err error) { f.note(listener, err, time.Now()) }
 
 func (f *Failures) note(listener any, err error, now time.Time) {
@@ -52,9 +52,9 @@ func (f *Failures) note(listener any, err error, now time.Time) {
 	f.Log.Error(cmp.Or(f.Message, "a listener fails"), attrs...)
 }
 
-// Patient returns a listener whose Accept retries temporary errors of l, such as running out of
-// file descriptors. http.Server by itself would log every retry. Failures are logged to log, or to
-// slog.Default if log is nil.
+// Patient returns a listener whose Accept tries again after temporary errors of l, such as a lack
+// of file descriptors. It logs these errors as Failures does, because http.Server would log each
+// attempt. If log is nil, Patient uses slog.Default.
 func Patient(l net.Listener, log *slog.Logger) net.Listener {
 	return &patient{l, Failures{Log: cmp.Or(log, slog.Default())}}
 }

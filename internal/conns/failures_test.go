@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// TestFailures checks that the log gets one line a minute with the number of failures, whatever the
-// number of failing listeners and the duration.
+// TestFailures checks that the log gets one line a minute with the number of failures. The number
+// of failing listeners and the duration must make no difference.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -39,7 +39,8 @@ func TestFailures(t *testing.T) {
 	})
 }
 
-// failing is a listener whose Accept fails a number of times. After that it is closed.
+// failing is a listener whose Accept fails a given number of times. After that, the listener is
+// closed.
 type failing struct {
 	net.Listener
 	tries int
@@ -55,8 +56,8 @@ func (f *failing) Accept() (net.Conn, error) {
 	return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
 }
 
-// TestPatient checks that a server whose process is out of file descriptors for ten minutes logs
-// one line a minute, and ends with its listener.
+// TestPatient checks a server whose process has no free file descriptors for ten minutes. The
+// server must log one line a minute, and end when its listener is closed.
 func TestPatient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log, own bytes.Buffer

@@ -2,7 +2,8 @@ package conns
 
 import "sync"
 
-// PerKey limits how many items, such as connections, each key holds.
+// PerKey limits the number of items that each key holds. For example, the items are connections,
+// and the keys are callers.
 type PerKey[K comparable] struct {
 	max int
 
@@ -10,16 +11,17 @@ type PerKey[K comparable] struct {
 	held map[K]int
 }
 
-// NewPerKey returns a PerKey that lets each key hold limit items, at least one.
+// NewPerKey returns a PerKey in which each key may hold limit items. A limit below one counts as
+// one.
 func NewPerKey[K comparable](limit int) *PerKey[K] {
 	return &PerKey[K]{max: max(limit, 1), held: map[K]int{}}
 }
 
-// Max returns the number of items that each key may hold.
+// Max returns the maximum number of items that each key may hold.
 func (p *PerKey[K]) Max() int { return p.max }
 
-// Acquire adds an item for k and returns true, or returns false if k already holds Max items. The
-// caller must call release exactly once when the item ends.
+// Acquire adds an item for the key k. It returns false if k already holds Max items. Otherwise the
+// caller must call release exactly once, when the item ends.
 func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,17 +6,18 @@ import (
 	"time"
 )
 
-// room holds connections within a limit. It is guarded by the Listener's lock.
+// room is a set of connections with a limit. The lock of the Listener guards it.
 type room struct {
 	limit    Limit
 	open     int
-	networks map[netip.Prefix]*network // networks with an open connection
+	networks map[netip.Prefix]*network // networks that have an open connection
 }
 
 func newRoom(limit Limit) room { return room{limit: limit, networks: map[netip.Prefix]*network{}} }
 
-// admit adds c to the room. If the room is full, it removes and returns another connection, which
-// the caller closes.
+// admit adds the connection c to the room. If the room is full, admit removes another connection
+// and returns it as evicted, and the caller must close it. If no connection can be removed, ok is
+// false.
 func (r *room) admit(c *conn) (evicted *conn, ok bool) {
 	n := r.networks[c.from]
 	switch {
@@ -36,15 +37,15 @@ func (r *room) admit(c *conn) (evicted *conn, ok bool) {
 	return evicted, true
 }
 
-// network holds the connections that a room has from one network. The connection to evict is found
-// in constant time, so that a flood costs the server little.
+// network contains the connections in a room that come from one network. The connection to close is
+// found in constant time, so that a flood of connections costs the server little.
 type network struct {
 	open      int
 	unvouched list.List // values are *conn, ordered by last progress, oldest first
 }
 
-// slowest returns the unverified connection that has made no progress for the longest time, or nil
-// if all are verified.
+// slowest returns the connection that has made no progress for the longest time, among those whose
+// caller is not verified. It returns nil if all callers are verified.
 func (n *network) slowest() *conn {
 	if e := n.unvouched.Front(); e != nil {
 		return e.Value.(*conn)
@@ -52,7 +53,8 @@ func (n *network) slowest() *conn {
 	return nil
 }
 
-// greediest returns the slowest connection of the network with the most unverified connections.
+// greediest returns the connection to close if the room is full: the slowest connection of the
+// network with the most unverified connections.
 func (r *room) greediest() (greediest *conn) {
 	most := 1
 	for _, n := range r.networks {
@@ -87,7 +89,8 @@ func (r *room) remove(c *conn) {
 	}
 }
 
-// progress moves c to the end of its network's queue for eviction.
+// progress records that the connection has made progress. It moves the connection to the end of the
+// queue in which its network loses connections.
 func (c *conn) progress() {
 	if c.place != nil {
 		c.since = time.Now()
@@ -95,7 +98,8 @@ func (c *conn) progress() {
 	}
 }
 
-// vouch excludes c from eviction.
+// vouch records that the caller of the connection is verified, so that the connection is not closed
+// to make room.
 func (c *conn) vouch() {
 	if c.place != nil {
 		c.in.networks[c.from].unvouched.Remove(c.place)
@@ -103,9 +107,9 @@ func (c *conn) vouch() {
 	}
 }
 
-// Prefix returns the network by which connections from a peer are counted. It is the address itself
-// for IPv4, and the /64 network for IPv6, because one host can use any address in that network. If
-// peer is not an IP address and port, Prefix returns an invalid prefix.
+// Prefix returns the network by which connections from a peer are counted. For IPv4, it is the
+// address itself. For IPv6, it is the /64 network, because one host can use any address in this
+// network. If peer is not an IP address with a port, Prefix returns an invalid prefix.
 func Prefix(peer string) netip.Prefix {
 	addr, err := netip.ParseAddrPort(peer)
 	if err != nil {

@@ -11,56 +11,57 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A turn may take twice as long as the turns of verified callers took recently, within these
-// bounds. A slow peer then does not hold up others, and the number of handshakes under way does not
-// grow when all hosts are slow.
+// Bounds of the duration of a turn. Within them, a turn may take twice as long as recent turns of
+// verified callers took. A slow peer then does not hold up the others, and the number of concurrent
+// handshakes does not grow if all hosts are slow.
 const (
 	shortTurn = 500 * time.Millisecond
 	longTurn  = 5 * time.Second
 )
 
-// Rest is the time that a peer has for its TLS handshake once its turn has come. The limit is
-// generous: a peer on a busy machine may need seconds, and an aborted handshake would only be
-// repeated. The Listener makes room for other connections by eviction, not by this limit.
+// Rest is the time limit of a peer's TLS handshake, counted from the beginning of its turn. It is
+// generous, because a peer on a busy machine may need seconds, and would only repeat a handshake
+// that was cut off. It does not need to be short, because the Listener makes room for new
+// connections by closing others.
 const Rest = 30 * time.Second
 
-// longestPlace bounds the Retry-After of a connection that is turned away.
+// longestPlace is the longest time that Retry-After contains if a connection is turned away.
 const longestPlace = time.Minute
 
-// ErrGone is the error of Begin for a connection that its peer closed, or that the Listener closed
-// to make room.
+// ErrGone is the error of Begin for a connection that is already closed. The peer closed it, or the
+// Listener did to make room.
 var ErrGone = errors.New("connection is closed")
 
-// FullError is the error of Begin for a connection that would have to wait too long. Begin has
-// closed the connection.
+// FullError is the error of Begin for a connection that would have to wait too long for its turn.
+// Begin has closed the connection.
 type FullError struct {
-	After time.Duration // time to wait before connecting again
+	After time.Duration // time to wait before the peer connects again
 }
 
 func (e *FullError) Error() string {
 	return "turned away: too many connections wait for their handshakes"
 }
 
-// queue orders the connections that wait for a turn. It is guarded by the Listener's lock, except
-// for turns.
+// queue contains the connections that wait for their turn, in order. The lock of the Listener
+// guards all fields except turns.
 type queue struct {
-	turns chan struct{} // one element for each connection that has its turn
+	turns chan struct{} // contains one element for each connection that has its turn
 	wait  time.Duration // Limit.Wait
 
-	pace     time.Duration // moving average of the turns of verified callers, weight 1/16
+	pace     time.Duration // moving average of the duration of verified callers' turns, weight 1/16
 	waiting  int
 	interval time.Duration // time between the beginnings of two turns while connections wait
 	since    time.Time     // beginning of the current measurement
-	begun    int           // turns in the current measurement
+	begun    int           // number of turns in the current measurement
 	began    time.Time     // beginning of the last turn
-	given    time.Time     // last time assigned to a connection that was turned away
+	given    time.Time     // last time that was assigned to a connection that was turned away
 }
 
-// firstInterval is the assumed interval between two turns before one was measured, for a machine
-// with one processor. The interval is measured over at least measureFor, because many turns end at
-// the same time. A shorter measured interval is used at once, a longer one only up to slower times
-// the previous value: the first turns of a burst are slow, and peers that leave the queue early
-// cost nothing.
+// The time between the beginnings of two turns is called the interval. Before it is measured,
+// firstInterval is assumed, for a machine with one processor. A measurement takes at least
+// measureFor, because many turns end at the same time. A shorter measured interval is used at once.
+// A longer one is used only up to slower times the previous value, because the first turns of a
+// burst are slow, and peers that leave the queue early cost nothing.
 const (
 	firstInterval = 5 * time.Millisecond
 	measureFor    = time.Second
@@ -71,14 +72,14 @@ func newQueue(limit Limit) queue {
 	return queue{turns: make(chan struct{}, limit.Turns), wait: limit.Wait, interval: firstInterval}
 }
 
-// Begin tells the Listener of a connection that the peer has started a TLS handshake. From then on
-// silent peers cannot take the connection's room. If the Listener limits turns, Begin waits for the
-// turn of the connection, and then sets a deadline of Rest for the handshake.
+// Begin tells the Listener of the connection c that its peer has begun a TLS handshake. From then
+// on, silent peers cannot take the place of this connection. If the Listener limits turns, Begin
+// waits for the turn of the connection, and then sets a deadline of Rest for the handshake.
 //
-// If a connection would wait longer than Limit.Wait, Begin closes it and returns a *FullError.
-// Before that, Begin answers in plain HTTP with status 503 and Retry-After, which a TLS client can
-// tell from a handshake. The times in Retry-After are assigned in order of arrival, at the rate of
-// turns. If the connection is already closed, the error is ErrGone.
+// If the connection would have to wait longer than Limit.Wait, Begin closes it and returns a
+// *FullError. Before that, it sends a plain HTTP answer with status 503 and Retry-After, which a
+// TLS client can tell from a handshake. The times in Retry-After are assigned in order of arrival,
+// at the rate of turns. If the connection is already closed, the error is ErrGone.
 func Begin(c net.Conn) error {
 	found := find(c)
 	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {
@@ -94,7 +95,8 @@ func Begin(c net.Conn) error {
 	return found.SetDeadline(time.Now().Add(Rest))
 }
 
-// takeTurn waits for a turn, or turns the connection away if the queue is too long.
+// takeTurn waits for the turn of the connection. If the queue is too long, it turns the connection
+// away.
 func (c *conn) takeTurn() error {
 	l := c.of
 	l.mu.Lock()
@@ -110,7 +112,7 @@ func (c *conn) takeTurn() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.queue.waiting--
-	if c.in == nil || isClosed(c.Conn) { // do not compute a handshake for nobody
+	if c.in == nil || isClosed(c.Conn) { // do not begin a handshake with a peer that is gone
 		<-l.queue.turns
 		return ErrGone
 	}
@@ -120,7 +122,8 @@ func (c *conn) takeTurn() error {
 	return nil
 }
 
-// note records the beginning of a turn. The connection began to wait at came.
+// note records the beginning of a turn at the time now. The argument came is the time at which the
+// connection began to wait for it.
 func (q *queue) note(came, now time.Time) {
 	if waited := came.Before(q.began); !waited { // a turn was free, so nothing was measured
 		q.interval, q.since, q.begun = firstInterval, now, 0
@@ -131,8 +134,8 @@ func (q *queue) note(came, now time.Time) {
 	q.began = now
 }
 
-// full reports whether a connection that arrives now must be turned away, and after which time it
-// should come back.
+// full reports whether a connection that arrives now must be turned away. The result after is the
+// time after which the peer should connect again.
 func (q *queue) full(now time.Time) (after time.Duration, full bool) {
 	expected := time.Duration(q.waiting) * q.interval
 	if q.wait == 0 || expected <= q.wait {
@@ -152,8 +155,9 @@ func (q *queue) full(now time.Time) (after time.Duration, full bool) {
 	return q.given.Sub(now), true
 }
 
-// turnAway tells the peer when to come back. Everything that the peer has sent was read, so the
-// close does not reset the connection before the peer receives the answer.
+// turnAway tells the peer when to connect again, and closes the connection. It is called after all
+// data from the peer was read. Otherwise the close would reset the connection, and the peer might
+// not receive the answer.
 func (c *conn) turnAway(after time.Duration) {
 	if c.SetWriteDeadline(time.Now().Add(time.Second)) == nil {
 		seconds := int((after + time.Second - 1) / time.Second)
@@ -161,8 +165,8 @@ func (c *conn) turnAway(after time.Duration) {
 	}
 }
 
-// isClosed reports whether the peer has closed the connection without sending more data. It returns
-// false if it cannot tell.
+// isClosed reports whether the peer has closed the connection and sent no more data before. If this
+// is not known, isClosed returns false.
 func isClosed(c net.Conn) (closed bool) {
 	s, ok := c.(syscall.Conn)
 	if !ok {
@@ -186,7 +190,8 @@ func (c *conn) loseTurn() {
 	c.passTurn()
 }
 
-// endTurn ends the turn, unless it was lost already, and records its length.
+// endTurn ends the turn of the connection, and records its duration. If the turn has already ended,
+// endTurn does nothing.
 func (c *conn) endTurn() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()

@@ -18,22 +18,23 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// served is a host whose turn at a provider has come.
+// served is a host that waited at a provider and got its turn.
 type served struct {
 	host, turnedAway, left int
 	at                     time.Duration
 }
 
-// A host waits for its turn for at most patience. wait is the value in package server.
+// Waiting times. A host waits for its turn for at most patience. The constant wait has the same
+// value as in package server.
 const (
 	wait     = 30 * time.Second
 	patience = time.Minute
 )
 
-// storm makes hosts connect in order, one per interval every, to a listener with one turn at a
-// time. They come back when the provider tells them to, or a second after their patience ended.
-// takes returns the duration of a turn, given the time since the first host came. It returns the
-// hosts in the order of their turns.
+// storm simulates hosts that connect to a listener with a single turn, one after each interval
+// every. A host that is turned away comes back when the provider tells it to. A host whose patience
+// ended comes back a second later. The function takes returns the duration of a turn; its argument
+// is the time since the first host came. The result lists the hosts in the order of their turns.
 func storm(t *testing.T, hosts int, every time.Duration, takes func(since time.Duration) time.Duration) (all []served) {
 	inner := kit.NewPipe()
 	l := conns.Listen(inner, conns.Limit{Total: hosts, Prefix: hosts, Turns: 1, Wait: wait})
@@ -90,7 +91,7 @@ func storm(t *testing.T, hosts int, every time.Duration, takes func(since time.D
 	return all
 }
 
-// left reports whether a peer in memory has closed its connection, which Begin cannot see.
+// left reports whether a peer in memory has closed its connection. Begin cannot see this.
 func left(c net.Conn) bool {
 	c.SetReadDeadline(time.Now())
 	_, err := c.Read(make([]byte, 1))
@@ -109,9 +110,9 @@ func visit(ctx context.Context, p *kit.Pipe) (*http.Response, error) {
 	return http.ReadResponse(bufio.NewReader(c), nil)
 }
 
-// TestFull checks a provider to which hosts come more quickly than it can serve them: no host waits
-// for a handshake until its patience ends, few hosts are turned away, none of them often, and the
-// provider is busy until all are served.
+// TestFull checks a provider to which hosts come faster than it can serve them. No host may wait
+// for a handshake until its patience ends. Few hosts may be turned away, and no host often. The
+// provider must be busy until all hosts are served.
 func TestFull(t *testing.T) {
 	always := func(d time.Duration) func(time.Duration) time.Duration {
 		return func(time.Duration) time.Duration { return d }
@@ -154,7 +155,8 @@ func TestFull(t *testing.T) {
 }
 
 // inOrder checks that hosts that were turned away once come back in the order in which they came.
-// Hundreds that come together may change places, since the times to come back are in whole seconds.
+// If hundreds come at the same time, some may change places, because the times to come back are in
+// whole seconds.
 func inOrder(t *testing.T, all []served) {
 	t.Helper()
 	latest := 0
@@ -168,7 +170,7 @@ func inOrder(t *testing.T, all []served) {
 	}
 }
 
-// TestNotFull checks that hosts for which there is room are not turned away.
+// TestNotFull checks that a host is not turned away if there is room for it.
 func TestNotFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, s := range storm(t, 40, 0, func(time.Duration) time.Duration { return 100 * time.Millisecond }) {

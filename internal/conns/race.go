@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// RaceStagger is the delay after which Race tries the next address in parallel (RFC 8305, section
-// 5).
+// RaceStagger is the time after which Race tries the next address while earlier attempts continue
+// (RFC 8305, section 5).
 const RaceStagger = 250 * time.Millisecond
 
-// Race connects to a program that has several addresses, as described in RFC 8305. Race tries the
-// addresses in order. Each attempt starts RaceStagger after the previous one, or as soon as the
-// previous one fails. Race returns the first connection that succeeds and cancels the other
-// attempts. If a canceled attempt still succeeds, its connection is passed to discard. No attempt
-// is running when Race returns. If all attempts fail, the error contains the errors of all
+// Race connects to a program that has several addresses, with the algorithm of RFC 8305. It tries
+// the addresses in order. Each attempt starts RaceStagger after the previous one, or as soon as the
+// previous one fails. Race returns the first connection that succeeds, and cancels the other
+// attempts. If a canceled attempt still succeeds, Race passes its connection to discard. When Race
+// returns, no attempt is running. If all attempts fail, the error contains the errors of all
 // addresses.
 func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Context, A) (C, error), discard func(C)) (won C, err error) {
 	switch len(addresses) {
@@ -71,7 +71,7 @@ func Race[A, C any](ctx context.Context, addresses []A, connect func(context.Con
 	return won, err
 }
 
-// join joins two errors on one line.
+// join joins two errors into an error on one line.
 func join(a, b error) error {
 	if a == nil {
 		return b
@@ -79,8 +79,8 @@ func join(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// Resolve looks up the addresses of host:port for Race. They alternate between IPv6 and IPv4 (RFC
-// 8305, section 4).
+// Resolve looks up the IP addresses of host:port, in an order for Race. IPv6 and IPv4 addresses
+// alternate (RFC 8305, section 4).
 func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	host, service, err := net.SplitHostPort(hostport)
 	if err != nil {
@@ -100,8 +100,8 @@ func Resolve(ctx context.Context, hostport string) ([]netip.AddrPort, error) {
 	return byTurns(found, uint16(port)), nil
 }
 
-// byTurns alternates between address families, starting with the one that the resolver returned
-// first (RFC 6724).
+// byTurns sorts IP addresses so that IPv6 and IPv4 alternate. The address family that the resolver
+// returned first comes first (RFC 6724).
 func byTurns(found []netip.Addr, port uint16) (all []netip.AddrPort) {
 	var families [2][]netip.AddrPort
 	for _, ip := range found {

@@ -15,14 +15,15 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// attempt is the result of dialling an address, and the time until it.
+// attempt is the planned result of an attempt to connect to an address, with its duration.
 type attempt struct {
 	after time.Duration
 	err   error
-	deaf  bool // ignores the end of its context
+	deaf  bool // true if the attempt ignores the end of its context
 }
 
-// run races addresses in virtual time, and returns when each was tried and which were discarded.
+// run calls Race with the addresses, in virtual time. Each attempt goes as in plan. The results
+// also contain the time at which each attempt began, and the connections that were discarded.
 func run(t *testing.T, addresses []string, plan map[string]attempt) (won string, began map[string]time.Duration, discarded []string, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -112,7 +113,7 @@ func TestFirstFails(t *testing.T) {
 	}
 }
 
-// TestCanceled checks that Race ends with its context and returns its error.
+// TestCanceled checks that Race returns when its context ends, with the error of the context.
 func TestCanceled(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	_, err := conns.Race(ctx, []string{"a", "b"}, func(ctx context.Context, _ string) (int, error) {

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// grace is the time that open requests have to end.
+// grace is the time that open requests have to end when the server stops.
 const grace = 5 * time.Second
 
-// Serve runs the server hs on l until ctx ends or l fails. After that, open requests have five
-// seconds to end before their connections are closed, and their handlers have another five seconds
-// to return. Serve returns once hs can no longer log anything about its connections.
+// Serve runs the HTTP server hs on the listener l until ctx ends or l fails. After that, open
+// requests have five seconds until their connections are closed, and their handlers then have
+// another five seconds to return. When Serve returns, hs logs nothing more about its connections.
 func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	var open sync.WaitGroup
 	state := hs.ConnState
@@ -50,7 +50,7 @@ func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	return err
 }
 
-// wait waits for all, at most for the grace period.
+// wait waits for all, but no longer than the grace period.
 func wait(all *sync.WaitGroup) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); all.Wait() }()

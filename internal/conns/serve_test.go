@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// fetch requests a page of the server behind l.
+// fetch requests a page from the server behind the listener l.
 func fetch(l *kit.Pipe) (*http.Response, error) {
 	c := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
@@ -23,12 +23,12 @@ func fetch(l *kit.Pipe) (*http.Response, error) {
 	return c.Get("http://server/")
 }
 
-// TestServe checks that requests under way when a process ends are served for the duration of the
-// grace.
+// TestServe checks that the server still answers open requests during the grace period after its
+// context ended.
 func TestServe(t *testing.T) {
 	for _, test := range []struct {
 		name   string
-		takes  time.Duration // to serve the request
+		takes  time.Duration // duration of the request
 		served bool
 	}{
 		{"within the grace", 3 * time.Second, true},
@@ -73,8 +73,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeWaits checks that handlers that were cut off end, and log, before the process ends,
-// unless they hang.
+// TestServeWaits checks that Serve waits for handlers whose connections were closed, so that they
+// can end and log. It must not wait for handlers that hang.
 func TestServeWaits(t *testing.T) {
 	for takes, want := range map[time.Duration]time.Duration{time.Second: 6 * time.Second, time.Minute: 10 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CommandGroup is a heading in a program's help, with the commands below the heading.
+// CommandGroup is a group of commands in the help of a program. The help shows a heading above the
+// commands of the group.
 type CommandGroup struct {
 	Title    string
 	Commands []*cobra.Command
 }
 
-// AddCommands adds groups of commands to a program. The program's help shows the groups in this
-// order. The map examples contains an example for each command; its keys are the words of a command
-// after the program's name. AddCommands panics if a key names no command or a command that already
-// has an example.
+// AddCommands adds groups of commands to a program. The program's help shows the groups in the
+// given order. The map examples contains an example for each command. Its keys are the command
+// lines without the program's name, such as "token list". AddCommands panics if a key names no
+// command, or a command that already has an example.
 func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
 	cobra.EnableCommandSorting = false
 	for _, g := range groups {
@@ -37,9 +38,10 @@ func AddCommands(root *cobra.Command, examples map[string]string, groups ...Comm
 	}
 }
 
-// LackingHelp checks the help of a program's commands for tests. It returns one line for each
-// missing part: a group, a short help that begins with a verb, and, for commands that run, a long
-// help, an example, or a flag that the example uses.
+// LackingHelp returns the faults in the help of a program's commands, one line each. Tests use it.
+// Each command must have a group and a short help that begins with a verb. A command that can be
+// run must also have a long help and an example, and its example may use only flags that the
+// command has.
 func LackingHelp(root *cobra.Command) (all []string) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -71,12 +73,13 @@ func LackingHelp(root *cobra.Command) (all []string) {
 	return all
 }
 
-// isHelp matches short help: a capital letter, no verb in the third person, no full stop.
+// isHelp matches a short help in the required form: it begins with a capital letter and an
+// imperative verb, and has no full stop.
 var isHelp = regexp.MustCompile(`^[A-Z][a-z]*[a-rt-z] [^.]*[^.]$`)
 
-// RefuseUnknown returns an error if words name an unknown sub-command of a command that only groups
-// others. By itself, cobra would print help and succeed. RefuseUnknown leaves all other errors to
-// Execute.
+// RefuseUnknown returns an error if words contain an unknown sub-command of a command that only
+// groups others. Call it before Execute, because cobra would print help in this case and exit
+// successfully. RefuseUnknown leaves all other errors to Execute.
 func RefuseUnknown(root *cobra.Command, words []string) error {
 	c, rest, err := root.Find(words)
 	if err != nil || c.Runnable() || !c.HasSubCommands() || !c.HasParent() || c.ParseFlags(rest) != nil || len(c.Flags().Args()) == 0 {

@@ -9,14 +9,13 @@ import (
 	"unicode"
 )
 
-// PrintJSON prints the --json output of a command, indented. A list is printed as an array of
-// objects, and an empty list as an empty array rather than null. Any other value is one object.
-// Times are Unix seconds, as in files and in the control API. Characters that could control a
-// terminal are escaped.
+// PrintJSON prints the output of a command that is called with --json. The output is indented. An
+// empty list is printed as [], and not as null. Times are Unix seconds, as in files and in the
+// control API. Characters that could control a terminal are escaped.
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
-// PrintJSONLine prints one object of a stream, such as an audit log, on a line of its own. Readers
-// can then process each object without waiting for the end of the stream.
+// PrintJSONLine prints one object of a stream, such as an audit log, on a single line. Readers can
+// then process each object before the stream ends.
 func PrintJSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
 
 func printJSON(w io.Writer, v any, indent string) error {
@@ -31,8 +30,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// JSON returns the encoded JSON b, with escapes in place of all characters that could control a
-// terminal.
+// JSON returns the encoded JSON b with all characters escaped that could control a terminal.
 func JSON(b []byte) []byte {
 	var out strings.Builder
 	for _, r := range string(b) {

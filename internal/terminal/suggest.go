@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Suggest returns the element of known that a person probably meant by a misspelled name. It
-// ignores case. It returns "" if no element is similar.
+// Suggest returns the name that a person probably meant by a misspelled name. It chooses among the
+// names in known, and ignores case. It returns "" if none of them is similar.
 func Suggest(name string, known []string) string {
 	best, nearest := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {
@@ -17,8 +17,8 @@ func Suggest(name string, known []string) string {
 	return best
 }
 
-// edits returns the number of letters to insert, delete or replace to turn a into b. It returns
-// some number of at least 3 if there are more than two.
+// edits returns the number of letters that must be inserted, deleted or replaced to turn a into b.
+// If there are more than two, the result is some number of at least 3.
 func edits(a, b string) int {
 	if d := len(a) - len(b); d > 2 || d < -2 {
 		return 3

@@ -7,11 +7,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table prints rows of cells in aligned columns. Each cell is made safe with Text, so its content
-// cannot begin another cell or row. Flush prints the table.
+// Table prints rows of cells in aligned columns. The content of a cell may be untrusted: Text makes
+// it safe, so that it cannot begin another cell or row. Flush prints the table.
 type Table struct{ w *tabwriter.Writer }
 
-// NewTable returns a table that will be printed to w. If head is given, it is the first row.
+// NewTable returns a table that Flush prints to w. If head is given, it is the first row.
 func NewTable(w io.Writer, head ...any) *Table {
 	t := &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	if len(head) > 0 {

@@ -15,8 +15,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestWriter checks that terminal control characters are replaced, however the text is divided into
-// writes, and that lines, tabs and colours stay.
+// TestWriter checks that a Writer replaces characters that could control a terminal, regardless of
+// how the text is divided into writes, and that it keeps lines, tabs and colours.
 func TestWriter(t *testing.T) {
 	const in = "ü\ta\x1b[32mgreen\x1b[0m\n\x1b[2J\x1b[8mhidden\r\u009b2J\u202eb\x00\xff€"
 	const want = "ü\ta\x1b[32mgreen\x1b[0m\n·[2J·[8mhidden··2J·b··€"

@@ -1,6 +1,6 @@
-// Package terminal contains functions with which command-line programs talk to people: safe
-// printing of untrusted text, tables, JSON, questions, groups of commands, and suggestions for
-// misspelled names.
+// Package terminal prints messages of command-line programs for people, and asks them questions. It
+// makes untrusted text safe to print, prints tables and JSON, groups the commands in a program's
+// help, and suggests corrections of misspelled names.
 package terminal
 
 import (
@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes untrusted text safe to print. It returns s on one line, with a dot in place of each
-// character that could control a terminal.
+// Text makes an untrusted text safe to print in a line of a terminal. It returns s on one line, and
+// replaces each character that could control the terminal with a dot.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -21,17 +21,17 @@ func Text(s string) string {
 	}, s)
 }
 
-// colours lists the only escape sequences that a Writer passes through. None of them hides text.
+// colours lists the escape sequences that a Writer passes through. It replaces all others, because
+// they could hide text.
 var colours = []string{"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;33m", "\x1b[0m"}
 
-// Writer returns a writer through which untrusted text is safe to print. It writes to w and
-// replaces each character that could control a terminal with a dot. It keeps newlines, tabs and
-// colours.
+// Writer returns a writer that makes untrusted text safe to print, and writes it to w. It replaces
+// each character that could control a terminal with a dot. It keeps newlines, tabs and colours.
 func Writer(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {
 	to   io.Writer
-	rest []byte // first bytes of an incomplete character
+	rest []byte // first bytes of a character whose other bytes are not written yet
 }
 
 func (w *writer) Write(b []byte) (int, error) {

@@ -1,3 +1,3 @@
-// Package hostreport defines the report on its own state that a host sends to the provider of its
-// documents.
+// Package hostreport defines the report that a host sends to the provider of its documents. The
+// report describes the state of the host.
 package hostreport

@@ -9,31 +9,33 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Silence is the time without a report after which a host counts as silent. Hosts report every five
-// minutes, so a silent host has missed three reports. Overdue is the time without a report after
-// which the next report counts as late.
+// Limits for the time since the last report of a host. Hosts report every five minutes. After
+// Silence, a host counts as silent, because it has missed three reports. After Overdue, its next
+// report counts as late.
 const (
 	Silence = 15 * time.Minute
 	Overdue = 7 * time.Minute
 )
 
-// Kinds of Problem.
+// Kinds of Problem. They name the part of the host that has the problem.
 const (
 	OfNeed      = "need"
 	OfUnit      = "unit"
 	OfForwarder = "forwarder"
 )
 
-// Problem is a reason for which a host is not well. Rollouts, florctl status, flor sync and flor
-// doctor all decide with Problems, or with the methods that it calls, whether a host is well.
+// Problem is a reason why a host is not well. All programs that decide whether a host is well use
+// Problems, or the methods that Problems calls: rollouts, florctl status, flor sync and flor
+// doctor.
 type Problem struct {
 	Kind    string
 	Name    string // identifies the problem; does not change while it lasts
 	Detail  string // more details, which may change
-	Lasting bool   // the problem lasts until somebody acts
+	Lasting bool   // true if the problem lasts until someone acts
 }
 
-// Problems returns the problems that a host's report shows. It returns none if the host is well.
+// Problems returns the problems of a host, according to its report. It returns none if the host is
+// well.
 func Problems(r Report) []Problem {
 	var all []Problem
 	add := func(p Problem, well bool) {
@@ -53,8 +55,8 @@ func Problems(r Report) []Problem {
 	return all
 }
 
-// Problem returns the problem of the need. If there is none, well is true. A fulfilled need also
-// has a problem if a unit failed to restart with the delivered files.
+// Problem returns the problem of the need. If the need has none, well is true. A fulfilled need has
+// a problem if a unit failed to restart with the delivered files.
 func (n Need) Problem() (p Problem, well bool) {
 	p = Problem{OfNeed, needProblem(n.ID), fmt.Sprintf("need %s is %s", n.ID, n.State), n.State.Lasting()}
 	if n.Error != nil {
@@ -71,7 +73,7 @@ func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 // NoDocuments is the Problem.Name of a host that could not fetch its documents.
 var NoDocuments = needProblem("config-documents")
 
-// Problem returns the problem of the unit. If there is none, well is true.
+// Problem returns the problem of the systemd unit. If the unit has none, well is true.
 func (u Unit) Problem() (p Problem, well bool) {
 	p = Problem{OfUnit, "unit " + u.Name + " does not run", fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub)), u.Active == "failed"}
 	if u.Runs() {
@@ -83,7 +85,8 @@ func (u Unit) Problem() (p Problem, well bool) {
 // Runs reports whether systemd has started the unit.
 func (u Unit) Runs() bool { return u.Active == "active" || u.Active == "reloading" }
 
-// Waits reports whether the unit is up or starting and its status text begins with "waiting for".
+// Waits reports whether the unit waits for an event: it is running or starting, and its status text
+// begins with "waiting for".
 func (u Unit) Waits() bool {
 	return (u.Runs() || u.Active == "activating") && strings.HasPrefix(u.Text, "waiting for ")
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// TestProblems checks the rule by which every program decides whether a host is well.
+// TestProblems checks the rule by which all programs decide whether a host is well.
 func TestProblems(t *testing.T) {
 	need := func(state hostdir.NeedStatus, e *hostdir.NeedError) func(*Report) {
 		return func(r *Report) { r.Needs = []Need{{ID: "cert-node", State: state, Error: e}} }
@@ -19,7 +19,7 @@ func TestProblems(t *testing.T) {
 	refused := &hostdir.NeedError{Code: "not-granted", Message: "no grant"}
 	for name, c := range map[string]struct {
 		change func(*Report)
-		want   string // kind, whether it persists, name, detail
+		want   string // kind, whether it lasts, name, detail
 	}{
 		"well":              {func(*Report) {}, ""},
 		"fulfilled":         {need(hostdir.NeedFulfilled, nil), ""},

@@ -10,11 +10,12 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Report is a host's report on its own state, for the provider of its documents. It contains no
-// secrets. Fields may be added but not removed, and readers ignore unknown fields.
+// Report is a report of a host on its own state. The host sends it to the provider of its
+// documents. It contains no secrets. Later releases may add fields but not remove them, and readers
+// ignore unknown fields.
 type Report struct {
-	// Sequence is higher than in all earlier reports of the host. A provider keeps the report with
-	// the highest Sequence, regardless of the order in which reports arrive.
+	// Sequence is higher than in all earlier reports of the host. Reports may arrive in another
+	// order, so a provider keeps the one with the highest Sequence.
 	Sequence int64 `json:"sequence"`
 
 	Sent      unixtime.Time       `json:"sent"`    // by the host's clock
@@ -38,8 +39,8 @@ type Report struct {
 	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // acknowledged faults, newest last
 }
 
-// Standing returns, as text to compare, the parts of a report whose change makes the host send a
-// new report. It leaves out counters, measurements, attempts and renewals.
+// Standing returns the important parts of the report as a text. If this text changes, the host
+// sends a new report. It leaves out counters, measurements, attempts and renewals.
 func (r Report) Standing() string {
 	r.Sequence, r.Sent = 0, unixtime.Time{}
 	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, Capacity{}, Capacity{}
@@ -60,22 +61,24 @@ func (r Report) Standing() string {
 	return string(b)
 }
 
-// Roots lists the roots that a host trusts or uses, by trust.Fingerprint and sorted.
+// Roots lists the root certificates that a host trusts or uses. They are given by
+// trust.Fingerprint, and sorted.
 type Roots struct {
-	// Trusted lists the roots that are in force everywhere on the host: in its documents, its
-	// forwarder and the delivered bundles. Partly lists the roots that are in force in only some of
-	// these places.
+	// Trusted lists the root certificates that are in force everywhere on the host: in its
+	// documents, in its forwarder and in the delivered bundles. Partly lists the root certificates
+	// that are in force in only some of these places.
 	Trusted []string `json:"trusted"`
 	Partly  []string `json:"partly"`
 
-	// Anchors lists the roots to which SVIDs in use lead: the host's own SVIDs, and the SVIDs of
-	// peers to which the host opens streams over existing connections. trust.AnchorUnknown stands
-	// for an untrusted root. Since is the time, by the host's clock, of the last change of Anchors.
+	// Anchors lists the root certificates to which the SVIDs in use lead. These are the host's own
+	// SVIDs, and the SVIDs of peers to which the host opens streams over existing connections.
+	// trust.AnchorUnknown stands for an untrusted root. Since is the time at which Anchors last
+	// changed, by the host's clock.
 	Anchors []string      `json:"anchors"`
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is the status of one of the host's needs.
+// Need is the status of one of the host's needs in a report.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`
@@ -87,7 +90,7 @@ type Need struct {
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 
-// Forwarder contains the state of a host's forwarder, and its counters since it started.
+// Forwarder contains the state of a host's forwarder, and the counters since the forwarder started.
 type Forwarder struct {
 	State       string           `json:"state"`
 	Connections int64            `json:"connections"` // open connections
@@ -98,7 +101,7 @@ type Forwarder struct {
 	Fallbacks []Fallback                `json:"fallbacks,omitempty"`
 }
 
-// Fallback is a remote forwarder that this host can reach over TCP but not over UDP.
+// Fallback is another host's forwarder that this host can reach over TCP, but not over UDP.
 type Fallback struct {
 	Forwarder document.Addresses `json:"forwarder"`
 	Since     unixtime.Time      `json:"since"`
@@ -106,7 +109,8 @@ type Fallback struct {
 	Retry     unixtime.Time      `json:"retry"`  // next attempt over UDP
 }
 
-// Unit is a systemd unit of a host that does not run as it should, or that waits for an event.
+// Unit is a systemd unit of a host that needs attention: it does not run as it should, or it waits
+// for an event.
 type Unit struct {
 	Name   string `json:"name"`
 	Active string `json:"active"`         // ActiveState in systemd
@@ -129,36 +133,36 @@ type Facts struct {
 	DeviceKey string `json:"deviceKey,omitempty"`
 }
 
-// FoundCapabilities lists the capabilities that a host detects by itself, sorted. An administrator
-// must declare any other capability.
+// FoundCapabilities lists the capabilities that a host detects by itself, sorted. All other
+// capabilities must be declared by an administrator.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 
-// Capacity is the size of a memory or a disk in bytes.
+// Capacity is the size of a memory or a disk in bytes, and the number of bytes that are free.
 type Capacity struct {
 	Total uint64 `json:"total"`
 	Free  uint64 `json:"free"` // not counting memory held by caches
 }
 
-// DiskFull is the number of free bytes that a host's disk must have for writing documents and
-// needs.
+// DiskFull is the number of bytes that must be free on a host's disk, so that the host can write
+// documents and the files of needs.
 const DiskFull = 16 << 20
 
-// Kept is the last report of a host, in the form in which a provider stores it.
+// Kept is the last report of a host, as a provider stores it.
 type Kept struct {
 	Received unixtime.Time   `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`
 	Report   json.RawMessage `json:"report"` // a Report, possibly of a newer release
 
-	// Rotate contains the rotations of secrets that an operator ordered and the host has not yet
-	// reported as done. It maps each need to the number of its rotation.
+	// Rotate contains the rotations of secrets that an operator ordered, and that the host has not
+	// reported as done. It maps the ID of a need to the number of its rotation.
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// NextRotation stands for an ordered rotation whose number is not known yet. It is the number in
-// the host's next report plus one.
+// NextRotation stands for the number of an ordered rotation while this number is not known. The
+// number is then that in the host's next report plus one.
 const NextRotation = 0
 
-// Decode decodes the stored report. It ignores fields of newer releases.
+// Decode decodes the stored report. It ignores the fields that newer releases added.
 func (r Kept) Decode() (h Report, err error) {
 	err = json.Unmarshal(r.Report, &h)
 	return h, err

@@ -1,6 +1,6 @@
-// Package journal formats the log output of programs. Each event is one line: a message, followed
-// by key=value pairs. If standard error is connected to systemd's journal, the line begins with a
-// priority (sd-daemon(3)) and has no time. Otherwise the line begins with the time and the level:
+// Package journal writes the logs of programs. Each event is one line: a message, followed by
+// key=value pairs. If standard error is connected to systemd's journal, the line begins with the
+// priority (sd-daemon(3)) and contains no time. Otherwise it begins with the time and the level:
 //
 //	<4>no access source=10.77.0.3 service=wiki
 //	2026-11-22T00:36:37Z WARN no access source=10.77.0.3 service=wiki
@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// New returns a logger that writes lines to w. It writes each line with one Write call.
+// New returns a logger that writes lines to w. It writes each line with a single call of Write.
 func New(w io.Writer) *slog.Logger {
 	h := &handler{out: &output{w: w, journal: isJournal(w)}}
 	h.text = slog.NewTextHandler(&h.out.attrs, &slog.HandlerOptions{ReplaceAttr: withoutHead})
 	return slog.New(h)
 }
 
-// Prefix returns the text with which a line for w must begin: the priority of the level if w is
-// systemd's journal, and otherwise "".
+// Prefix returns the text with which a log line for w must begin. If w is systemd's journal, this
+// is the priority of the level. Otherwise it is "".
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {
 		return ""
@@ -47,14 +47,14 @@ func priority(level slog.Level) string {
 	return "<7>"
 }
 
-// handler writes time, level and message itself and leaves attributes and groups to
-// slog.TextHandler.
+// handler is the slog.Handler of this package. It writes time, level and message itself. It leaves
+// attributes and groups to a slog.TextHandler.
 type handler struct {
 	out  *output
 	text slog.Handler
 }
 
-// output is shared by a logger and all loggers derived from it.
+// output is the destination of a logger. All loggers that are derived from this logger share it.
 type output struct {
 	w       io.Writer
 	journal bool
@@ -97,8 +97,9 @@ func (h *handler) WithGroup(name string) slog.Handler {
 	return &handler{h.out, h.text.WithGroup(name)}
 }
 
-// Values of level and message that mark the parts of a record which the inner handler must leave
-// out, because handler writes them itself. No attribute has these values.
+// Values with which handler marks the level and the message of a record for the inner handler. The
+// inner handler must leave them out, because handler writes them itself. No attribute has these
+// values.
 const (
 	headLevel   = slog.Level(-1 << 20)
 	headMessage = "\x00"
@@ -111,7 +112,8 @@ func withoutHead(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// isJournal reports whether w is connected to the journal, by $JOURNAL_STREAM (systemd.exec(5)).
+// isJournal reports whether w is connected to systemd's journal. It compares w with $JOURNAL_STREAM
+// (systemd.exec(5)).
 func isJournal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	if !ok {

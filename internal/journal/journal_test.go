@@ -29,7 +29,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestJournal uses a file in place of the stream that systemd connects.
+// TestJournal checks the lines for systemd's journal. A file takes the place of the stream that
+// systemd connects.
 func TestJournal(t *testing.T) {
 	f, err := os.Create(filepath.Join(t.TempDir(), "stream"))
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Once tells new errors from errors that were already logged, so that a loop logs each error once.
-// The zero value is ready for use. Only one goroutine may use a Once at a time.
+// Once distinguishes new errors from errors that were already logged, so that a loop logs each
+// error only once. The zero value is ready for use. Only one goroutine at a time may use a Once.
 type Once struct{ last string }
 
-// News reports whether err is an error with another text than in the last call.
+// News reports whether err is an error, and has another text than the error in the last call.
 func (o *Once) News(err error) bool {
 	if err == nil {
 		o.last = ""
@@ -21,8 +21,9 @@ func (o *Once) News(err error) bool {
 	return news
 }
 
-// Every calls f repeatedly until ctx ends, and pauses after each call. It logs an error of f with
-// message and attrs. It does not log the same error again until the error changes.
+// Every calls f repeatedly until ctx ends, with a pause after each call. If f returns an error,
+// Every logs it with message and attrs. If f returns the same error again, Every does not log it
+// again.
 func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
 	var failed Once
 	for ctx.Err() == nil {

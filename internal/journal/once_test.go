@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// TestEvery checks that an error is logged when it begins, when it changes and when it comes back,
-// and that an error because the loop ended is not logged.
+// TestEvery checks that Every logs an error when it first occurs, when it changes, and when it
+// comes back. It must not log the error that f returns because ctx ended.
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

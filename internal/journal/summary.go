@@ -8,25 +8,26 @@ import (
 )
 
 const (
-	// Interval is the interval at which most Summaries log.
+	// Interval is the usual interval at which a Summary logs.
 	Interval = time.Minute
-	// maxStrangers bounds the number of unknown sources that have lines of their own in an
-	// interval. Further ones are counted together.
+	// maxStrangers is the maximum number of unknown sources with their own lines in one interval.
+	// Further sources are counted together.
 	maxStrangers = 256
-	// maxKnown is far above the number of identities and accounts in a host's documents.
+	// maxKnown is the maximum number of known sources. It is far above the number of identities and
+	// accounts in a host's documents.
 	maxKnown = 1 << 16
 )
 
-// Source identifies similar events, which a Summary counts together.
+// Source identifies the events that a Summary counts together.
 type Source struct {
 	Reason string
 	Who    string // an identity or account that the documents name, or an address
-	Known  bool   // the documents name Who
+	Known  bool   // true if the documents name Who
 }
 
-// Summary logs many similar events in few lines. It logs the first event at once, and the number of
-// further events at the end of each interval. Lines about unknown sources cannot displace lines
-// about known sources from a log that is limited by rate. A Summary must be closed.
+// Summary writes few log lines about many similar events. It logs the first event at once, and the
+// number of further events at the end of each interval. If the log has a limited rate, lines about
+// unknown sources cannot displace lines about known ones. A Summary must be closed.
 type Summary struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -37,20 +38,21 @@ type Summary struct {
 	timer     *time.Timer // nil while there are no events
 }
 
-// event is the latest event of a source.
+// event is the latest event of a source, with the number of events that are not logged yet.
 type event struct {
-	more  int // since the last line
+	more  int // number of events since the last line
 	msg   string
 	attrs []any
 }
 
-// NewSummary returns a Summary that writes to log at every interval.
+// NewSummary returns a Summary that logs to log, with the given interval.
 func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
 	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
-// Warn logs an event, or counts it for the line at the end of the interval. The line for several
-// events has the attributes of the latest event.
+// Warn logs an event of the source k. If a line about k was logged recently, Warn counts the event
+// instead, for the line at the end of the interval. This line has the attributes of the latest
+// event.
 func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -81,7 +83,7 @@ func (l *Summary) crowded(k Source) bool {
 	return l.strangers >= maxStrangers
 }
 
-// write logs the counts at the end of an interval.
+// write logs the events that were counted in an interval.
 func (l *Summary) write() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -110,7 +112,7 @@ func from(k Source) string {
 	return k.Who
 }
 
-// Close logs the counts that are not logged yet.
+// Close logs the events that were counted and not logged yet.
 func (l *Summary) Close() {
 	l.mu.Lock()
 	if l.timer != nil {
@@ -125,9 +127,9 @@ func (l *Summary) Close() {
 	}
 }
 
-// Address returns the name under which a Summary counts events from an unknown address. It is the
-// address for IPv4, and the /64 network for IPv6, because one host can use any address in that
-// network.
+// Address returns the name under which a Summary counts events from an unknown IP address. For
+// IPv4, it is the address itself. For IPv6, it is the /64 network, because one host can use any
+// address in this network.
 func Address(a netip.AddrPort) string {
 	ip := a.Addr().Unmap()
 	if ip.Is6() {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// output is the output of a log, safe for concurrent use.
+// output collects the output of a log. It is safe for concurrent use.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -47,8 +47,9 @@ func lines(b *output, with string) (n int) {
 	return n
 }
 
-// TestStrangersAndPeers checks that strangers of many addresses cause few lines, that a peer's own
-// line is written at once beside them, and that no state is kept once they are gone.
+// TestStrangersAndPeers checks that events from many unknown addresses cause few lines. An event of
+// a known peer must still be logged at once. When the unknown sources are gone, the Summary must
+// keep no state about them.
 func TestStrangersAndPeers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
@@ -76,7 +77,7 @@ func TestStrangersAndPeers(t *testing.T) {
 	})
 }
 
-// TestFew checks that a rare event is written each time if an interval has passed without it.
+// TestFew checks that an event is logged at once if a whole interval has passed without it.
 func TestFew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out output
@@ -92,7 +93,7 @@ func TestFew(t *testing.T) {
 	})
 }
 
-// TestClose checks that counts are written by Close and not lost.
+// TestClose checks that Close logs the events that were counted.
 func TestClose(t *testing.T) {
 	var out output
 	l := journal.NewSummary(slog.New(slog.NewTextHandler(&out, nil)), time.Hour)

@@ -25,7 +25,7 @@ type Listener struct {
 }
 
 // FindListener finds the TCP socket that accepts connections to an address of this host. It returns
-// ErrNone if this network namespace has no such socket.
+// ErrNone if there is no such socket in this network namespace.
 func FindListener(addr netip.AddrPort) (Listener, error) {
 	anyone := netip.AddrPortFrom(netip.IPv4Unspecified(), 0)
 	if !addr.Addr().Unmap().Is4() {
@@ -41,15 +41,15 @@ func FindListener(addr netip.AddrPort) (Listener, error) {
 	return Listener{m.UID, m.id.cookie}, nil
 }
 
-// ErrReplaced is the error of Dial if another process may have been listening while the connection
-// was made.
+// ErrReplaced is the error of Dial if the listening socket was not the same before and after the
+// connection was made. Another process may then have accepted the connection.
 var ErrReplaced = errors.New("nobody listened there all the time, in this network namespace")
 
 // Dial connects to a server over TCP. If the server is on this host, Dial calls check with the uid
-// that owns the listening socket, before anything is sent. Dial looks up the listening socket
-// before and after connecting. If both are the same socket, no other process can have owned the
-// address in between. The function control is called before each attempt to connect to an address,
-// and may be nil.
+// of the account that owns the listening socket, and sends nothing unless check accepts it. Dial
+// looks up the socket before and after it connects. If both are the same socket, no other process
+// can have owned the address in between. Dial calls control before each attempt to connect to an
+// address; control may be nil.
 func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) error, check func(uid uint32) error) (net.Conn, error) {
 	var mu sync.Mutex
 	before := map[netip.AddrPort]Listener{}
@@ -91,24 +91,24 @@ func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) erro
 	return conn, nil
 }
 
-// Here reports whether the other end of a connection is on this host. On such a connection, the
-// kernel uses the destination address as the source address.
+// Here reports whether the other end of a connection is on this host. The kernel uses the
+// destination address of such a connection as its source address, too.
 func Here(c net.Conn) bool {
 	local, errLocal := netip.ParseAddrPort(c.LocalAddr().String())
 	remote, errRemote := netip.ParseAddrPort(c.RemoteAddr().String())
 	return errLocal != nil || errRemote != nil || remote.Addr().IsLoopback() || remote.Addr() == local.Addr()
 }
 
-// Range is a range of uids. It includes First and Last.
+// Range is a range of uids, which includes First and Last.
 type Range struct{ First, Last uint32 }
 
-// SystemAccounts contains the uids of accounts that do not log in. These are static system
-// accounts, as in systemd and login.defs(5), and the accounts of units with DynamicUser=.
+// SystemAccounts lists the uids of accounts with which nobody logs in. These are static system
+// accounts, as defined in systemd and login.defs(5), and the accounts of units with DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 
-// System returns an error unless uid is a system account or the account of this process. An
-// ordinary account could listen on a server's port while the server is down, and would receive the
-// connections that are meant for the server.
+// System returns an error unless uid is a system account, or the account of this process. It
+// protects connections to a server that is down: any login account could listen on the server's
+// port and receive them.
 func System(uid uint32) error {
 	if int64(uid) == int64(os.Geteuid()) || slices.ContainsFunc(SystemAccounts, func(r Range) bool { return r.First <= uid && uid <= r.Last }) {
 		return nil

@@ -1,5 +1,6 @@
-// Package sockdiag asks the kernel for the owners of sockets on this host (sock_diag(7)). It also
-// connects to local servers, and checks first that an allowed account owns the server's socket.
+// Package sockdiag finds the owners of sockets on this host, with sock_diag(7) of the kernel. It
+// also connects to local servers, and first checks that an allowed account owns the server's
+// socket.
 package sockdiag
 
 import (
@@ -12,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Structures of the kernel, include/uapi/linux/inet_diag.h. Ports and addresses are in network byte
-// order.
+// Structures of the kernel (include/uapi/linux/inet_diag.h). Ports and addresses are in network
+// byte order.
 type (
 	sockID struct {
 		sport, dport [2]byte
@@ -28,14 +29,14 @@ type (
 		states                       uint32
 		id                           sockID
 	}
-	// Message describes a socket in the kernel.
+	// Message is the kernel's description of a socket.
 	Message struct {
 		family, State, timer, retrans uint8
 		id                            sockID
 		expires, rqueue, wqueue       uint32
 		UID, Inode                    uint32
 	}
-	// Found is the result of Lookup.
+	// Found is a socket that Lookup found.
 	Found struct {
 		Message
 		Cgroup uint64 // ID of the control group, zero if not known
@@ -44,23 +45,23 @@ type (
 
 const anyCookie = ^uint32(0)
 
-// attrCgroup is the attribute with the ID of a socket's control group (version 2): that of the
-// process when it created the socket. It is missing before Linux 5.9.
+// attrCgroup is the type of the attribute with the ID of a socket's control group (version 2). The
+// process was in this group when it created the socket. The attribute is missing before Linux 5.9.
 const attrCgroup = 21 // INET_DIAG_CGROUP_ID
 
-// diag is the netlink socket of this process for sock_diag(7). It is opened by the first lookup, in
-// the network namespace of that moment.
+// diag is the netlink socket with which this process uses sock_diag(7). The first lookup opens it,
+// and all later lookups use the network namespace of this first lookup.
 var diag = struct {
 	sync.Mutex
 	fd int // -1: not open
 }{fd: -1}
 
-// ErrNone is the error of a lookup for a socket that does not exist. Only sockets in the network
-// namespace of the process's first lookup are found.
+// ErrNone is the error of a lookup that finds no socket. Lookups find only sockets in the network
+// namespace in which the process made its first lookup.
 var ErrNone = unix.ENOENT
 
-// Lookup finds the socket of a protocol with the given addresses. For TCP, source is the socket's
-// own address and destination is the address of its peer.
+// Lookup finds the socket of a transport protocol that has the given addresses. For TCP, source is
+// the address of the socket itself, and destination is the address of its peer.
 func Lookup(protocol uint8, source, destination netip.AddrPort) (Found, error) {
 	req := newRequest(protocol, source, destination)
 	var answer [512]byte // small, because it is on the stacks of goroutines that forward bytes
@@ -86,8 +87,8 @@ func newRequest(protocol uint8, source, destination netip.AddrPort) request {
 	return req
 }
 
-// exchange sends a request and receives the answer. After an error it opens a new socket next time,
-// so that a late answer is not taken for that to a later request.
+// exchange sends a request to the kernel and receives the answer. After an error, the next call
+// opens a new netlink socket, so that it does not receive a late answer to an earlier request.
 func exchange(request, answer []byte) (n int, err error) {
 	diag.Lock()
 	defer diag.Unlock()
@@ -119,7 +120,7 @@ func openDiag() (int, error) {
 	return fd, nil
 }
 
-// parse decodes the kernel's answer.
+// parse decodes the kernel's answer to a lookup.
 func parse(b []byte) (m Found, err error) {
 	if len(b) < unix.NLMSG_HDRLEN {
 		return m, fmt.Errorf("answer of %d bytes", len(b))
@@ -137,7 +138,8 @@ func parse(b []byte) (m Found, err error) {
 	}
 }
 
-// cgroupAmong returns the ID of the control group in the attributes of a socket.
+// cgroupAmong returns the ID of the control group in the attributes of a socket. It returns zero if
+// the attributes do not contain it.
 func cgroupAmong(attributes []byte) uint64 {
 	for len(attributes) >= unix.SizeofRtAttr {
 		length := int(binary.NativeEndian.Uint16(attributes))
@@ -153,7 +155,8 @@ func cgroupAmong(attributes []byte) uint64 {
 	return 0
 }
 
-// cookie identifies a socket uniquely, also among sockets that were closed.
+// cookie identifies a socket. No other socket ever has the same cookie, even after the socket was
+// closed.
 type cookie [2]uint32
 
 // Source returns the address of the socket itself.

@@ -1,4 +1,4 @@
-// Package atomicfile replaces files and symbolic links atomically: a reader sees either the
+// Package atomicfile replaces files and symbolic links atomically. A reader sees either the
 // complete old file or the complete new file, even if the writer dies. Each path must have only one
 // writer at a time. The package never replaces an existing file of another type, such as a device.
 package atomicfile
@@ -13,14 +13,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File atomically writes data to the file at path and flushes it to disk. The file has exactly the
-// given mode. File also removes a temporary file that an interrupted call left behind.
+// File writes data to the file at path atomically, and flushes the file to disk. The file gets
+// exactly the given mode. If an earlier call was interrupted and left a temporary file, File
+// removes it.
 func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
 }
 
-// FileIn is like File, but first creates the parent directory if it is missing, and flushes it to
-// disk.
+// FileIn writes a file like File. If the parent directory is missing, FileIn first creates it and
+// flushes it to disk.
 func FileIn(path string, data []byte, mode fs.FileMode) error {
 	err := File(path, data, mode)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -44,8 +45,8 @@ func MakeDir(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Via is like File for a path that several programs write. Each program passes a temporary path of
-// its own, next, in the same directory.
+// Via writes a file like File, for a path that several programs write. Each program must pass its
+// own temporary path next, in the directory of path.
 func Via(next, path string, data []byte, mode fs.FileMode) error {
 	return by(next, path, mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -53,8 +54,8 @@ func Via(next, path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// With is like File, but calls write to produce the content. If write fails, With leaves the file
-// at path unchanged.
+// With writes a file like File, but the function write produces the content. If write fails, the
+// file at path stays unchanged.
 func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return by(path+".new", path, mode, write)
 }
@@ -64,7 +65,7 @@ func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
 		return err
 	}
 	f, err := Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if errors.Is(err, fs.ErrExist) { // left by an interrupted call
+	if errors.Is(err, fs.ErrExist) { // an interrupted call left it behind
 		if err = remove(next); err == nil {
 			f, err = Open(next, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 		}
@@ -76,7 +77,7 @@ func by(next, path string, mode fs.FileMode, write func(*os.File) error) error {
 	return swap(next, path, errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()))
 }
 
-// Symlink makes path a symbolic link to target, atomically.
+// Symlink atomically makes path a symbolic link to target.
 func Symlink(target, path string) error {
 	next := path + ".new"
 	if err := remove(next); err != nil {
@@ -85,8 +86,8 @@ func Symlink(target, path string) error {
 	return swap(next, path, os.Symlink(target, next))
 }
 
-// Replaceable returns an error if a file of another type than want exists at path. If want is 0,
-// the type is a regular file.
+// Replaceable returns an error if the file at path exists and has another type than want. If want
+// is 0, it stands for a regular file.
 func Replaceable(path string, want fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +102,7 @@ func Replaceable(path string, want fs.FileMode) error {
 	return nil
 }
 
-// named returns the name of a type of file, with its article.
+// named returns the name of a file type for people, with its article, such as "a directory".
 func named(t fs.FileMode) string {
 	switch {
 	case t == 0:
@@ -120,8 +121,8 @@ func named(t fs.FileMode) string {
 	return "a special file"
 }
 
-// instead returns the end of the error for a symbolic link, which names the link's target as the
-// path to use.
+// instead returns the end of the error for a path that is a symbolic link. It tells the reader to
+// use the path of the link's target.
 func instead(path string, is fs.FileMode) string {
 	if is&fs.ModeSymlink == 0 {
 		return ""
@@ -136,7 +137,7 @@ func instead(path string, is fs.FileMode) string {
 	return ": name " + to + " instead"
 }
 
-// swap renames next to path if err is nil. Otherwise it removes next and returns err.
+// swap renames the file next to path if err is nil. Otherwise it removes next and returns err.
 func swap(next, path string, err error) error {
 	if err == nil {
 		err = os.Rename(next, path)
@@ -147,8 +148,8 @@ func swap(next, path string, err error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Open is like os.OpenFile for files and directories on disk. Open does not register the file with
-// the network poller, which saves five system calls.
+// Open opens a file or directory on disk, like os.OpenFile. It does not register the file with the
+// network poller, which saves five system calls.
 func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, uint32(mode.Perm()))
@@ -161,7 +162,7 @@ func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// SyncDir flushes a directory to disk, so that new file names in it are durable.
+// SyncDir flushes a directory to disk, so that the names of new files in it are durable.
 func SyncDir(path string) error {
 	d, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -34,7 +34,7 @@ func TestTakesWhatWasLeft(t *testing.T) {
 	}
 }
 
-// TestFails checks that a failed replacement leaves nothing behind.
+// TestFails checks that a replacement that fails leaves no file behind.
 func TestFails(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "directory")
@@ -49,8 +49,8 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestMakesDirectory checks that FileIn makes missing directories above a file, and nothing if it
-// cannot.
+// TestMakesDirectory checks that FileIn creates the missing directories above a file, and that it
+// creates nothing if it fails.
 func TestMakesDirectory(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "needs", "cert-node", "state.json")

@@ -9,15 +9,19 @@ import (
 	"os"
 )
 
-// Stdout is the path by which a person selects standard output, instead of a file.
+// Stdout is the path with which a person selects standard output instead of a file.
 const Stdout = "-"
 
-// Output calls write and stores the content at a path that a person chose. If the path is "-",
-// Output writes to stdout. It replaces a regular file atomically, as With does, and writes to a
-// pipe, a terminal or another character device. It refuses a directory, a socket, a block device
-// and a symbolic link. If write fails, Output stores nothing.
+// Output writes the output of a command to a path that a person chose. It calls write to produce
+// the output. The path decides where the output goes:
 //
-// The result printed reports whether the output went to stdout. Messages must then go elsewhere.
+//   - "-" selects stdout.
+//   - A regular file is replaced atomically, as With does.
+//   - A pipe, a terminal or another character device receives the output.
+//   - A directory, a socket, a block device and a symbolic link are refused.
+//
+// If write fails, Output stores nothing. The result printed reports whether the output went to
+// stdout. The caller must then print its messages elsewhere.
 func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File) error) (printed bool, err error) {
 	if path == Stdout {
 		return true, spooled(stdout, write)
@@ -40,7 +44,7 @@ func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File
 	return false, With(path, mode, write)
 }
 
-// into writes to the pipe or device at path.
+// into writes the output of write to the pipe or device at path.
 func into(path string, write func(*os.File) error) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -49,8 +53,8 @@ func into(path string, write func(*os.File) error) error {
 	return errors.Join(spooled(f, write), f.Close())
 }
 
-// spooled collects the output of write in a temporary file and copies it to to once write has
-// succeeded.
+// spooled collects the output of write in a temporary file. If write succeeds, spooled copies the
+// file to to.
 func spooled(to io.Writer, write func(*os.File) error) error {
 	f, err := os.CreateTemp("", "florete-")
 	if err != nil {

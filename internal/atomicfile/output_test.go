@@ -17,13 +17,14 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// hello writes the output of a command.
+// hello writes a text, in place of the output of a command.
 func hello(f *os.File) error {
 	_, err := f.WriteString("hello")
 	return err
 }
 
-// special makes one file of each type that must not be replaced, and returns their paths.
+// special creates one file of each type that must not be replaced, and returns the paths of these
+// files.
 func special(t *testing.T) map[string]string {
 	t.Helper()
 	dir := t.TempDir()
@@ -52,7 +53,8 @@ func special(t *testing.T) map[string]string {
 	return all
 }
 
-// TestOnlyFiles checks that only regular files are replaced, and that other files stay unchanged.
+// TestOnlyFiles checks that only regular files are replaced, and that files of other types stay
+// unchanged.
 func TestOnlyFiles(t *testing.T) {
 	for name, path := range special(t) {
 		before, err := os.Lstat(path)
@@ -81,8 +83,8 @@ func TestOnlyFiles(t *testing.T) {
 	}
 }
 
-// TestOutput checks that output replaces a regular file, and goes to standard output or into an
-// existing special file that can take it. Nothing else is touched.
+// TestOutput checks that Output replaces a regular file, and that it writes to standard output or
+// to an existing special file that can receive output. Other files must stay unchanged.
 func TestOutput(t *testing.T) {
 	all := special(t)
 	for name, want := range map[string]string{
@@ -140,7 +142,7 @@ func TestOutput(t *testing.T) {
 	}
 }
 
-// TestOutputPrinted checks that "-" and a link to standard output count as standard output.
+// TestOutputPrinted checks that "-" and a link to standard output both count as standard output.
 func TestOutputPrinted(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{atomicfile.Stdout, special(t)["fd"]} {

@@ -5,11 +5,12 @@ import (
 	"strings"
 )
 
-// Dialable is the ID of a service or a vertex, to which programs can connect. Only Dial and Resolve
-// create a Dialable.
+// Dialable is the SPIFFE ID of a service or a vertex. Programs can connect only to these two types
+// of ID. Only Dial and Resolve create a Dialable.
 type Dialable struct{ id ID }
 
-// Dial returns id as a Dialable. It returns an error if id is neither a service nor a vertex.
+// Dial returns the SPIFFE ID id as a Dialable. It returns an error if id is neither the ID of a
+// service nor that of a vertex.
 func Dial(id ID) (Dialable, error) {
 	if id.kind != KindService && id.kind != KindVertex {
 		return Dialable{}, fmt.Errorf("%s: a %s cannot be dialled, only a service or a vertex", id, id.kind)
@@ -17,10 +18,10 @@ func Dial(id ID) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// ID returns the identity that the other side of a connection must present.
+// ID returns the SPIFFE ID. The other side of a connection must present this ID.
 func (d Dialable) ID() ID { return d.id }
 
-// Render returns the host name by which people and programs call a service:
+// Render returns the host name with which people and programs call a service:
 // <name>[.<node>].<trust-domain>.rete. For services, Resolve(Render(d), trustDomain) == d.
 func Render(d Dialable) string {
 	if d.id.node == "" {
@@ -29,9 +30,10 @@ func Render(d Dialable) string {
 	return d.id.name + "." + d.id.node + "." + d.id.domain + Suffix
 }
 
-// Resolve returns the service with a host name in a trust domain, such as wiki.demo.flor.rete. It
-// removes the trust domain from the name. One remaining label is the name of a cluster-wide
-// service, and two remaining labels are <name>.<node>. Resolve returns an error for any other name.
+// Resolve returns the service that has a host name, such as wiki.demo.flor.rete, in a trust domain.
+// The host name begins with <name> for a cluster-wide service, or with <name>.<node> for a service
+// on a node. The rest of it is the trust domain and ".rete". Resolve returns an error for any other
+// host name.
 func Resolve(host, trustDomain string) (Dialable, error) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	local, ok := strings.CutSuffix(h, Suffix)
@@ -53,9 +55,10 @@ func Resolve(host, trustDomain string) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// SNI returns the server name (RFC 6066, section 3) that a forwarder sends to say which service it
-// connects to. The receiver looks the server name up and never parses it. Distinct Dialables of a
-// trust domain have distinct server names, because names in IDs never begin with an underscore.
+// SNI returns the server name (RFC 6066, section 3) with which a forwarder tells another forwarder
+// to which service it connects. The receiver looks the server name up, and never parses it.
+// Distinct Dialables of a trust domain have distinct server names, because names in IDs never begin
+// with an underscore.
 func SNI(d Dialable) string {
 	if d.id.kind == KindVertex {
 		return "_vertex." + Render(d)

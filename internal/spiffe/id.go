@@ -18,14 +18,14 @@ const (
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
 )
 
-// ProxyCaller is the type of the field (TLV) with the caller's SPIFFE ID in a PROXY protocol
-// header. Istio's ztunnel uses the same type.
+// ProxyCaller is the type of the field (TLV) that contains the caller's SPIFFE ID in a PROXY
+// protocol header. Istio's ztunnel uses the same type.
 const ProxyCaller = 0xD0
 
-// ProviderService returns the reserved service name of the provider process for a kind of need,
-// florete-provider-<kind>. The ID of this process is
-// spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process of kind "cert"
-// holds the issuing key.
+// ProviderService returns the name of the service of a provider process: florete-provider-<kind>,
+// for the kind of need that the process answers. The name is reserved. The ID of the process is
+// spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process for the kind
+// "cert" has the issuing key.
 func ProviderService(kind string) string { return ProviderPrefix + kind }
 
 // IsLabel reports whether text is a DNS label (RFC 1123, section 2.1) in lower case.
@@ -33,17 +33,17 @@ func IsLabel(text string) bool { return label.MatchString(text) }
 
 var label = regexp.MustCompile("^" + LabelPattern + "$")
 
-// ID is a SPIFFE ID of a cluster: spiffe://<trust-domain>/<kind>/<name>, or, for services and
-// vertices on a node, spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID stands for no ID.
-// Every other value is valid. IDs can be compared with ==.
+// ID is a SPIFFE ID of a cluster: spiffe://<trust-domain>/<kind>/<name>. The ID of a service or
+// vertex on a node is spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID stands for no ID,
+// and every other value is valid. IDs can be compared with ==.
 type ID struct {
 	domain     string
 	kind       Kind
 	node, name string
 }
 
-// NewID returns the ID with a kind and name in a trust domain. The node is empty unless the ID is
-// scoped to a node. Only services and vertices can be scoped to a node.
+// NewID returns the ID with the given kind and name in a trust domain. The argument node is empty,
+// except for services and vertices that are scoped to a node.
 func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || strings.Contains(trustDomain, "/") {
@@ -67,7 +67,7 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	return ID{td.Name(), kind, node, name}, nil
 }
 
-// ParseID parses an ID that is written as a URI. ParseID(id.String()) == id.
+// ParseID parses a SPIFFE ID that is written as a URI. For each ID, ParseID(id.String()) == id.
 func ParseID(s string) (ID, error) {
 	sid, err := spiffeid.FromString(s)
 	if err != nil {
@@ -89,25 +89,26 @@ func ParseID(s string) (ID, error) {
 	return id, nil
 }
 
-// TrustDomain returns the ID's trust domain, such as "demo.flor".
+// TrustDomain returns the trust domain of the ID, such as "demo.flor".
 func (id ID) TrustDomain() string { return id.domain }
 
 // Kind returns the type of the ID, such as KindNode.
 func (id ID) Kind() Kind { return id.kind }
 
-// Node returns the name of the node to which the ID is scoped, or "" if it is not scoped to a node.
+// Node returns the name of the node to which the ID is scoped. It returns "" if the ID is not
+// scoped to a node.
 func (id ID) Node() string { return id.node }
 
 // Name returns the last part of the ID, such as "outline".
 func (id ID) Name() string { return id.name }
 
-// IsZero reports whether id is the zero ID.
+// IsZero reports whether the ID is the zero ID, which stands for no ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// SPIFFE converts the ID to go-spiffe's type. It panics if the ID is zero.
+// SPIFFE returns the ID as an ID of the library go-spiffe. It panics if the ID is zero.
 func (id ID) SPIFFE() spiffeid.ID { return spiffeid.RequireFromString(id.String()) }
 
-// String returns the ID as a URI, or "" for the zero ID.
+// String returns the ID as a URI. It returns "" for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -115,7 +116,8 @@ func (id ID) String() string {
 	return "spiffe://" + id.domain + "/" + id.Short()
 }
 
-// Short returns the ID without its trust domain, for messages to people: "service/outline".
+// Short returns the ID without its trust domain, such as "service/outline". It is used in messages
+// for people.
 func (id ID) Short() string {
 	if id.node == "" {
 		return string(id.kind) + "/" + id.name
@@ -123,8 +125,8 @@ func (id ID) Short() string {
 	return string(id.kind) + "/" + id.node + "/" + id.name
 }
 
-// ShortIn returns the ID for messages to people: as Short does if the ID is in trustDomain, and
-// otherwise as a URI.
+// ShortIn returns a text for the ID in messages for people. If the ID is in trustDomain, the text
+// is the result of Short. Otherwise it is the URI.
 func (id ID) ShortIn(trustDomain string) string {
 	if id.domain == trustDomain {
 		return id.Short()
@@ -132,10 +134,10 @@ func (id ID) ShortIn(trustDomain string) string {
 	return id.String()
 }
 
-// MarshalText implements encoding.TextMarshaler with the URI form.
+// MarshalText implements encoding.TextMarshaler. It returns the ID as a URI.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler. An empty text is an error.
+// UnmarshalText implements encoding.TextUnmarshaler. It returns an error for an empty text.
 func (id *ID) UnmarshalText(b []byte) (err error) {
 	*id, err = ParseID(string(b))
 	return err

@@ -10,33 +10,35 @@ import (
 	"github.com/florete/florete/internal/conns"
 )
 
-// Bounds of the connections that Serve accepts.
+// Limits of the connections that Serve accepts.
 const (
 	perAccount = 64
 	total      = 1024
 )
 
-// Accounts that the policy does not name share a number of connections, because one account may
-// have 65,536 subordinate ones (subuid(5)), and each has at most strangerEach. An account that it
-// names, and that has more than a few connections, leaves the last quarter of the total to others.
+// Numbers of connections. All accounts that the policy does not name share the number strangers,
+// because one account may have 65,536 subordinate accounts (subuid(5)). Each of these accounts may
+// have strangerEach. An account that the policy names must leave the last quarter of the total to
+// others if it already has a few connections.
 const (
 	strangers    = 64
 	strangerEach = 16
 	few          = 16
 )
 
-// Limits bounds the number of connections that the host's accounts have to a Unix socket. Each
-// account that the policy names can have Each connections. All accounts together can have Total
-// connections. Root always counts as named.
+// Limits contains the maximum numbers of connections to a Unix socket. Each account that the policy
+// names can have Each connections, and all these accounts together can have Total. All other
+// accounts share a fixed number of connections. Root always counts as named.
 type Limits struct {
 	Each, Total int
 
-	// Named reports whether the policy names the account, or the process, that connected.
+	// Named reports whether the policy names the account uid, or the process that made the
+	// connection c.
 	Named func(c *net.UnixConn, uid uint32) bool
 }
 
-// Listen returns a listener that accepts the connections of ln and closes those beyond the limits.
-// Its connections implement syscall.Conn.
+// Listen returns a listener that accepts the connections of ln, and closes those that exceed the
+// limits. The connections implement syscall.Conn.
 func (l Limits) Listen(ln net.Listener) net.Listener {
 	return &listener{Listener: ln, limits: l, held: map[uint32]int{}}
 }
@@ -46,8 +48,8 @@ type listener struct {
 	limits Limits
 
 	mu        sync.Mutex
-	held      map[uint32]int // by account; what its processes have that are not named counts, too
-	named     int            // in all
+	held      map[uint32]int // connections of each account; includes those of processes that are not named
+	named     int            // connections of named accounts and processes
 	strangers int
 }
 
@@ -101,7 +103,7 @@ func (l *listener) release(uid uint32, named bool) {
 	}
 }
 
-// client is a connection of an account.
+// client is a connection from a process of the account uid.
 type client struct {
 	*net.UnixConn
 	uid     uint32
@@ -110,7 +112,7 @@ type client struct {
 
 func (c *client) Close() error {
 	err := c.UnixConn.Close()
-	if err == nil { // and no second time
+	if err == nil { // a second Close fails
 		c.release()
 	}
 	return err
@@ -118,12 +120,13 @@ func (c *client) Close() error {
 
 type uidKey struct{}
 
-// UID returns the uid of the account that made a request. It is for handlers that Serve calls.
+// UID returns the uid of the account that sent the request r. Only handlers that Serve calls may
+// use it.
 func UID(r *http.Request) uint32 { return r.Context().Value(uidKey{}).(uint32) }
 
-// Serve serves HTTP on ln, a listener of Listen, to every account of the host. When ctx ends, it
-// removes the socket and returns. The timeout applies to each request and to each answer. The
-// function named reports whether the policy names an account.
+// Serve runs an HTTP server for all accounts of the host on ln, which must be a result of Listen.
+// When ctx ends, Serve removes the socket and returns. The timeout applies to each request and to
+// each answer. The function named reports whether the policy names an account.
 func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named func(uid uint32) bool, h http.Handler) {
 	server := &http.Server{
 		Handler: h, ReadTimeout: timeout, WriteTimeout: timeout,
@@ -132,11 +135,11 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 		},
 	}
 	limits := Limits{Each: perAccount, Total: total, Named: func(_ *net.UnixConn, uid uint32) bool { return named(uid) }}
-	_ = conns.Serve(ctx, server, conns.Patient(limits.Listen(ln), nil)) // Patient passes its errors over
+	_ = conns.Serve(ctx, server, conns.Patient(limits.Listen(ln), nil)) // Patient passes its own errors over
 }
 
-// Client returns a transport for HTTP requests over a Unix socket. The caller must close the
-// transport's idle connections.
+// Client returns a transport for HTTP requests over the Unix socket at the path socket. The caller
+// must close the transport's idle connections.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return Dial(ctx, socket)

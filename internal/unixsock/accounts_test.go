@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// dialAs connects to a Unix socket as another account: the kernel notes that of the thread.
+// dialAs connects to a Unix socket under another account. The kernel takes the account from the
+// thread.
 func dialAs(t *testing.T, socket string, uid int) int {
 	t.Helper()
 	runtime.LockOSThread()
@@ -36,8 +37,8 @@ func dialAs(t *testing.T, socket string, uid int) int {
 	return fd
 }
 
-// TestShares: subordinate accounts, however many, take no room of the accounts that the policy
-// names, nor does one of those take that of the others.
+// TestShares checks that subordinate accounts, however many, use no connections of the accounts
+// that the policy names. It also checks that one named account uses no connections of the others.
 func TestShares(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: only root can be several accounts")
@@ -56,7 +57,7 @@ func TestShares(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const first = 2000 // of the accounts that are named
+	const first = 2000 // uid of the first account that is named
 	named := func(_ *net.UnixConn, uid uint32) bool { return uid >= first && uid < first+100 }
 	l := unixsock.Limits{Each: 64, Total: 256, Named: named}.Listen(ln)
 	defer l.Close()
@@ -70,7 +71,7 @@ func TestShares(t *testing.T) {
 			accepted <- c
 		}
 	}()
-	// connects has an account connect as often, and returns how many it may keep.
+	// connects opens connections under an account, and returns those that the listener keeps.
 	connects := func(uid, times int) (kept []net.Conn) {
 		t.Helper()
 		for range times {

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// TestLongSocket checks that the error for a path longer than the kernel allows contains the path
-// and the limit.
+// TestLongSocket checks the error for a path that is too long for a Unix socket. The error must
+// contain the path and the limit.
 func TestLongSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "s")
 	if err != nil {

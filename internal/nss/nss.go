@@ -1,6 +1,6 @@
 // Package nss looks up accounts and groups in all sources that nsswitch.conf(5) names, such as
-// LDAP, SSSD or Active Directory. The statically linked programs themselves read only /etc/passwd
-// and /etc/group. For all other sources, package nss runs getent(1).
+// LDAP, SSSD or Active Directory. It runs getent(1) for sources other than /etc/passwd and
+// /etc/group, because statically linked programs can read only these two files themselves.
 package nss
 
 import (
@@ -18,16 +18,18 @@ import (
 	"time"
 )
 
-// timeout bounds a lookup, because getent may wait minutes for a directory that is down.
+// timeout is the time limit of a lookup. Without it, getent may wait for minutes if a directory
+// server is down.
 var timeout = 10 * time.Second
 
-// atOnce bounds the number of concurrent getent processes.
+// atOnce is the maximum number of concurrent getent processes.
 const atOnce = 16
 
-// programs lists the paths of getent on most distributions and on NixOS.
+// programs lists the paths at which getent is found on most distributions and on NixOS.
 var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
 
-// Program returns the path of the program getent, or "" if the host does not have it.
+// Program returns the path of the program getent. It returns "" if the host does not have this
+// program.
 func Program() string {
 	for _, path := range programs {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -37,22 +39,22 @@ func Program() string {
 	return ""
 }
 
-// Lookup returns the account with a name. The error is a user.UnknownUserError if no source
-// contains the account. Any other error means that the lookup failed.
+// Lookup returns the account with the given name. If no source contains this account, the error is
+// a user.UnknownUserError. Any other error means that the lookup failed.
 func Lookup(name string) (*user.User, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return lookup(ctx, name)
 }
 
-// Found is the result of Lookup for one name, as LookupAll returns it.
+// Found is the result of looking up one of the names that were passed to LookupAll.
 type Found struct {
 	User *user.User
 	Err  error
 }
 
-// LookupAll looks up several accounts concurrently, within the time limit of one Lookup. Sequential
-// lookups would each take that long while a directory server is down.
+// LookupAll looks up several accounts at the same time, and takes no longer than the time limit of
+// one Lookup. If a directory server is down, lookups one after the other would each take that long.
 func LookupAll(names []string) map[string]Found {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -89,8 +91,8 @@ func lookup(ctx context.Context, name string) (*user.User, error) {
 	return account(fields), nil
 }
 
-// LookupID returns the account with a uid. The error is a user.UnknownUserIdError if no source
-// contains the account.
+// LookupID returns the account with the given uid. If no source contains this account, the error is
+// a user.UnknownUserIdError.
 func LookupID(uid int) (*user.User, error) {
 	text := strconv.Itoa(uid)
 	u, err := user.LookupId(text)
@@ -101,7 +103,7 @@ func LookupID(uid int) (*user.User, error) {
 	defer cancel()
 	fields, err := getent(ctx, "passwd", text, 7)
 	switch {
-	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // an account whose name is a number
+	case errors.Is(err, errUnknown), err == nil && fields[2] != text: // getent found an account whose name is this number
 		return nil, user.UnknownUserIdError(uid)
 	case err != nil:
 		return nil, fmt.Errorf("uid %d: %w", uid, err)
@@ -118,8 +120,8 @@ func Current() (*user.User, error) {
 	return u, nil
 }
 
-// LookupGroup returns the group with a name. The error is a user.UnknownGroupError if no source
-// contains the group.
+// LookupGroup returns the group with the given name. If no source contains this group, the error is
+// a user.UnknownGroupError.
 func LookupGroup(name string) (*user.Group, error) {
 	g, err := user.LookupGroup(name)
 	if err == nil || !plain(name) {
@@ -141,16 +143,17 @@ func account(fields []string) *user.User {
 	return &user.User{Username: fields[0], Uid: fields[2], Gid: fields[3], Name: fields[4], HomeDir: fields[5]}
 }
 
-// plain reports whether getent treats key as a name. It treats a number as an ID.
+// plain reports whether getent looks up its argument as a name. It would look up a number as an ID.
 func plain(name string) bool {
 	_, err := strconv.ParseUint(name, 10, 64)
 	return err != nil && name != "" && !strings.ContainsAny(name, ":\n\x00")
 }
 
-// errUnknown is the error for a key that no source contains.
+// errUnknown is the error of getent for a key that no source contains.
 var errUnknown = errors.New("unknown")
 
-// getent returns the fields of an entry, which must have this number of fields.
+// getent runs getent(1) and returns the fields of the entry that it finds. The argument fields is
+// the number of fields that an entry of this database must have.
 func getent(ctx context.Context, database, key string, fields int) ([]string, error) {
 	program := Program()
 	if program == "" { // as in a container, where only files are used
@@ -160,7 +163,7 @@ func getent(ctx context.Context, database, key string, fields int) ([]string, er
 	cmd.Env, cmd.Stdin = []string{"LC_ALL=C"}, strings.NewReader("") // a pipe: the forwarder may not open /dev/null
 	out, err := cmd.Output()
 	var exit *exec.ExitError
-	const missing = 2 // of getent(1)
+	const missing = 2 // exit status of getent(1)
 	switch {
 	case ctx.Err() != nil:
 		return nil, fmt.Errorf("getent %s has not answered for %s: see its sources in /etc/nsswitch.conf", database, timeout)

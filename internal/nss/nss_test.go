@@ -16,7 +16,8 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// dirEnv makes this binary the process that looks up accounts, in a mount namespace of its own.
+// dirEnv is an environment variable. If it is set, the test binary is the process that looks up
+// accounts, in its own mount namespace.
 const dirEnv = "FLORETE_TEST_NSS"
 
 func TestMain(m *testing.M) {
@@ -30,8 +31,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// TestSource checks that an account and a group that only one source of nsswitch.conf(5) has are
-// found, by name and by ID. The source is libnss-extrausers with files of this test.
+// TestSource checks that an account and a group are found by name and by ID if only one source in
+// nsswitch.conf(5) contains them. The source is libnss-extrausers with files of this test.
 func TestSource(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("NOT RUN: needs root, for a mount namespace")

@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// PrivateKey checks the permissions of an SSH host key's file. It returns an error if other
-// accounts can read or write the file, because they could impersonate this host. The owner's own
-// group may have access, and so may the group ssh_keys, which Fedora uses.
+// PrivateKey checks the permissions of the file with an SSH host key. It returns an error if other
+// accounts can read or write the file, because they could impersonate this host. The primary group
+// of the file's owner may have access, and so may the group ssh_keys, which Fedora uses.
 func PrivateKey(path string) error {
 	info, err := os.Stat(path)
 	if err != nil || !info.Mode().IsRegular() {
@@ -22,8 +22,8 @@ func PrivateKey(path string) error {
 	return nil
 }
 
-// ownGroup reports whether gid is the primary group of the account, or OpenSSH's group for host
-// keys.
+// ownGroup reports whether gid is the primary group of the account uid, or the group ssh_keys of
+// OpenSSH.
 func ownGroup(uid, gid uint32) bool {
 	id := strconv.FormatUint(uint64(gid), 10)
 	if owner, err := LookupID(int(uid)); err == nil && owner.Gid == id {

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// TestPrivateKey checks that a key counts as private if only its owner's own group can read it, as
-// OpenSSH's programs create it on Fedora, but not if others can, or another group.
+// TestPrivateKey checks that a key counts as private only if no other group and no other accounts
+// can read it. The owner's own group may, as with the keys that OpenSSH creates on Fedora.
 func TestPrivateKey(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	for mode, private := range map[os.FileMode]bool{0o600: true, 0o640: true, 0o604: false, 0o644: false} {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// TestTogether checks that accounts are looked up concurrently, for the sake of slow directories.
-// The getent of this test answers only when as many processes wait for it.
+// TestTogether checks that accounts are looked up at the same time, because directories can be
+// slow. The getent of this test answers only when the expected number of processes wait for it.
 func TestTogether(t *testing.T) {
 	dir := t.TempDir()
 	script := fmt.Sprintf(`#!/bin/sh

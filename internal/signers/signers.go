@@ -1,6 +1,6 @@
-// Package signers verifies the signatures of texts that the operators of a cluster sign: documents,
-// revocation lists, admissions and join grants. Operators can require that several of them sign
-// each text. Every program that accepts such a text uses this package.
+// Package signers verifies the signatures of operators. Operators sign the documents of a cluster,
+// its revocation lists, admissions and join grants. A cluster can require that several operators
+// sign each text. All programs that accept such a text use this package.
 package signers
 
 import (
@@ -14,24 +14,24 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// Most is the largest threshold, and the largest number of signatures of one text.
+// Most is the maximum threshold, and the maximum number of signatures of one text.
 const Most = 16
 
-// Set is a set of public keys, in Nix format ("name:base64"), of which at least Threshold must sign
-// a text. A Threshold of zero stands for one.
+// Set is a set of public keys, in Nix format ("name:base64"). At least Threshold of these keys must
+// sign a text. A Threshold of zero stands for one.
 type Set struct {
 	Keys      []string
 	Threshold int
 }
 
-// Any returns the Set in which one signature by any of the keys is enough.
+// Any returns the Set of the given keys for which a signature by any one of the keys is enough.
 func Any(keys ...string) Set { return Set{Keys: keys} }
 
 // Need returns the number of different keys that must sign a text.
 func (s Set) Need() int { return max(1, s.Threshold) }
 
-// Join combines signatures of the same text into one value, in which they are sorted and separated
-// by spaces. An argument may itself contain several signatures. Join leaves out duplicates.
+// Join combines signatures of the same text into one string, in which they are sorted and separated
+// by spaces. Each argument may contain one or more signatures. Join removes duplicates.
 func Join(signatures ...string) string {
 	var all []string
 	for _, s := range signatures {
@@ -45,8 +45,8 @@ func Join(signatures ...string) string {
 	return strings.Join(all, " ")
 }
 
-// Names returns the key names in signatures, separated by commas, for messages to people. It
-// verifies no signature, so anybody could have made them.
+// Names returns the names of the keys in signatures, separated by commas. It is meant for messages
+// to people. It does not verify the signatures, so anybody could have made them.
 func Names(signatures string) string {
 	var all []string
 	for one := range strings.FieldsSeq(signatures) {
@@ -56,8 +56,8 @@ func Names(signatures string) string {
 	return strings.Join(all, ", ")
 }
 
-// Signed returns the names of the keys of the set that have signed text, sorted. A key that is in the
-// set under several names has only the first. Signatures by other keys are ignored.
+// Signed returns the names of the keys in the set that signed text, sorted. If the set contains a
+// key under several names, Signed returns only the first name. It ignores signatures by other keys.
 func (s Set) Signed(text, signatures string) []string {
 	names := []string{}
 	seen := map[string]bool{}
@@ -73,13 +73,14 @@ func (s Set) Signed(text, signatures string) []string {
 	return names
 }
 
-// MissingError is the error for a text that some keys have signed, but fewer than the threshold.
+// MissingError is the error for a text that was signed by at least one key, but by fewer keys than
+// required.
 type MissingError struct {
-	What    string   // describes the text
+	What    string   // description of the text
 	Signed  []string // names of the keys that signed
 	Others  []string // names of the keys that did not sign
 	Need    int      // number of keys that must sign
-	ignored error    // reason why a pinned key was ignored; nil if none was
+	ignored error    // reason why a pinned key was ignored; nil if no key was
 }
 
 func (e *MissingError) Error() string {
@@ -92,12 +93,14 @@ func (e *MissingError) Error() string {
 	return text
 }
 
-// Verify returns an error unless enough different keys of the set have signed text. The argument
-// signatures contains the signatures, separated by spaces. A key counts once, even if it signed
-// several times or is in the set under several names. Verify ignores signatures by keys outside the
-// set, and weak keys, for which anybody can create a signature. Errors begin with the argument
-// what, which describes the text. If only some of the needed keys have signed, the error is a
+// Verify returns an error unless enough different keys of the set signed text. The argument
+// signatures contains the signatures, separated by spaces. The argument what describes the text;
+// errors begin with it. If some of the required keys signed, but not all, the error is a
 // MissingError.
+//
+// A key counts once, even if it signed several times, or is in the set under several names. Verify
+// ignores signatures by keys outside the set. It also ignores weak keys, because anybody can create
+// signatures for them.
 func (s Set) Verify(what, text, signatures string) error {
 	given := strings.Fields(signatures)
 	switch {
@@ -148,8 +151,8 @@ func (s Set) Verify(what, text, signatures string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, Names(signatures))
 }
 
-// Check returns an error if the set is unusable: a key that cannot be read, or a threshold that is
-// out of range or above the number of different keys.
+// Check returns an error if the set cannot be used. This is the case if a key cannot be read, or if
+// the threshold is out of range or higher than the number of different keys.
 func (s Set) Check() error {
 	distinct := map[string]bool{}
 	for _, k := range s.Keys {
@@ -171,9 +174,9 @@ func (s Set) Check() error {
 	return nil
 }
 
-// VerifyAny returns nil if at least one of the sets accepts the signatures of text, and otherwise
-// the error of the first set. A host needs this while a new manifest changes the signing keys. See
-// Set.Verify for the other arguments.
+// VerifyAny checks the signatures of a text against several sets of keys. It returns nil if at
+// least one set accepts them, and otherwise the error of the first set. A host needs this while a
+// new manifest changes the signing keys. For the other arguments, see Set.Verify.
 func VerifyAny(what, text, signatures string, sets ...Set) error {
 	var errs []error
 	for _, s := range sets {

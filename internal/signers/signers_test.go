@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestThreshold checks which signatures are enough.
+// TestThreshold checks how many signatures, and by which keys, are enough.
 func TestThreshold(t *testing.T) {
 	key := map[string]signature.SecretKey{}
 	public := func(name string) string { return key[name].ToPublicKey().String() }
@@ -36,7 +36,7 @@ func TestThreshold(t *testing.T) {
 	for name, c := range map[string]struct {
 		by         signers.Set
 		signatures string
-		want       string // in the error; empty if the signatures are enough
+		want       string // expected in the error; empty if the signatures are enough
 	}{
 		"one of one":              {one, sign("x", "b-1"), ""},
 		"two of two":              {two, sign("x", "a-1", "c-1"), ""},

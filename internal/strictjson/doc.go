@@ -1,3 +1,3 @@
-// Package strictjson decodes JSON that programs of this project wrote. It refuses all JSON that two
-// readers could interpret differently, such as an object with duplicate keys.
+// Package strictjson decodes JSON that this project's programs exchange and store. It refuses JSON
+// that two readers could interpret differently, such as an object with duplicate keys.
 package strictjson

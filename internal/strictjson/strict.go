@@ -13,14 +13,19 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the nesting of values, far above that of documents. Requests come from untrusted
-// callers, so the cost of decoding must not grow faster than the length.
+// maxDepth is the maximum nesting of values, which is far above the nesting in documents. It is
+// limited because requests come from untrusted callers, and the cost of decoding must not grow
+// faster than the length of the input.
 const maxDepth = 64
 
-// Decode decodes exactly one JSON value into v, a pointer. It refuses JSON that Nix's
-// builtins.toJSON never writes for our documents: unknown fields, field names in another case
-// (which encoding/json accepts), duplicate fields, null, fractions, nesting deeper than 64 levels,
-// and data after the value.
+// Decode decodes a single JSON value into v, which must be a pointer. It refuses JSON that Nix's
+// builtins.toJSON never writes for documents:
+//
+//   - unknown fields, and field names in another case, which encoding/json would accept
+//   - duplicate fields
+//   - null and fractions
+//   - more than 64 levels of nesting
+//   - data after the value
 func Decode(b []byte, v any) error {
 	decoded := json.Unmarshal(b, v)
 	var invalid *json.SyntaxError
@@ -34,20 +39,22 @@ func Decode(b []byte, v any) error {
 	return decoded
 }
 
-// walker traverses a valid JSON text along the types that its values will have.
+// walker traverses a valid JSON text, together with the Go types into which its values will be
+// decoded.
 type walker struct {
 	text []byte
 	at   int    // offset
 	path []step // path to the current value
 }
 
-// step is the name of a field, or, if that is empty, an index of a list.
+// step is one step of a path to a value: the name of a field, or the index of an element if the
+// name is empty.
 type step struct {
 	name  string
 	index int
 }
 
-// errorf returns an error that begins with the path.
+// errorf returns an error that begins with the path to the current value.
 func (w *walker) errorf(format string, args ...any) error {
 	var at strings.Builder
 	for _, s := range w.path {
@@ -63,7 +70,7 @@ func (w *walker) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s: %w", &at, fmt.Errorf(format, args...))
 }
 
-// space skips white space and returns the first byte of the next token.
+// space skips white space, and returns the first byte of the next token.
 func (w *walker) space() byte {
 	for strings.IndexByte(" \t\r\n", w.text[w.at]) >= 0 {
 		w.at++
@@ -71,7 +78,8 @@ func (w *walker) space() byte {
 	return w.text[w.at]
 }
 
-// more reports whether a list or object has another element, and moves to it.
+// more reports whether the current list or object has another element. If so, it moves to this
+// element.
 func (w *walker) more() bool {
 	switch w.space() {
 	case ']', '}':
@@ -83,7 +91,7 @@ func (w *walker) more() bool {
 	return true
 }
 
-// value reads one value that will be decoded as a t, or as any type if t is nil.
+// value checks a value that will be decoded as a value of type t. If t is nil, any type is allowed.
 func (w *walker) value(t reflect.Type) error {
 	begin := w.space()
 	from := w.at
@@ -126,7 +134,7 @@ func isInt64(n string) bool {
 	return err == nil
 }
 
-// quoted skips a string and returns it as written.
+// quoted skips a string, and returns it as it is written.
 func (w *walker) quoted() []byte {
 	from := w.at
 	for w.at++; w.text[w.at] != '"'; w.at++ {
@@ -138,7 +146,7 @@ func (w *walker) quoted() []byte {
 	return w.text[from:w.at]
 }
 
-// below reads a value that is one step deeper.
+// below checks a value that is one step deeper in the path.
 func (w *walker) below(s step, t reflect.Type) error {
 	w.path = append(w.path, s)
 	err := w.value(t)
@@ -175,11 +183,11 @@ func (w *walker) object(field func(name string) (reflect.Type, bool)) error {
 	return nil
 }
 
-// fields caches the fields of types, because finding them takes longer than decoding a small
+// fields caches the fields of types, because it takes longer to find them than to decode a small
 // document.
 var fields sync.Map // func(string) (reflect.Type, bool) by reflect.Type
 
-// fieldsOf returns a function that returns the type of a field of a t.
+// fieldsOf returns a function that maps the name of a field of t to the type of this field.
 func fieldsOf(t reflect.Type) func(string) (reflect.Type, bool) {
 	if t == nil {
 		return findFields(t)
@@ -215,7 +223,7 @@ func findFields(t reflect.Type) func(string) (reflect.Type, bool) {
 	}
 }
 
-// elem returns the type of the elements of a t, or nil if they may be of any type.
+// elem returns the type of the elements of t. It returns nil if the elements may be of any type.
 func elem(t reflect.Type) reflect.Type {
 	if t == nil || decodesItself(t) {
 		return nil

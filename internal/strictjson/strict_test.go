@@ -50,8 +50,8 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// TestDecodeDeep checks that the cost of decoding deeply nested input is about proportional to its
-// size, since a provider decodes requests of strangers.
+// TestDecodeDeep checks that the cost of decoding deeply nested input grows about as its size. This
+// is important because providers decode the requests of strangers.
 func TestDecodeDeep(t *testing.T) {
 	nested := func(open, close string, n int) []byte {
 		return []byte(`{"R":` + strings.Repeat(open, n) + "1" + strings.Repeat(close, n) + "}")

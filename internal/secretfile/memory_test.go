@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// roleEnv makes a copy of this program the protected process or the one that tries to read it.
+// roleEnv is an environment variable that selects the role of a copy of the test binary: the
+// protected process, or the process that tries to read its memory.
 const roleEnv = "FLORETE_TEST_MEMORY"
 
 func TestMain(m *testing.M) {
@@ -56,7 +57,7 @@ func TestMain(m *testing.M) {
 }
 
 // TestProtect checks that another process of the same account cannot read the memory of a protected
-// process, and can read that of an unprotected one.
+// process, but can read the memory of an unprotected process.
 func TestProtect(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

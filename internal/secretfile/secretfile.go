@@ -1,5 +1,5 @@
-// Package secretfile reads files with secrets, and refuses files that other accounts can read. It
-// also protects the memory of processes that hold keys.
+// Package secretfile reads files that contain secrets, and refuses files that other accounts can
+// read. It also protects the memory of processes that hold keys.
 package secretfile
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// ReadFile reads a file with a secret, unless Check refuses it.
+// ReadFile reads a file that contains a secret. It returns an error if Check refuses the file.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,9 +25,9 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// RefuseTree returns an error if path is inside a git work tree or a flake, where no private key
-// may be stored. The next commit would publish the key, and Nix would copy it to the world-readable
-// store. The path need not exist.
+// RefuseTree returns an error if path is inside a git work tree or a flake. No private key may be
+// stored there, because the next commit would publish the key, and Nix would copy it to its store,
+// which all accounts can read. The file at path does not need to exist.
 func RefuseTree(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -59,9 +59,10 @@ func refuseBelow(path, dir string) error {
 	}
 }
 
-// Check returns an error if a secret file is accessible to its group or to others, or is in the Nix
-// store, which everybody can read. It always accepts a systemd credential of this unit, because
-// systemd may grant access to the credential by an ACL, which changes the file's mode.
+// Check returns an error if a file with a secret is accessible to its group or to others, or is in
+// the Nix store, which all accounts can read. It always accepts a systemd credential of this unit.
+// systemd may grant access to a credential with an ACL, so that the file's mode looks as if its
+// group could read it.
 func Check(f *os.File) error {
 	// The kernel returns the path of the open file, without symbolic links.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

@@ -33,7 +33,8 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestStore reads a secret through a link into the Nix store, if there is one.
+// TestStore checks that a secret in the Nix store is refused, even through a symbolic link. It
+// needs a Nix store.
 func TestStore(t *testing.T) {
 	found, err := filepath.Glob("/nix/store/*")
 	if err != nil || len(found) == 0 {
@@ -48,8 +49,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestCredential checks that a credential is accepted although systemd may grant it by an ACL,
-// which looks like a mode with read permission for the group.
+// TestCredential checks that a systemd credential is accepted. systemd may grant access to it with
+// an ACL, which looks like read permission for the group.
 func TestCredential(t *testing.T) {
 	dir := t.TempDir()
 	t.Setenv("CREDENTIALS_DIRECTORY", dir)

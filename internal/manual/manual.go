@@ -1,5 +1,5 @@
-// Package manual renders the help of a program's commands, as one page of the documentation and as
-// manual pages for man(1).
+// Package manual writes the documentation of a program's commands from their help. It writes a
+// reference page in Markdown, and manual pages for man(1).
 package manual
 
 import (
@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Markdown returns a program's reference page for the documentation. The page has the program's
-// commands in the groups of its help. The argument intro is the text below the title.
+// Markdown returns the reference page of a program in Markdown. The page describes the program's
+// commands, in the groups of its help. The argument intro is the text below the title.
 func Markdown(root *cobra.Command, intro string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n", root.Name(), strings.TrimSpace(intro))
@@ -45,7 +45,7 @@ func Markdown(root *cobra.Command, intro string) []byte {
 	return []byte(b.String())
 }
 
-// sorted returns the flags that the page shows.
+// sorted returns the flags that the reference page shows, sorted.
 func sorted(flags *pflag.FlagSet) (all []*pflag.Flag) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if !f.Hidden && f.Name != "help" && f.Name != "version" {
@@ -55,7 +55,7 @@ func sorted(flags *pflag.FlagSet) (all []*pflag.Flag) {
 	return all
 }
 
-// commonFlags returns the flags that many commands have alike, by name.
+// commonFlags returns the flags that many commands have in the same form, sorted by name.
 func commonFlags(root *cobra.Command) (all []*pflag.Flag) {
 	const many = 8
 	n := map[string]int{}
@@ -72,15 +72,16 @@ func commonFlags(root *cobra.Command) (all []*pflag.Flag) {
 	return all
 }
 
-// key is equal for flags of which the page says the same.
+// key returns a string that is equal for two flags if the reference page describes them in the same
+// way.
 func key(f *pflag.Flag) string {
 	return strings.Join([]string{f.Name, f.Usage, f.DefValue, fmt.Sprint(required(f))}, "\x00")
 }
 
 func required(f *pflag.Flag) bool { return len(f.Annotations[cobra.BashCompOneRequiredFlag]) > 0 }
 
-// inGroup returns the runnable commands of a group, sub-commands included, in the order of the
-// help. A command that only has sub-commands is left out.
+// inGroup returns the commands of a group that can be run, including sub-commands, in the order of
+// the help. It leaves out commands that only group sub-commands.
 func inGroup(root *cobra.Command, group string) (all []*cobra.Command) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -126,7 +127,8 @@ func section(b *strings.Builder, c *cobra.Command, common []*pflag.Flag) {
 	}
 }
 
-// description is the long help of a command, or the short one as a sentence.
+// description returns the long help of a command. If there is none, it returns the short help as a
+// sentence.
 func description(c *cobra.Command) string {
 	if c.Long != "" {
 		return strings.TrimSpace(c.Long)
@@ -134,8 +136,8 @@ func description(c *cobra.Command) string {
 	return strings.TrimSuffix(c.Short, ".") + "."
 }
 
-// text renders help as Markdown: indented lines become a block of code, and characters that mean
-// something to Markdown are escaped elsewhere.
+// text renders the text of a help as Markdown. Indented lines become a block of code. In all other
+// lines, characters with a meaning in Markdown are escaped.
 func text(s string) string {
 	var out []string
 	code := false
@@ -165,7 +167,7 @@ var special = strings.NewReplacer("<", "&lt;", "*", `\*`)
 
 func escape(s string) string { return special.Replace(s) }
 
-// cell renders help in a cell of a table.
+// cell renders the text of a help as a cell of a table.
 func cell(s string) string {
 	return strings.ReplaceAll(escape(strings.Join(strings.Fields(s), " ")), "|", `\|`)
 }
@@ -207,8 +209,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Command returns a hidden command that writes the program's manual pages. Builds of packages and
-// bundles use it.
+// Command returns a hidden command that writes the program's manual pages. The builds of packages
+// and bundles run it.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -219,9 +221,9 @@ func Command() *cobra.Command {
 	}
 }
 
-// Write writes the manual pages of a program into an existing directory, one page for each command.
-// The pages contain no date and no version, so that bundles contain the same bytes until the help
-// changes. Write changes the commands of root, so they must not be run afterwards.
+// Write writes the manual pages of a program to the existing directory dir, one page for each
+// command. The pages contain no date and no version, so bundles contain the same bytes until the
+// help changes. Write changes the commands of root, so the program must not run them afterwards.
 func Write(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	for _, c := range root.Commands() {

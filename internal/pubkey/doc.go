@@ -1,2 +1,2 @@
-// Package pubkey checks the strength of public keys and generates SSH keys.
+// Package pubkey checks whether public keys are strong enough, and generates SSH keys.
 package pubkey

@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// Check returns an error if a certificate's public key is weak, or if verifying its signatures is
-// expensive.
+// Check returns an error if the public key of a certificate is weak, or if its signatures are
+// expensive to verify.
 func Check(key crypto.PublicKey) error {
 	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
 	switch k := key.(type) {
@@ -33,7 +33,7 @@ func Check(key crypto.PublicKey) error {
 	return nil
 }
 
-// CheckHost returns an error if an SSH host key is so weak that somebody other than its owner may
+// CheckHost returns an error if an SSH host key is weak, so that someone other than its owner may
 // be able to sign with it.
 func CheckHost(key crypto.PublicKey) error {
 	switch k := key.(type) {
@@ -47,8 +47,8 @@ func CheckHost(key crypto.PublicKey) error {
 	return nil
 }
 
-// smallOrder contains the y coordinates of the points of order 1, 2, 4 and 8, in little endian
-// without the sign bit. Anybody can sign for such a key.
+// smallOrder contains the y coordinates of the points of order 1, 2, 4 and 8 of Ed25519, in little
+// endian without the sign bit. Anybody can create signatures for a key that is such a point.
 var smallOrder = [][]byte{
 	unhex("0100000000000000000000000000000000000000000000000000000000000000"),
 	unhex("ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f"),
@@ -58,8 +58,8 @@ var smallOrder = [][]byte{
 }
 
 // CheckEd25519 returns an error for a key of small order, because anybody can create signatures for
-// it. It also returns an error for a key that is not encoded canonically (RFC 8032, section 5.1.3),
-// because a key must not have two encodings.
+// such a key. It also returns an error for a key that is not encoded canonically (RFC 8032, section
+// 5.1.3), because a key must not have two encodings.
 func CheckEd25519(key ed25519.PublicKey) error {
 	y := bytes.Clone(key)
 	if len(y) != ed25519.PublicKeySize {

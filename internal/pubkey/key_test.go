@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEd25519 checks that every encoding of a point of small order, canonical or not, is refused,
-// and nothing else.
+// TestEd25519 checks that all encodings of points of small order are refused, whether canonical or
+// not, and that no other keys are refused.
 func TestEd25519(t *testing.T) {
 	p := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 255), big.NewInt(19))
 	encode := func(y *big.Int, sign byte) ed25519.PublicKey {
@@ -46,8 +46,8 @@ func TestEd25519(t *testing.T) {
 	}
 }
 
-// TestSmallOrderIsForged checks that for every such key a signature can be forged without a private
-// key.
+// TestSmallOrderIsForged checks that a signature for each key of small order can be forged without
+// a private key.
 func TestSmallOrderIsForged(t *testing.T) {
 	var points [][]byte // in the form of signatures
 	for _, y := range smallOrder {

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// NewSSH generates an SSH key pair of type Ed25519. The private key is returned as secret, in
+// NewSSH generates an SSH key pair of type Ed25519. The result secret is the private key in
 // OpenSSH's PEM format.
 func NewSSH() (secret []byte, public ssh.PublicKey, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)

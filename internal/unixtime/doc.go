@@ -1,3 +1,3 @@
-// Package unixtime represents wall clock times as Unix seconds, the form that documents, reports
-// and state files contain.
+// Package unixtime encodes wall clock times as Unix seconds, as in documents, reports and state
+// files.
 package unixtime

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Time is a wall clock time that is encoded in JSON as Unix seconds, rounded up. The zero Time is
+// Time is a wall clock time. In JSON it is a number of Unix seconds, rounded up. The zero Time is
 // encoded as zero.
 type Time struct{ time.Time }
 
-// Of converts t to a Time, without its monotonic reading. Times that are stored across restarts can
-// only be compared by the wall clock.
+// Of returns t as a Time. It removes the monotonic clock reading, because times that are stored
+// across restarts can be compared only by the wall clock.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -19,10 +19,11 @@ func Of(t time.Time) Time {
 	return Time{t.Round(0)}
 }
 
-// lastSecond is the last second of the year 9999, the last that RFC 3339 can represent.
+// lastSecond is the last second of the year 9999, in Unix seconds. RFC 3339 cannot represent later
+// times.
 const lastSecond = 253402300799
 
-// Unix converts Unix seconds to a Time. Zero seconds become the zero Time.
+// Unix returns the Time for a number of Unix seconds. For zero seconds, it returns the zero Time.
 func Unix(s int64) Time {
 	if s == 0 {
 		return Time{}
@@ -30,10 +31,10 @@ func Unix(s int64) Time {
 	return Time{time.Unix(min(s, lastSecond), 0)}
 }
 
-// Add returns t plus d.
+// Add returns the time t plus the duration d.
 func (t Time) Add(d time.Duration) Time { return Time{t.Time.Add(d)} }
 
-// Seconds returns t in Unix seconds, rounded up, or zero for the zero Time.
+// Seconds returns t in Unix seconds, rounded up. It returns zero for the zero Time.
 func (t Time) Seconds() int64 {
 	if t.IsZero() {
 		return 0
@@ -45,10 +46,10 @@ func (t Time) Seconds() int64 {
 	return s
 }
 
-// MarshalJSON writes Unix seconds.
+// MarshalJSON encodes the time as a number of Unix seconds.
 func (t Time) MarshalJSON() ([]byte, error) { return strconv.AppendInt(nil, t.Seconds(), 10), nil }
 
-// UnmarshalJSON reads Unix seconds.
+// UnmarshalJSON decodes a number of Unix seconds.
 func (t *Time) UnmarshalJSON(b []byte) error {
 	s, err := strconv.ParseInt(string(b), 10, 64)
 	if err == nil && (s < 0 || s > lastSecond) {

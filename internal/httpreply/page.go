@@ -9,9 +9,10 @@ import (
 )
 
 // OwnPage checks that a request does not come from a foreign web page in a browser. It returns an
-// HTTP status and an error for a cross-origin request, and for a request whose host name is not the
-// server's own (DNS rebinding). The function own reports whether a name, in lower case and without
-// a port, is the server's. In errors, want describes the server's name.
+// HTTP status and an error in two cases: if the request is cross-origin, or if the host name in the
+// request is not the server's own (DNS rebinding). The function own reports whether a name, in
+// lower case and without a port, belongs to the server. The argument want describes the server's
+// name in errors.
 func OwnPage(r *http.Request, own func(name string) bool, want string) (status int, err error) {
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)
@@ -30,5 +31,5 @@ func OwnPage(r *http.Request, own func(name string) bool, want string) (status i
 	return http.StatusOK, nil
 }
 
-// hostname returns the host name of u in lower case, without a final dot.
+// hostname returns the host name in the URL u, in lower case and without a final dot.
 func hostname(u *url.URL) string { return strings.TrimSuffix(strings.ToLower(u.Hostname()), ".") }

@@ -38,7 +38,7 @@ func TestOwnPage(t *testing.T) {
 	}
 }
 
-// TestJSON checks that a Cache-Control header that the handler has set is kept.
+// TestJSON checks that JSON keeps a Cache-Control header that the handler has set.
 func TestJSON(t *testing.T) {
 	w := httptest.NewRecorder()
 	w.Header().Set("Cache-Control", "max-age=60")

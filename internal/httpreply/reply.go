@@ -1,5 +1,5 @@
-// Package httpreply contains helpers for HTTP servers: answers in JSON, and the refusal of requests
-// from foreign web pages.
+// Package httpreply contains functions for HTTP servers. They answer requests in JSON, and refuse
+// requests from foreign web pages.
 package httpreply
 
 import (
@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// JSON answers an HTTP request with v in JSON. It panics if v cannot be encoded. It sets
-// Cache-Control to no-store unless the header is set already.
+// JSON answers an HTTP request with the value v, encoded in JSON. It panics if v cannot be encoded.
+// It sets the header Cache-Control to no-store, unless this header is already set.
 func JSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -17,7 +17,7 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	Encoded(w, status, b)
 }
 
-// Encoded is like JSON for a value b that is already encoded.
+// Encoded answers an HTTP request like JSON, with a value b that is already encoded.
 func Encoded(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")
@@ -26,5 +26,5 @@ func Encoded(w http.ResponseWriter, status int, b []byte) {
 		h.Set("Cache-Control", "no-store")
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(b) // if the caller is gone, it repeats the request
+	_, _ = w.Write(b) // if the caller is gone, it will repeat the request
 }

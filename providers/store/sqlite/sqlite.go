@@ -87,6 +87,7 @@ func Open(path string, o Options) (*Store, error) {
 	}
 	s.ctx, s.close = context.WithCancel(context.Background())
 	s.sweep.Go(s.sweeper)
+	s.sweep.Go(s.follow)
 	return s, nil
 }
 
@@ -150,4 +151,12 @@ func (s *Store) next() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.changed
+}
+
+// announce wakes all watches.
+func (s *Store) announce() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
 }

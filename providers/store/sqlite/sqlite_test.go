@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/providers/store/storetest"
+	"github.com/florete/florete/tests/kit"
 )
 
 func open(t *testing.T, path string, o sqlite.Options) *sqlite.Store {
@@ -56,6 +58,35 @@ func TestReopen(t *testing.T) {
 		}
 		break
 	}
+}
+
+// TestWatchOtherProcess checks that a watch yields a change which another process commits while the
+// watch waits.
+func TestWatchOtherProcess(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.db")
+	here, there := open(t, path, sqlite.Options{}), open(t, path, sqlite.Options{})
+	commit := func(s *sqlite.Store, key string) int64 {
+		revision, err := s.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put(key, nil)}})
+		if err != nil {
+			t.Error(err)
+		}
+		return revision
+	}
+	first := commit(there, "0")
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	events := 0
+	for e, err := range here.Watch(ctx, "", first-1) {
+		if err != nil || e.Key != fmt.Sprint(events) {
+			t.Fatalf("got %v, %v, want key %d", e, err, events)
+		}
+		if events++; events == 3 {
+			return
+		}
+		next := fmt.Sprint(events)
+		time.AfterFunc(50*time.Millisecond, func() { commit(there, next) }) // once the watch waits
+	}
+	t.Fatalf("the watch ended after %d events", events)
 }
 
 func TestNewerSchema(t *testing.T) {

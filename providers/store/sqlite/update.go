@@ -57,10 +57,7 @@ func (s *Store) group() {
 			j.revision, j.err = 0, err
 		}
 	} else if changed {
-		s.mu.Lock()
-		close(s.changed)
-		s.changed = make(chan struct{})
-		s.mu.Unlock()
+		s.announce()
 	}
 	for _, j := range jobs {
 		close(j.done)

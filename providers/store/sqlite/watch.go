@@ -13,7 +13,7 @@ import (
 // batch is the largest number of changes that a watch reads at once.
 const batch = 1000
 
-// others is the interval at which a watch looks for changes that other processes have committed.
+// others is the interval at which a store looks for changes that other processes have committed.
 const others = time.Second
 
 // cursor is the last change that a watch has seen.
@@ -42,13 +42,29 @@ func (s *Store) Watch(ctx context.Context, prefix string, after int64) iter.Seq2
 			}
 			select {
 			case <-next:
-			case <-time.After(others):
 			case <-ctx.Done():
 			case <-s.ctx.Done():
 				yield(store.Event{}, errClosed)
 				return
 			}
 		}
+	}
+}
+
+// follow wakes all watches when other processes have committed changes, until the store is closed.
+// One query for all watches keeps an idle process idle.
+func (s *Store) follow() {
+	for seen := int64(0); ; {
+		select {
+		case <-time.After(others):
+		case <-s.ctx.Done():
+			return
+		}
+		var newest int64
+		if err := s.newest.QueryRowContext(s.ctx).Scan(&newest); err != nil || newest != seen {
+			s.announce()
+		}
+		seen = newest
 	}
 }
 

@@ -8,16 +8,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Aliases maps the additional DNS names of services to the services themselves, for all services
-// that a host reaches. The names are fully qualified, as programs use them. A name that begins with
-// "*." is a wildcard, and matches any single label in that place (RFC 9525, section 6.3). An exact
-// name takes precedence over a wildcard:
+// Aliases contains the additional DNS names of the services that a host reaches, and maps each name
+// to its service. The names are fully qualified, as programs use them. A name that begins with "*."
+// is a wildcard, and matches any single label in that place (RFC 9525, section 6.3). An exact name
+// takes precedence over a wildcard:
 //
 //	docs.demo.flor.rete    → service/wiki
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
 type Aliases map[string]spiffe.Dialable
 
-// Aliases returns the additional names of all services that this manifest's host reaches.
+// Aliases returns the additional DNS names of all services that the host of this manifest reaches.
 func (m Manifest) Aliases() Aliases {
 	a := Aliases{}
 	for _, r := range m.Forwarder.Reach {

@@ -10,9 +10,9 @@ import (
 )
 
 // Entry is a listener of a host for callers that have no identity in the cluster, such as browsers
-// on the Internet. The forwarder connects these callers to a service under the identity of the
-// host's node. Callers are strangers, or callers outside the cluster that the topology names. If
-// several entries have the same address, the first entry that matches a caller applies.
+// on the Internet. The callers are strangers, or external callers that have a name in the topology.
+// The forwarder connects them to a service under the identity of the host's node. If several
+// entries have the same address, the first entry that matches a caller applies.
 type Entry struct {
 	Listen   string    `json:"listen"` // host:port, or :port for all addresses
 	Protocol Protocol  `json:"protocol,omitempty"`

@@ -73,10 +73,10 @@ type Forwarder struct {
 	Listen  []string    `json:"listen"`  // host:port, or :port for all addresses; empty if nothing is published
 	Publish []Published `json:"publish"` // sorted by ID, port and protocol
 	Reach   []Reachable `json:"reach"`   // sorted by ID, port and protocol
-	Callers []Caller    `json:"callers"` // the first entry that matches a process gives its identity
+	Callers []Caller    `json:"callers"` // a process gets the identity of the first entry that matches
 	SOCKS   []SOCKS     `json:"socks"`   // sorted by ID
-	// Limits bounds what each caller may use of this host, in all services that it publishes
-	// together. It is sorted by ID.
+	// Limits bounds how much of this host each caller may use, in all published services together.
+	// The list is sorted by ID.
 	Limits []CallerLimits `json:"limits,omitempty"`
 	// Transport selects whether the forwarder listens on UDP, on TCP, or on both.
 	Transport Transport `json:"transport,omitempty"`
@@ -103,7 +103,7 @@ type Forwarder struct {
 type Relay struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
-	Transport Transport `json:"transport,omitempty"` // that both this host and the relay allow
+	Transport Transport `json:"transport,omitempty"` // transport that both this host and the relay allow
 }
 
 // Relaying configures the forwarder of a relay. It names only nodes and other relays. A relay
@@ -117,8 +117,8 @@ type Relaying struct {
 // RelayRoute tells a relay where to forward the connections that name a certain label. The
 // destination is a node that has an uplink to this relay, or another relay.
 type RelayRoute struct {
-	// Label identifies the rest of the path to the relay. It consists of 32 lower-case hex digits,
-	// and does not reveal where the path leads.
+	// Label stands for the rest of the path, after this relay. It consists of 32 lower-case hex
+	// digits, and does not reveal where the path leads.
 	Label string    `json:"label"`
 	To    spiffe.ID `json:"to"` // a node, or the vertex of the next relay
 	// Next is the label that the next relay uses for this path. It is empty if To is a node.
@@ -236,8 +236,8 @@ type Reachable struct {
 	GRPC bool `json:"grpc,omitempty"`
 	// Ingress restricts the requests that an ingress passes to the service at its public names.
 	Ingress PublicRules `json:"ingress,omitzero"`
-	// Redirects maps further public names to public names of the service. An ingress redirects a
-	// browser that visits one of the former to the name that it is mapped to.
+	// Redirects maps further public names to public names of the service. If a browser visits a
+	// further name, an ingress redirects the browser to the public name for it.
 	Redirects map[string]string `json:"redirects,omitempty"`
 	// Via lists the paths on which this host can reach the service through relays.
 	Via []Via `json:"via,omitempty"` // sorted by relays and label
@@ -248,7 +248,7 @@ type Reachable struct {
 // Via is a path through one or two relays to a host that publishes a service.
 type Via struct {
 	By    []string `json:"by"`    // host names of the relays, in the order of the path
-	Label string   `json:"label"` // known to the first relay
+	Label string   `json:"label"` // label of the path at the first relay
 }
 
 // Caller assigns an identity to processes of this host. It lists the local accounts and systemd

@@ -29,7 +29,7 @@ type Need struct {
 // belong to the account Owner and to the group of the same name. If Owner is empty, the files
 // belong to the account that runs activation.
 type Deliver struct {
-	Files map[string]File `json:"files"` // by file name
+	Files map[string]File `json:"files"` // keys are file names
 	Owner string          `json:"owner"`
 }
 

@@ -20,10 +20,10 @@ type Policy struct {
 	Devices     []Device                   `json:"devices"`             // nodes named in grants, sorted by ID
 	Kinds       map[string]json.RawMessage `json:"kinds"`               // settings of each kind
 	Grants      []Grant                    `json:"grants"`              // sorted by caller, then need
-	Operators   Operators                  `json:"operators,omitempty"` // who may call ControlService
-	Cache       Operators                  `json:"cache,omitempty"`     // who may call CacheService
+	Operators   Operators                  `json:"operators,omitempty"` // identities that may call ControlService
+	Cache       Operators                  `json:"cache,omitempty"`     // identities that may call CacheService
 	Rollout     *Rollout                   `json:"rollout,omitempty"`   // waves of a rollout; if nil, all hosts are offered a version at once
-	Store       *SharedStore               `json:"store,omitempty"`     // nil if each process has a store of its own
+	Store       *SharedStore               `json:"store,omitempty"`     // nil if each provider process has its own state store
 }
 
 // SharedStore describes the state store that all provider hosts of a cluster share, as seen by one
@@ -103,7 +103,7 @@ type Listening struct {
 type Device struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
-	Joins      bool      `json:"joins,omitempty"` // it proves itself with an admitted device key
+	Joins      bool      `json:"joins,omitempty"` // true if the node signs with an admitted device key
 }
 
 // Grant permits the identity Caller to request one need. The request must have exactly these

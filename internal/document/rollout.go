@@ -17,7 +17,7 @@ type Rollout struct {
 	Waves [][]string `json:"waves"`
 
 	Healthy int `json:"healthy"` // seconds for which the hosts of a wave must be healthy before the next wave
-	Within  int `json:"within"`  // seconds within which they must become healthy
+	Within  int `json:"within"`  // seconds within which the hosts of a wave must become healthy
 
 	Maintenance []Maintenance `json:"maintenance,omitempty"` // sorted by group
 	Budgets     []Budget      `json:"budgets,omitempty"`

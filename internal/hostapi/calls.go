@@ -14,11 +14,11 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// leastStall is the minimum duration of a call after which it counts as stalled. If four handshakes
-// take longer, the limit is four times the duration of the handshake. Other calls no longer wait
-// for a stalled call, so one request that hangs does not hold up the rest. Calls always wait while
-// a connection is being made, because a provider that is too busy for one connection is too busy
-// for several.
+// leastStall is the minimum time after which a call in progress counts as stalled. If handshakes
+// are slow, the time is four times the duration of the handshake. Other calls no longer wait for a
+// stalled call, so one request that hangs does not hold up the rest. Calls always wait while a
+// connection is being made, because a provider that is too busy for one connection is too busy for
+// several.
 const leastStall = 500 * time.Millisecond
 
 // Calls sends several calls to one provider over a single connection, one call after the other. The
@@ -153,7 +153,8 @@ func (p *Calls) call(ctx context.Context, do func(context.Context, *session) err
 	return p.within(ctx, cmp.Or(p.client.Timeout, timeout), do)
 }
 
-// within is like call, but limits the duration of the call to most.
+// within waits for the turn of this call and runs do, like call. The argument most is the maximum
+// duration of the call.
 func (p *Calls) within(ctx context.Context, most time.Duration, do func(context.Context, *session) error) error {
 	if p.client.SVID == nil {
 		return Errorf(CodeUntrusted, "%s has no SVID yet: it must enrol first", p.client.Node)

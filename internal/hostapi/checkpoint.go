@@ -26,9 +26,9 @@ type Checkpoint struct {
 	Fault      string   `json:"fault,omitempty"` // difference that the provider found between its stored rows and the log, if any
 }
 
-// Checkpoint fetches the newest checkpoint of the audit log of the provider process that answers
-// the given kind of need. The argument from is the size of an older checkpoint. The result contains
-// a proof that the newest checkpoint extends the older one.
+// Checkpoint fetches the newest checkpoint of an audit log, with the proof that it extends an older
+// checkpoint. The argument kind is the kind of need that the log's provider process answers. The
+// argument from is the size of the older checkpoint.
 func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)

@@ -15,14 +15,14 @@ func PathCRL(kind string) string { return "/" + kind + "/crl" }
 // issuing CA.
 type CRL struct {
 	Number string `json:"number"`        // CRL number in hex
-	List   int64  `json:"list"`          // number of the revocation list that it was made from; 0 for none
+	List   int64  `json:"list"`          // number of the revocation list from which the CRL was made; 0 for none
 	CRL    string `json:"crl,omitempty"` // PEM; empty if the caller already has it
 	Issuer string `json:"issuer"`        // certificate of the CA that signed the CRL, in PEM
 }
 
-// CRL fetches the newest certificate revocation list of the provider process that answers the given
-// kind of need. The argument has is the number of the list that the caller already has. If this
-// list is still the newest, the result does not contain it.
+// CRL fetches the newest certificate revocation list of a provider process. The argument kind is
+// the kind of need that the process answers. If the caller already has a list, has is its number.
+// The result omits a list that the caller already has.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

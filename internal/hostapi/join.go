@@ -67,8 +67,8 @@ type Joined struct {
 }
 
 // Statement returns the text that a joining device signs with its device key and with the key of
-// its join token. It makes the signatures valid only for one connection, provider, node and device.
-// The lines of the text are:
+// its join token. The text makes the signatures valid only for one connection, provider, node and
+// device. Its lines are:
 //
 //   - the version, the trust domain, the node, and the provider
 //   - the SHA-256 of the device key, of the token and of the facts, in lower-case hex

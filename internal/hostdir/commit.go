@@ -17,11 +17,11 @@ import (
 // host undoes it automatically.
 type Commit struct {
 	ID        string              `json:"id"`
-	Documents []document.Reported `json:"documents"` // documents that it puts in force
-	Before    []document.Reported `json:"before"`    // documents that are restored when it is undone
+	Documents []document.Reported `json:"documents"` // documents that the commit puts in force
+	Before    []document.Reported `json:"before"`    // documents that are restored when the commit is undone
 
 	// Generation is the number of the directory below Layout.Documents that contains the documents
-	// Before. It is zero if there were no documents.
+	// in the field Before. It is zero if there were no documents.
 	Generation int `json:"generation"`
 
 	// System is the change of the installation. It is nil if only the documents change.
@@ -32,8 +32,8 @@ type Commit struct {
 	Unattended bool `json:"unattended,omitempty"`
 
 	// Answered is the time at which a provider first answered after an unattended commit was
-	// undone. It is zero until then. If the provider answers with the documents Before in force,
-	// the commit had cut the host off.
+	// undone. It is zero until then. If the provider answers once the documents in the field Before
+	// are in force again, the commit had cut the host off.
 	Answered unixtime.Time `json:"answered,omitzero"`
 
 	Begun    unixtime.Time `json:"begun"`

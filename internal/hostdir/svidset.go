@@ -86,8 +86,8 @@ func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet,
 	return set, problems
 }
 
-// IsForwarderSVID reports whether a need delivers an SVID to the forwarder. A need may also deliver an
-// SVID to another account, or deliver no SVID.
+// IsForwarderSVID reports whether a need delivers an SVID to the forwarder. A need may also deliver
+// an SVID to another account, or deliver no SVID.
 func IsForwarderSVID(n document.Need) bool {
 	return n.Kind == document.KindCert && n.Deliver.Owner == ""
 }

@@ -20,7 +20,7 @@ type Report struct {
 
 	Sent      unixtime.Time       `json:"sent"`    // by the host's clock
 	Release   string              `json:"release"` // release of flor activate
-	Format    document.Format     `json:"format"`  // newest document format that it understands
+	Format    document.Format     `json:"format"`  // newest document format that this release understands
 	Documents []document.Reported `json:"documents"`
 	Closure   *hostdir.NeedError  `json:"closure,omitempty"` // reason why the closure is not in force
 	Needs     []Need              `json:"needs"`
@@ -86,7 +86,7 @@ type Need struct {
 	Since     unixtime.Time      `json:"since"`
 	Fulfilled unixtime.Time      `json:"fulfilled"`           // time at which the delivered files were received
 	Expires   unixtime.Time      `json:"expires"`             // expiry of the delivered files
-	Rotations int                `json:"rotations,omitempty"` // number of rotations of its secret
+	Rotations int                `json:"rotations,omitempty"` // number of rotations of the need's secret
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 

@@ -14,7 +14,7 @@ type Issued struct {
 	Serial string        `json:"serial"`
 	ID     spiffe.ID     `json:"id"`
 	Node   string        `json:"node,omitempty"`   // node to which the SVID was issued
-	Device string        `json:"device,omitempty"` // fingerprint of the node's device key, if it joined with one
+	Device string        `json:"device,omitempty"` // fingerprint of the device key with which the node joined, if any
 	At     unixtime.Time `json:"at"`
 	Until  unixtime.Time `json:"until"`
 	Issuer string        `json:"issuer"` // key identifier of the issuing CA in hex

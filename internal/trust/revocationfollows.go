@@ -39,9 +39,10 @@ func (r Reinstated) String() string {
 const outlived = MaxLifetime + Backdated
 
 // Lacking returns the items of an older list that the list r has lost: r neither revokes them nor
-// names them as reinstated. If there are such items, r does not continue the older list, and a
-// reader that has the older list must refuse r. Lacking returns nothing if list is nil, or if r is
-// so much newer that it no longer needs to name reinstated items.
+// names them as reinstated. The argument list is the older list. If r has lost items, it does not
+// continue the older list, and a reader that has the older list must refuse r. Lacking returns
+// nothing if list is nil, or if r is so much newer that it no longer needs to name reinstated
+// items.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
 		return nil, nil
@@ -85,7 +86,8 @@ func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certific
 // reinstates the identity.
 func (e Revocation) permanent() bool { return e.ValidAfter.IsZero() && !e.Suspended }
 
-// reinstated reports whether the list r names an item as reinstated since the list after.
+// reinstated reports whether the list r names an item as reinstated since an earlier list. The
+// argument after is the earlier list.
 func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	return slices.ContainsFunc(r.Reinstated, func(is Reinstated) bool {
 		return is.ID == what.ID && is.Key == what.Key && is.Certificate == what.Certificate && is.Number > after.Number
@@ -95,10 +97,10 @@ func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 // Digest returns the digest of the revocation list's text. The next list contains it as Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error if the lists r and list cannot belong to the same sequence of lists. This
-// is the case if they have the same number but different texts, or if the number of r is one higher
-// but r names another predecessor. If their numbers are further apart, Forked cannot decide, and
-// returns nil.
+// Forked returns an error if r and another revocation list cannot belong to the same sequence of
+// lists. The argument list is the other list. The error means that both have the same number but
+// different texts, or that r directly follows the other list by its number but names another
+// predecessor. If their numbers are further apart, Forked cannot decide, and returns nil.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false
 	switch {

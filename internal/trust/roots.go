@@ -134,9 +134,9 @@ func (r *Roots) Fingerprints() []string {
 	return slices.Compact(all)
 }
 
-// Anchor returns the fingerprint of the root certificate to which a chain leads, the one that
-// signed the last certificate of the chain. It returns AnchorUnknown if r does not contain this
-// root. It does not verify the rest of the chain.
+// Anchor returns the fingerprint of the root certificate that signed the last certificate of a
+// chain. It returns AnchorUnknown if r does not contain this root certificate. It does not verify
+// the chain.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	if c := r.root(chain); c != nil {
 		return Fingerprint(c)

@@ -53,9 +53,9 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify verifies a certificate chain at the time at, and returns the SPIFFE ID of its leaf, which
-// is the first certificate. The chain must allow all the given usages. It must lead to a root of
-// the ID's trust domain, which is the trust domain of r or a federated one.
+// Verify verifies a certificate chain, and returns the SPIFFE ID of its first certificate, the leaf.
+// The chain must be valid at the time at, and must allow all the given usages. It must lead to a
+// root of the ID's trust domain, which is the trust domain of r or a federated one.
 //
 // The error is a *ValidityError if the chain would be accepted at another time, and a *RevokedError
 // if only the revocation list prevents that it is accepted. If there is an error, Verify returns
@@ -202,7 +202,7 @@ func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 type SVID struct {
 	ID    spiffe.ID
 	Cert  tls.Certificate     // Leaf is set
-	Chain []*x509.Certificate // the same, leaf first
+	Chain []*x509.Certificate // the same chain, leaf first
 }
 
 // ParseSVID parses an SVID and its private key in PEM. The SVID must be of the identity id.

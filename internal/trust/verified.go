@@ -19,8 +19,8 @@ type Verified struct {
 // validity is the period in which all certificates of a chain are valid, including the root.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified returns an empty cache for certificate chains. When it is full, it holds at least
-// most chains, and never more than twice that number.
+// NewVerified returns an empty cache for certificate chains. The cache remembers at least the
+// newest chains, as many as given by most, and never more than twice that number.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }

@@ -21,8 +21,8 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// checkRelays checks the relays that a host connects to, and the routes of a host that is itself a
-// relay.
+// checkRelays checks the relays to which the host connects. If the host is itself a relay, it also
+// checks the routes of this relay.
 func (f Forwarder) checkRelays() error {
 	for name, r := range f.Relays {
 		if r.ID.Kind() != spiffe.KindVertex || r.ID.Name() != name {

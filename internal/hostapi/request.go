@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Request is a host's request for the content of one need, such as a certificate or a secret. Some of
-// its fields have special rules:
+// Request is a host's request for the content of one need, such as a certificate or a secret. Some
+// of its fields have special rules:
 //
 //   - Body contains the need's request from the manifest, with additions by the host, such as a
 //     CSR.

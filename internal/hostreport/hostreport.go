@@ -137,7 +137,7 @@ type Facts struct {
 // capabilities must be declared by an administrator.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 
-// Capacity is the size of a memory or a disk in bytes, and the number of bytes that are free.
+// Capacity contains the size of a memory or a disk in bytes, and the number of bytes that are free.
 type Capacity struct {
 	Total uint64 `json:"total"`
 	Free  uint64 `json:"free"` // not counting memory held by caches

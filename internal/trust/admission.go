@@ -81,10 +81,11 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g J
 	return g, nil
 }
 
-// Verify checks that the admission is for the given node in the cluster, and returns the decoded
-// admission. Enough of the keys in by must have signed the admission, or a grant whose token's key
-// signed the admission. With a grant, the result until is the time at which the grant ends, which
-// the caller must check. Without a grant, until is zero.
+// Verify checks that the admission is for the given node in the cluster and is properly signed, and
+// returns the decoded admission. Without a grant, enough of the keys in by must have signed the
+// admission. With a grant, they must have signed the grant, and the key of the join token must have
+// signed the admission. The result until is the time at which the grant ends, which the caller must
+// check. Without a grant, until is zero.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, by signers.Set) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

@@ -53,9 +53,9 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify verifies a certificate chain, and returns the SPIFFE ID of its first certificate, the leaf.
-// The chain must be valid at the time at, and must allow all the given usages. It must lead to a
-// root of the ID's trust domain, which is the trust domain of r or a federated one.
+// Verify verifies a certificate chain, and returns the SPIFFE ID of its first certificate, which is
+// the leaf. The chain must be valid at the time at, and must allow all the given usages. It must
+// lead to a root of the ID's trust domain, which is the trust domain of r or a federated one.
 //
 // The error is a *ValidityError if the chain would be accepted at another time, and a *RevokedError
 // if only the revocation list prevents that it is accepted. If there is an error, Verify returns

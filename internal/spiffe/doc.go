@@ -1,3 +1,3 @@
-// Package spiffe defines the SPIFFE IDs of a cluster's nodes, services and users, and the host
-// names with which programs call services.
+// Package spiffe defines the SPIFFE IDs of a cluster's nodes, services, users and vertices, and the
+// host names with which programs call services.
 package spiffe

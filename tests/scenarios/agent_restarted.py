@@ -1,4 +1,5 @@
 """The forwarder of a busy service's host is started again, and killed: no new connection fails, and who waits learns of it."""
+# common cluster: base
 
 bring_up("base")
 traffic = Traffic(mgmt01, "outline", "wiki")
@@ -32,5 +33,6 @@ with subtest("killed, it is there again, and only requests that it had begun fai
         wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
         assert len(traffic.so_far()["failed"]) <= len(before["failed"]) + 2, traffic.so_far()
     assert max(resets) < 14, resets  # QUIC's own limit is 15
+    held.end()
     result = traffic.end()
     print(f"       {result['requests']} requests, failed: {[what for _, what in result['failed']]}")

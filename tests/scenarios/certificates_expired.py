@@ -1,4 +1,5 @@
 """The provider is away longer than certificates live: every door closes, and opens by itself when it is back."""
+# common cluster: brief
 
 bring_up("brief")
 with subtest("certificates that ran out are believed by nobody"):

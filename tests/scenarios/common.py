@@ -11,6 +11,9 @@ HUNG = 900  # seconds; whoever waits longer waits in vain, however busy the mach
 # Whether this is the newest systemd that scenarios run on. On an older one a scenario leaves out what
 # does not depend on systemd; NixOS has but one.
 newest = globals().get("newest", True)
+# The revision in which all hosts are at work already: in a cluster that several scenarios have, one
+# after another.
+at_work = globals().get("at_work", "")
 
 
 def everywhere(do, hosts=None):
@@ -116,15 +119,49 @@ def sign_replica(host):
 
 def bring_up(revision="base", hosts=None):
     """From hosts that are off to a cluster at work: drhorrible has its providers, ursula these services."""
-    for host in hosts or machines:
-        host.start(allow_reboot=True)
-    deploy(revision, hosts)
-    sign_issuer()
+    if at_work != revision:
+        for host in hosts or machines:
+            host.start(allow_reboot=True)
+        deploy(revision, hosts)
+        sign_issuer()
     wait_fulfilled(hosts)
     for host in hosts or machines:
         wait_started(host, "florete-agent.service")
     for service in ("outline", "wiki"):
         wait_reaches(mgmt01, service)
+
+
+# Of a host: its revision, its addresses and packet filters, and names of files, units and accounts.
+# Accounts of the product stay when a revision goes that needs them.
+TRACES = r"""
+readlink /etc/florete/documents
+ip -brief address show; ip route; nft list tables; cut -d: -f1 /etc/passwd | grep -v ^florete
+sha256sum /etc/hosts /etc/resolv.conf /etc/florete/*.hujson /etc/ssh/* 2>/dev/null || true
+findmnt --list --noheadings --output TARGET | grep -v ^/run/credentials/
+find /run/systemd/{system,transient} /etc/systemd/system -not -type d 2>/dev/null || true
+find /root /home /opt /srv /tmp /usr/local/lib -maxdepth 1 -not -name 'systemd-private-*'
+"""
+
+
+def traces():
+    """What scenarios could leave on hosts, in lines."""
+    return {host.name: lines.splitlines() for host, lines in zip(machines, everywhere(lambda m: m.succeed(TRACES)), strict=True)}
+
+
+def wait_well():
+    for host in machines:
+        host.wait_until_succeeds("flor doctor")
+
+
+def as_found(found):
+    """Fails where a scenario left a trace that was not found before, or a host that is not well."""
+
+    def left():
+        now = traces()
+        return {name: changes for name in found if (changes := sorted(set(found[name]) ^ set(now[name])))}
+
+    wait_well()
+    wait_until(lambda: not left(), lambda: f"nothing is left on hosts: {left()}", timeout=60)
 
 
 def manifest(host):
@@ -151,7 +188,7 @@ class Traffic:
         before = self.so_far()["requests"]
         wait_until(lambda: self.so_far()["requests"] >= before + 20, lambda: f"requests go on: {self.so_far()}")
         self.host.succeed(f"systemctl stop {self.unit}")
-        return self.so_far()
+        return ended(self)
 
 
 class Held:
@@ -168,7 +205,14 @@ class Held:
 
     def end(self):
         self.host.execute(f"systemctl stop {self.unit}")
-        return self.so_far()
+        return ended(self)
+
+
+def ended(program):
+    """The last result of a program that was stopped, which leaves nothing."""
+    result = program.so_far()
+    program.host.succeed(f"rm -f {program.out}*")
+    return result
 
 
 def seconds_of(host):
@@ -180,6 +224,8 @@ def serial(host, need):
     return host.succeed(f"openssl x509 -noout -serial -in {STATE}/needs/{need}/current/svid.pem").strip()
 
 
-def decisions():
-    """How many requests the provider has decided."""
-    return int(drhorrible.succeed("flor-provider audit --json --settings /etc/florete/provider.hujson | grep -vc '\"decision\":\"changed\"'"))
+def decisions(documents=True):
+    """How many requests the provider has decided, with or without those for newer documents, which
+    any host may make at any time while there are some."""
+    rows = drhorrible.succeed("flor-provider audit --json --settings /etc/florete/provider.hujson").splitlines()
+    return sum('"decision":"changed"' not in row and (documents or '"need":"config-documents"' not in row) for row in rows)

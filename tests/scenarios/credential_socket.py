@@ -68,7 +68,7 @@ with subtest("nothing is there yet: the unit waits, and fails with the reason be
     assert ursula.get_unit_property("outline.service", "Result") == "exit-code"
     said("not fulfilled before the unit's start times out: need oidc-outline")
 
-override("outline.service", OUTLINE.replace("TimeoutStartSec=30", "TimeoutStartSec=90"))
+override("outline.service", OUTLINE.replace("TimeoutStartSec=30", f"TimeoutStartSec={HUNG}"))
 
 with subtest("it waits on though the process that is to answer is killed"):
     ursula.succeed("systemctl start --no-block outline.service")

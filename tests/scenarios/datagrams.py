@@ -1,12 +1,16 @@
 """Programs that know nothing of Florete reach a service over UDP, through renewals and restarts."""
+# common cluster: brief
 
-bring_up("datagrams")
+bring_up("brief")
+deploy("datagrams")
+wait_fulfilled()
 ADDRESS = "192.0.2.53"
 ursula.succeed(f"systemd-run --quiet --collect --unit=resolver --property=DynamicUser=true {PROGRAMS}/resolver.py 5353 {ADDRESS}")
+wait_until(lambda: "/service/names" in json.dumps(manifest(mgmt01)), lambda: "mgmt01 knows the service")
 LISTENER = next(r["listen"] for r in manifest(mgmt01)["forwarder"]["reach"] if r["id"].endswith("/service/names"))
 CERTIFICATES = [(ursula, "cert-service-names"), (mgmt01, "cert-node")]
 for host in machines:
-    host.succeed(f"rm -f /etc/resolv.conf; echo 'nameserver {LISTENER.split(':')[0]}' > /etc/resolv.conf")
+    host.succeed(f"mv /etc/resolv.conf /root/; echo 'nameserver {LISTENER.split(':')[0]}' > /etc/resolv.conf")
 
 
 def resolves(host, as_user="root"):
@@ -66,3 +70,9 @@ with subtest("nor does it need to do anything when forwarders and the service ar
             return now["asked"] - now["lost"] > before["asked"] - before["lost"] + 20
         wait_until(answered, lambda: f"answers come again: {before}, {steady()}")
         print(f"       {unit} of {host.name}: {steady()['lost'] - before['lost']} of {steady()['asked'] - before['asked']} lost, 20 answers after {time.monotonic() - began:.1f} s")
+
+mgmt01.succeed("systemctl stop steady; rm /run/steady.json*")
+ursula.succeed("systemctl stop resolver")
+for host in machines:
+    host.succeed("mv /root/resolv.conf /etc/")
+deploy("brief")

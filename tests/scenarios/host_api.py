@@ -1,4 +1,5 @@
 """A host tells of itself to a role that may look, acts for one that may act, and says nothing where nobody published it."""
+# common cluster: base
 
 LOOK, ACT = "http://host.ursula.demo.flor.rete", "http://refetch.ursula.demo.flor.rete"
 
@@ -67,3 +68,5 @@ with subtest("a socket stops and starts again while its service runs"):
     for socket in ("florete-host.socket", "florete-host-refetch.socket"):
         ursula.succeed(f"systemctl stop {socket}", f"systemctl start {socket}")
         wait_until(lambda: call(raishan, f"{LOOK}/status")[0] == 200, lambda: "raishan looks again")
+
+deploy("base")

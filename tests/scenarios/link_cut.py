@@ -1,4 +1,5 @@
 """A link is cut and healed with traffic running: only what crosses it suffers, and it recovers."""
+# common cluster: base
 
 bring_up("base")
 crossing, beside = Traffic(mgmt01, "wiki"), Traffic(mgmt01, "metrics")
@@ -39,3 +40,6 @@ with subtest("nothing else ever failed"):
     result = beside.end()
     assert not result["failed"], result
     print(f"       {result['requests']} requests beside the cut, none failed")
+
+crossing.end()
+held.end()

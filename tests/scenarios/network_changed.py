@@ -1,4 +1,5 @@
 """A laptop gets another address while a connection is used, after seconds without any: the connection goes on over QUIC, and so does what is new."""
+# common cluster: base
 
 bring_up("base")
 held = Held(laptop, "metrics")

@@ -1,4 +1,5 @@
 """Other accounts of a service's host neither connect past the allow list nor take the service's place."""
+# common cluster: base
 
 bring_up("base")
 ursula.succeed("id mallory || useradd --create-home mallory")
@@ -48,8 +49,11 @@ with subtest("a provider: the account that signs people in reads nothing of what
         for account in ("florete-provider-oidc", "florete-provider-config", "florete"):
             drhorrible.fail(f"runuser -u {account} -- cat {ISSUER}/{name}")
     drhorrible.fail(f"runuser -u florete-provider-oidc -- ls {ISSUER}/")
-    drhorrible.succeed(f"rm {PROVIDER}/oidc/users.hujson; systemctl restart --no-block florete-provider-oidc.service")
+    drhorrible.succeed(f"mv {PROVIDER}/oidc/users.hujson /root/; systemctl restart --no-block florete-provider-oidc.service")
     drhorrible.wait_until_succeeds("journalctl --unit florete-provider-oidc.service | grep users.hujson")
     lose(ursula, "cert-service-wiki")
     wait_fulfilled([ursula])
     wait_reaches(mgmt01, "wiki")
+
+drhorrible.succeed(f"mv /root/users.hujson {PROVIDER}/oidc/; systemctl restart florete-provider-oidc.service")
+ursula.succeed("userdel --remove mallory")

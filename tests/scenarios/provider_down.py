@@ -1,4 +1,5 @@
 """While the provider is down the cluster works on; when it is back, hosts catch up by themselves."""
+# common cluster: base
 
 bring_up("base")
 with subtest("traffic, a restart of everything and a reboot need no provider"):

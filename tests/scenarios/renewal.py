@@ -1,4 +1,5 @@
 """Certificates are renewed under traffic, again and again, with zero failed requests."""
+# common cluster: brief
 
 bring_up("brief")
 CERTIFICATES = [(ursula, "cert-node"), (ursula, "cert-service-wiki"), (ursula, "cert-service-outline"), (mgmt01, "cert-node"), (raishan, "cert-node")]

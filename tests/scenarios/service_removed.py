@@ -1,4 +1,5 @@
 """A service that leaves the topology is closed to everyone, whoever is deployed first; going back opens it."""
+# common cluster: base
 
 bring_up("base")
 traffic = Traffic(mgmt01, "outline")

@@ -1,4 +1,5 @@
 """A border drops UDP while bytes flow: TCP takes over within two seconds, and QUIC comes back."""
+# common cluster: base
 
 bring_up("base")
 crossing, beside = Traffic(mgmt01, "wiki"), Traffic(mgmt01, "metrics")
@@ -98,3 +99,8 @@ with subtest("nothing else ever failed"):
     result = beside.end()
     assert not result["failed"], result
     print(f"       {result['requests']} requests beside the border, none failed")
+
+crossing.end()
+held.end()
+for host in (ursula, *CALLERS):
+    host.succeed("nft delete table inet border")

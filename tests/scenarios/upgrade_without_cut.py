@@ -1,4 +1,5 @@
 """Forwarders are upgraded three times in a row at both ends of a transfer and of requests: none fails."""
+# common cluster: base
 
 bring_up("base")
 traffic = Traffic(mgmt01, "outline", "wiki")
@@ -69,3 +70,6 @@ with subtest("what has ended leaves no process"):
 with subtest("stopped, it ends altogether"):
     ursula.succeed("systemctl stop florete-agent")
     assert forwarders(ursula) == 0, forwarders(ursula)
+
+for host in BOTH:
+    host.succeed("rm -r /run/systemd/system/florete-agent.service.d /opt/release-*; systemctl daemon-reload; systemctl restart florete-agent")

@@ -7,6 +7,8 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from . import host, network
@@ -17,20 +19,21 @@ from .jobs import Jobs, at_once
 from .machine import Machine
 from .network import Network
 from .operator import Operator
-from .scenario import Scenario, scenarios
+from .scenario import CommonCluster, Scenario, scenarios
 from .uml import UML
 
 
 class Run:
-    """The hosts of one scenario, below dir, and everything they leave on this
-    machine; prefix begins its names."""
+    """The hosts of one scenario, or of some in a common cluster, below dir, and everything they
+    leave on this machine; prefix begins its names."""
 
     def __init__(self, dir: Path, prefix: str, base: Path, cluster: Cluster) -> None:
         self.dir, self.prefix, self.base, self.cluster = dir, prefix, base, cluster
+        self.hosts: list[Machine] = []
 
     def machines(self, scenario: Scenario) -> tuple[list[Machine], Operator | None]:
         net = Network(self.prefix)
-        made = []
+        self.hosts = made = []
         for number, name in enumerate(HOSTS, 1):
             if not scenario.names(name):
                 continue
@@ -46,18 +49,28 @@ class Run:
             return made, None
         return made, Operator(self.dir / "operator", self.cluster.bin, self.cluster.dir / "florete", self.cluster.here.parent / "scenarios/programs", self.cluster.operator / "signing.key.signed", net, {m.name: m.number for m in made})
 
-    def close(self) -> float:
-        return remove_hosts(self.dir, self.prefix)
+    def containers(self) -> float:
+        """Seconds of a processor that the hosts took, apart from those with a kernel of their own."""
+        return sum(m.host.processor() for m in self.hosts)
+
+    def close(self) -> None:
+        remove_hosts(self.dir, self.prefix)
+
+    def end(self) -> None:
+        """Closes it, and waits for kernels that end then: what they took counts as ours."""
+        self.close()
+        for m in self.hosts:
+            if isinstance(m.host, UML):
+                m.host.wait()
+        self.hosts = []
 
 
-def remove_hosts(dir: Path, prefix: str) -> float:
-    spent = 0.0
+def remove_hosts(dir: Path, prefix: str) -> None:
     for h in dir.glob("*"):
         host.remove(h)
-        spent += remove_cgroup(f"{prefix}-{h.name}")
+        remove_cgroup(f"{prefix}-{h.name}")
     network.remove(prefix)
     shutil.rmtree(dir, ignore_errors=True)
-    return spent
 
 
 def sweep(cache: Path) -> None:
@@ -70,28 +83,52 @@ def sweep(cache: Path) -> None:
             shutil.rmtree(dir)
 
 
-def attempt(scenario: Scenario, suite: str, run: Run) -> bool:
-    print(f"\n== {scenario.name} ({suite}): {scenario.proves}", flush=True)
-    began = time.monotonic()
-    machines = []
+def attempt(together: list[Scenario], suite: str, run: Run) -> Iterator[str]:
+    """Runs one scenario, or several in their common cluster; the names of those that pass."""
+    first, newest = together[0], suite == next(iter(SUITES))
+    if not first.common_cluster:
+        if passes(titled(first, suite), run, lambda: first.run(*run.machines(first), newest), last=True):
+            yield first.name
+        return
+    cluster = CommonCluster(first.path.parent, first.common_cluster)
+    for scenario in together:
+        if not cluster.at_work:  # nor is it after a scenario that failed
+            run.end()
+            if not passes(f"the common cluster {cluster.revision} ({suite})", run, lambda: cluster.bring_up(run.machines(first)[0])):
+                break
+        if passes(titled(scenario, suite), run, partial(cluster.run, scenario, newest), last=scenario == together[-1]):
+            yield scenario.name
+    run.end()
+
+
+def titled(scenario: Scenario, suite: str) -> str:
+    return f"{scenario.name} ({suite}): {scenario.proves}"
+
+
+def passes(what: str, run: Run, do: Callable[[], None], last: bool = False) -> bool:
+    """Whether it does that; prints how it went, and what it took. After the last, hosts go."""
+    print(f"\n== {what}", flush=True)
+    began, containers, beside = time.monotonic(), run.containers(), commands()
     try:
-        machines, operator = run.machines(scenario)
-        scenario.run(machines, operator, suite == next(iter(SUITES)))
+        do()
     except Exception:
         traceback.print_exc()
-        for m in machines:
+        for m in run.hosts:
             if m.host.running:
                 print(f"-- {m.name}\n{last_words(m)}")
         return False
     finally:
-        took = time.monotonic() - began
-        spent = run.close() + sum(m.host.spent for m in machines)
-        for m in machines:
-            m.host.wait()
-        t = os.times()
-        beside = t.user + t.system + t.children_user + t.children_system
-        print(f"   {took:.0f} s, containers took {spent:.0f} s of a processor, commands and other kernels {beside:.0f} s", flush=True)
+        took, containers = time.monotonic() - began, run.containers() - containers
+        if last:
+            run.end()
+        print(f"   {took:.0f} s, containers took {containers:.0f} s of a processor, commands and other kernels {commands() - beside:.0f} s", flush=True)
     return True
+
+
+def commands() -> float:
+    """Seconds of a processor that this process and its children took, once they ended."""
+    t = os.times()
+    return t.user + t.system + t.children_user + t.children_system
 
 
 def last_words(m: Machine) -> str:
@@ -107,6 +144,22 @@ def chosen(all: dict[str, Scenario], names: list[str], suite: str) -> list[tuple
     newest, named = next(iter(SUITES)), bool(suite and names)
     return [(s, all[name]) for s in ([suite] if suite else SUITES) for name in names or all
             if named or s == newest or all[name].every_systemd]
+
+
+def can(scenario: Scenario) -> bool:
+    """Whether a scenario can run here; says if not."""
+    if why := scenario.missing():
+        print(f"\n== {scenario.name}: NOT RUN here: {why}", flush=True)
+    return not why
+
+
+def together(todo: list[tuple[str, Scenario]]) -> list[tuple[str, list[Scenario]]]:
+    """What runs on the same hosts, by suite: scenarios in a common cluster, and each other one by
+    itself. Begins with what takes longest."""
+    found: dict[tuple[str, str], list[Scenario]] = {}
+    for suite, scenario in todo:
+        found.setdefault((suite, f"{scenario.common_cluster} in common" if scenario.common_cluster else scenario.name), []).append(scenario)
+    return sorted([(suite, some) for (suite, _), some in found.items()], key=lambda one: -sum(s.minutes for s in one[1]))
 
 
 def main() -> int:
@@ -135,7 +188,7 @@ def main() -> int:
         return 0
     sweep(cache)
     dir = cache / f"run-{os.getpid()}"
-    todo = sorted(chosen(all, options.scenario, options.suite), key=lambda one: -one[1].minutes)
+    todo = together([(suite, s) for suite, s in chosen(all, options.scenario, options.suite) if can(s)])
     jobs = Jobs(dir, min(options.jobs, len(todo)))
     cluster = Cluster(here, options.bin, dir / "prepared")
     prefix = f"fl{os.getpid()}"
@@ -144,11 +197,10 @@ def main() -> int:
         jobs.stop()  # each removes its hosts
         sys.exit(128 + number)
 
-    def begin(suite: str, scenario: Scenario) -> None:
+    def begin(suite: str, some: list[Scenario]) -> None:
         root = base(cache, suite)
-        name = f"{scenario.name} ({suite})"
 
-        def work(room: int) -> bool:
+        def work(room: int) -> Iterator[str]:
             run = Run(dir / f"hosts-{room}", f"{prefix}-{room}", root, cluster)
 
             def stop(number: int, _: object) -> None:
@@ -157,20 +209,18 @@ def main() -> int:
 
             for signum in SIGNALS:
                 signal.signal(signum, stop)
-            return attempt(scenario, suite, run)
+            for name in attempt(some, suite, run):
+                yield f"{name} ({suite})"
 
-        jobs.start(name, work)
+        jobs.start([f"{s.name} ({suite})" for s in some], work)
 
     for signum in SIGNALS:
         signal.signal(signum, stop)
     try:
         cluster.prepare()
-        for suite, scenario in todo:
+        for suite, some in todo:
             jobs.make_room()
-            if why := scenario.missing():
-                print(f"\n== {scenario.name}: NOT RUN here: {why}", flush=True)
-            else:
-                begin(suite, scenario)
+            begin(suite, some)
         verdicts = jobs.finish()
     finally:
         jobs.stop()

@@ -56,6 +56,10 @@ class Container(Host):
     def shutdown(self) -> None:
         self.signal(signal.SIGRTMIN + 4)
 
+    def processor(self) -> float:
+        top = cgroup(self.namespace)
+        return self.spent + (usage(top) if top else 0)
+
     def execute(self, command: str, stdin: bytes, timeout: float) -> Done:
         nsenter = ["nsenter", f"--target={self._leader(timeout)}", "--mount", "--uts", "--ipc", "--net", "--pid", "--cgroup", "--root", "--wd"]
         try:
@@ -67,8 +71,8 @@ class Container(Host):
     def _leader(self, timeout: float) -> int:
         """The host's PID 1 as this machine sees it, once systemd listens there."""
         end = time.monotonic() + timeout
-        while self._process and self.running:
-            pid = first(self._process.pid, self.keeper)
+        while self.running:
+            pid = first(self._processes[-1].pid, self.keeper)
             if pid and Path(f"/proc/{pid}/root/run/systemd/private").exists():
                 return pid
             if time.monotonic() > end:
@@ -80,12 +84,22 @@ class Container(Host):
 def remove_cgroup(name: str) -> float:
     """Removes what a host that ended has left of its cgroups, and returns the seconds of a
     processor that it took. They keep settings, a frozen one would freeze the unit at the next boot."""
-    spent = 0
-    for mount in Path("/proc/mounts").read_text().splitlines():
-        if mount.split()[2] == "cgroup2":
-            top = Path(mount.split()[1]) / name
-            if top.exists():
-                spent += int((top / "cpu.stat").read_text().split()[1])  # usage_usec
-            for path, _, _ in os.walk(top, topdown=False):
-                os.rmdir(path)
-    return spent / 1e6
+    top = cgroup(name)
+    if not top:
+        return 0
+    spent = usage(top)
+    for path, _, _ in os.walk(top, topdown=False):
+        os.rmdir(path)
+    return spent
+
+
+def cgroup(name: str) -> Path | None:
+    """The cgroup of a host."""
+    mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    tops = [Path(mount[1]) / name for mount in mounts if mount[2] == "cgroup2"]
+    return next((top for top in tops if top.exists()), None)
+
+
+def usage(top: Path) -> float:
+    """Seconds of a processor that a cgroup took."""
+    return int((top / "cpu.stat").read_text().split()[1]) / 1e6  # usage_usec

@@ -41,7 +41,7 @@ class Host(ABC):
         for d in (self.upper, self.root):
             d.mkdir(parents=True)
         self.spent = 0.0  # seconds of a processor that boots before this one took, where that is known
-        self._process: subprocess.Popen[bytes] | None = None
+        self._processes: list[subprocess.Popen[bytes]] = []  # the keeper of each boot
 
     @abstractmethod
     def boot(self) -> None: ...
@@ -59,31 +59,33 @@ class Host(ABC):
 
     @property
     def running(self) -> bool:
-        return self._process is not None and self._process.poll() is None
+        """Nobody waits for the keeper of a container here: what it took would count as ours, and it
+        is known from its cgroup."""
+        return bool(self._processes) and began(self._processes[-1].pid) is not None
+
+    def processor(self) -> float:
+        """Seconds of a processor that the host took, all boots together, where that is known
+        apart from what this process took."""
+        return self.spent
 
     def signal(self, number: int, timeout: float = 900) -> None:
         """Signals the host's first process and waits until the host is gone."""
         end = time.monotonic() + timeout
-        while self._process and self.running:
+        while self.running:
             if time.monotonic() > end:
                 raise TimeoutError(f"{self.name}: still there {timeout:.0f} s after signal {number}")
-            if pid := first(self._process.pid, self.keeper):
+            if pid := first(self._processes[-1].pid, self.keeper):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, number)
                 number = signal.SIGKILL if number == signal.SIGKILL else 0
             time.sleep(0.02)
 
-    def wait(self) -> None:
-        """Waits for the end of the keeper, once the host is removed: what it took counts as ours then."""
-        if self._process:
-            self._process.wait()
-
     def _run(self, *args: str | Path, env: dict[str, str] | None = None, fds: tuple[int, ...] = ()) -> None:
         """Starts the keeper, which writes the console."""
         with open(self.console, "ab") as console:
-            self._process = subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
-                                             env=os.environ | (env or {}), pass_fds=fds, start_new_session=True)
-        pid = self._process.pid
+            self._processes.append(subprocess.Popen([str(a) for a in args], stdin=subprocess.DEVNULL, stdout=console, stderr=console,
+                                                    env=os.environ | (env or {}), pass_fds=fds, start_new_session=True))
+        pid = self._processes[-1].pid
         (self.dir / "keeper").write_text(f"{pid} {began(pid)} {self.keeper}")
 
 

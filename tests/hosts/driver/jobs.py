@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 # Hosts of a scenario wait for each other more than half of the time; five of them have at most
@@ -29,7 +29,7 @@ class Jobs:
 
     def __init__(self, dir: Path, most: int) -> None:
         self.dir, self.most = dir, most
-        self.running: dict[int, tuple[str, int]] = {}
+        self.running: dict[int, tuple[list[str], int]] = {}
         self.verdicts: dict[str, bool] = {}
 
     def make_room(self) -> None:
@@ -39,19 +39,19 @@ class Jobs:
         while self.running and available() < MEMORY:
             self._wait()
 
-    def start(self, name: str, work: Callable[[int], bool]) -> None:
+    def start(self, names: list[str], work: Callable[[int], Iterator[str]]) -> None:
         """Runs work, once there is room, with the number of the room: two that run at
-        once have different ones."""
+        once have different ones. It yields those of the names that pass."""
         self.make_room()
         number = min(set(range(self.most)) - {n for _, n in self.running.values()})
         sys.stdout.flush()
         pid = os.fork()
         if pid == 0:
             self._run(number, work)
-        self.running[pid] = (name, number)
+        self.running[pid] = (names, number)
 
     def finish(self) -> dict[str, bool]:
-        """Waits for all; how each ended."""
+        """Waits for all; by name, whether it passed."""
         while self.running:
             self._wait()
         return self.verdicts
@@ -64,7 +64,7 @@ class Jobs:
             os.waitpid(pid, 0)
         self.running.clear()
 
-    def _run(self, number: int, work: Callable[[int], bool]) -> None:
+    def _run(self, number: int, work: Callable[[int], Iterator[str]]) -> None:
         self.running.clear()  # another process's
         code = 1
         try:
@@ -72,7 +72,10 @@ class Jobs:
                 out = os.open(self._out(number), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(out, 1)
                 os.dup2(out, 2)
-            code = 0 if work(number) else 1
+            with open(self._passed(number), "w") as passed:
+                for name in work(number):
+                    print(name, file=passed, flush=True)
+            code = 0
         except Exception:
             traceback.print_exc()
         finally:
@@ -82,10 +85,14 @@ class Jobs:
 
     def _wait(self) -> None:
         pid, status = os.wait()
-        name, number = self.running.pop(pid)
+        names, number = self.running.pop(pid)
         if self.most > 1:
             print(self._out(number).read_text(errors="replace"), end="", flush=True)
-        self.verdicts[name] = status == 0
+        passed = self._passed(number).read_text().splitlines() if status == 0 else []
+        self.verdicts |= {name: name in passed for name in names}
 
     def _out(self, number: int) -> Path:
         return self.dir / f"out-{number}"
+
+    def _passed(self, number: int) -> Path:
+        return self.dir / f"passed-{number}"

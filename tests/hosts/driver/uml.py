@@ -63,6 +63,11 @@ class UML(Host):
             raise RequestedAssertionFailed(f"{self.name} is not running")
         return self.line.execute(command, stdin, timeout)
 
+    def wait(self) -> None:
+        """Waits for the ends of all kernels, once the host is removed: what they took counts as ours then."""
+        for process in self._processes:
+            process.wait()
+
     def _make_disk(self) -> None:
         self.work.mkdir()
         binds = [p for bind in self.binds.items() for p in bind]

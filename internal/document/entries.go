@@ -3,7 +3,6 @@ package document
 import (
 	"fmt"
 	"net/netip"
-	"regexp"
 	"slices"
 
 	"github.com/florete/florete/internal/spiffe"
@@ -34,9 +33,6 @@ type Entry struct {
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Limits    Limits    `json:"limits,omitzero"` // for each address, or each /64 network of IPv6
 }
-
-// serverName matches the host names that are permitted in Entry.ServerNames.
-var serverName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)+$`)
 
 // checkEntries checks the entries of the forwarder. Each entry must lead to a service that the node
 // may reach.
@@ -71,7 +67,7 @@ func (e Entry) check(reach []Reachable, node spiffe.ID) error {
 		return fmt.Errorf("announce over UDP, want TCP")
 	}
 	for _, name := range e.ServerNames {
-		if !serverName.MatchString(name) {
+		if !publicName.MatchString(name) {
 			return fmt.Errorf("serverName %q, want a lower-case DNS name", name)
 		}
 	}

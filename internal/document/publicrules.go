@@ -183,8 +183,8 @@ func intersect(a, b []netip.Prefix) (both []netip.Prefix) {
 // the configuration of proxies.
 var rulePath = regexp.MustCompile(`^(/|(/\.?[a-z0-9_~-][a-z0-9._~-]*)+)$`)
 
-// publicName matches the DNS names that are permitted in redirects, both as the source and as the
-// target.
+// publicName matches the DNS names that are permitted as server names of entries, and as sources and
+// targets of redirects.
 var publicName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Maximum values of the fields of PublicRules.

@@ -19,7 +19,7 @@ let
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
   inherit (import ../resolve/outside.nix) role;
-  inherit (import ../lib) distinct isInvalid optionalAttrs sorted;
+  inherit (import ../lib) isInvalid optionalAttrs sorted;
   t = topology;
 
   public = filter (s: s.publicPorts != { } && s.visibility == "public") (attrValues t.services);
@@ -88,7 +88,7 @@ let
     {
       inherit listen;
       inherit (e.instance.entry) id;
-      from = distinct (sorted (map address.cidr e.caller.addresses));
+      from = address.networks e.caller.addresses;
       outside = e.caller.name;
     }
     // e.port.carried
@@ -106,7 +106,7 @@ let
     }
     // port.carried
     // optionalAttrs (p.serverNames != [ ]) { serverNames = sorted p.serverNames; }
-    // optionalAttrs (p.from != [ ]) { from = distinct (sorted (map address.cidr p.from)); }
+    // optionalAttrs (p.from != [ ]) { from = address.networks p.from; }
     // optionalAttrs (port.identity != "none") { announce = true; }
     // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; }
     // limits.attribute p.limits;

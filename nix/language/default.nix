@@ -31,7 +31,6 @@ let
     date
     groupPattern
     name
-    network
     pem
     salt
     signingKey
@@ -137,20 +136,7 @@ let
       }
     );
     serviceGroups = named { what = "group"; } strings;
-    # Their roles are named "florete-outside-<name>".
-    outside =
-      named
-        {
-          what = "outside caller";
-          max = 47;
-        }
-        (
-          record "an outside caller" {
-            addresses = of "Addresses or networks of the machine." (listOf network);
-            via = required "Host that listens for it, at the ports that the services have for callers." "\"gate\"" name;
-            reaches = of "Services that it reaches, written as in `roles.<name>.services`." strings;
-          }
-        );
+    outside = import ./outside.nix;
   }
   // mapAttrs (_: e: e.type) ofKinds;
 

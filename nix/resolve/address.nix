@@ -11,7 +11,7 @@ let
     substring
     toString
     ;
-  inherit (import ../lib) distinct;
+  inherit (import ../lib) distinct sorted;
   elemAt = builtins.elemAt;
   inherit (import ../lib/names.nix) hostPort spelled;
 
@@ -56,6 +56,10 @@ rec {
       written
     else
       "${written}/${if match ".*:.*" written != null then "128" else "32"}";
+
+  # Networks in CIDR form, sorted, each once.
+  # networks :: [String] -> [String]
+  networks = all: distinct (sorted (map cidr all));
 
   # The same spelling for equal addresses.
   # canonical :: String -> String

@@ -16,9 +16,9 @@ let
     stringLength
     substring
     ;
-  inherit (import ../lib) distinct optionalAttrs sorted when;
+  inherit (import ../lib) optionalAttrs when;
   inherit (import ../lib/names.nix) entrance;
-  inherit (import ./address.nix) cidr;
+  address = import ./address.nix;
 
   endsIn =
     domain: name:
@@ -55,7 +55,7 @@ let
       what = "certificate for ${name}";
     };
 
-  networks = from: optionalAttrs (from != [ ]) { from = distinct (sorted (map cidr from)); };
+  networks = from: optionalAttrs (from != [ ]) { from = address.networks from; };
   written = name: value: optionalAttrs (value != null) { ${name} = value; };
 
   # The rules of a service for its public names, as in documents: { } if it has none.

@@ -142,10 +142,9 @@ func (f *Follower) CheckFreshness() {
 	if now.Sub(f.fresh).Abs() < lookAgain {
 		return
 	}
-	layout := f.table.Host.Layout
 	stale, withheld := f.stale, f.withheld
-	f.fresh, f.stale = now, layout.Stale(f.set.Manifest, now)
-	f.withheld = layout.Withheld(f.set.Manifest, f.set.Roots.Revocations(), now)
+	f.fresh, f.stale = now, f.table.Host.Layout.Stale(f.set.Manifest, now)
+	f.withheld = f.set.Withheld(now)
 	begins := func(is, was bool, e event.Event) (changed bool) {
 		if is && !was {
 			f.table.Report(e)

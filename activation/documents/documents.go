@@ -276,6 +276,16 @@ func newSet(manifest document.Document, policy *document.Document) (Set, error) 
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
 }
 
+// Withheld returns the oldest document of the set that the revocation list does not allow at the
+// time now. It returns nil if the list allows all documents, or if the host fetches no documents
+// from the network.
+func (s Set) Withheld(now time.Time) *trust.Withheld {
+	if s.Manifest.Documents() == nil {
+		return nil
+	}
+	return s.Roots.Revocations().Withheld(s.envelopes(), now)
+}
+
 // envelopes returns the envelopes of the documents.
 func (s Set) envelopes() []document.Envelope {
 	all := []document.Envelope{s.Document.Envelope}

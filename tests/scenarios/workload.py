@@ -109,6 +109,7 @@ with subtest("an account has its service's tokens, by the issuer's keys, and no 
 
 with subtest("a renewed certificate is sent at once over the same stream"):
     ursula.succeed(f"systemd-run --quiet --collect --unit=watching --uid=outline sh -c {shlex.quote(fetch(first='') + ' > /tmp/watched')}")
+    ursula.wait_for_file("/tmp/watched")
     # Each message has the ID twice: as text, and in the certificate.
     watched = lambda: ursula.succeed("cat /tmp/watched").count(OUTLINE)
     wait_until(lambda: watched() == 2, lambda: f"the first message is there: {watched()}")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pires/go-proxyproto"
+	"golang.org/x/net/ipv4"
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
@@ -333,4 +334,50 @@ func TestEntryForDatagrams(t *testing.T) {
 		t.Error("a caller from another network reaches the service")
 	}
 	refusals(t, c.Laptop, "not-admitted", 1)
+}
+
+// TestFloodOfDatagrams checks that datagrams from many forged addresses end no session in which a
+// stranger went on after an answer, even if that session has been idle for longest.
+func TestFloodOfDatagrams(t *testing.T) {
+	upstream, senders := echoUDP(t)
+	c, e := entered(t, upstream, document.UDP)
+	c.start(t)
+	stranger := dialUDP(t, e.Listen)
+	for range 2 {
+		if err := exchange(stranger, []byte("a stranger")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	session := (<-senders).String()
+	flood, err := net.ListenUDP("udp4", &net.UDPAddr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer flood.Close()
+	to, err := net.ResolveUDPAddr("udp4", e.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const most = 1024
+	for i := range most + 50 {
+		from := (&ipv4.ControlMessage{Src: net.IPv4(127, 9, byte(i>>8), byte(i))}).Marshal()
+		if _, _, err := flood.WriteMsgUDP([]byte("flood"), from, to); err != nil {
+			t.Fatal(err)
+		}
+		flood.SetReadDeadline(time.Now().Add(kit.Patience))
+		if _, err := flood.Read(make([]byte, 16)); err != nil {
+			t.Fatalf("sender %d: %v", i, err)
+		}
+	}
+	kit.Eventually(t, "as many sessions as an entry may have", func() bool { return report(t, c.Laptop).Connections <= most })
+	if err := exchange(stranger, []byte("still there")); err != nil {
+		t.Fatal(err)
+	}
+	last := ""
+	for len(senders) > 0 {
+		last = (<-senders).String()
+	}
+	if last != session {
+		t.Error("the flood ended the session of a stranger that went on")
+	}
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxSessions is the maximum number of UDP sessions of an account at one listener. If there is
-	// one more, the session that has been idle for longest ends.
+	// maxSessions is the maximum number of UDP sessions of an account at one listener, or of all
+	// strangers at an entry. If there is one more, another session ends: see makeRoom.
 	maxSessions = 1024
 	// silence is the time for which the datagrams of a refused sender are dropped without another
 	// check. UDP cannot report the refusal to the sender, and each datagram would be refused again.
@@ -34,6 +34,8 @@ type session struct {
 	connection
 	*datagram.Session // nil if the session was refused
 	silent            atomic.Bool
+	answered          atomic.Bool        // an answer was sent to the local address
+	conversing        atomic.Bool        // the local address sent a datagram after an answer
 	transport         document.Transport // set once the session has a stream
 }
 
@@ -48,6 +50,28 @@ func (x *session) used() time.Duration {
 		return 0
 	}
 	return x.Used()
+}
+
+// send sends a datagram to the service.
+func (x *session) send(payload []byte) {
+	if x.answered.Load() && !x.conversing.Load() {
+		x.conversing.Store(true)
+	}
+	x.Send(payload)
+}
+
+// endsBefore reports whether a session ends before another session if there are too many. Sessions
+// without an answer end first, and those in which the sender went on after an answer end last. A
+// flood of datagrams with forged addresses therefore ends only sessions that have just begun. Among
+// equals, the session that has been idle for longest ends.
+func (x *session) endsBefore(y *session) bool {
+	if a, b := x.conversing.Load(), y.conversing.Load(); a != b {
+		return b
+	}
+	if a, b := x.answered.Load(), y.answered.Load(); a != b {
+		return b
+	}
+	return x.used() < y.used()
 }
 
 // begin starts a new session, or refuses it. The argument oob contains the control messages with
@@ -69,6 +93,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head, oob []byte) *sessi
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
+			x.answered.Store(true) // before the sender can go on
 			_, _, _ = l.conn.WriteMsgUDPAddrPort(b, oob, k.from) // a datagram is accepted at once or lost
 		},
 		Idle:      datagram.Idle,
@@ -144,25 +169,25 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 	return err
 }
 
-// makeRoom ends an account's session that has been idle for longest, if the account has too many
-// sessions. This prevents one account from using up all sessions. The caller must hold the lock.
+// makeRoom ends a session of an account if the account has too many sessions. Strangers at an entry
+// count as one account. This prevents one account from using up all sessions. The caller must hold the lock.
 func (l *udpListener) makeRoom(uid uint32) {
 	if len(l.sessions) < maxSessions {
 		return
 	}
-	var idlest *session
+	var first *session
 	n := 0
 	for _, x := range l.sessions {
 		if x.by.UID != uid {
 			continue
 		}
 		n++
-		if idlest == nil || x.used() < idlest.used() {
-			idlest = x
+		if first == nil || x.endsBefore(first) {
+			first = x
 		}
 	}
 	if n >= maxSessions {
-		l.drop(idlest)
+		l.drop(first)
 	}
 }
 

@@ -150,6 +150,6 @@ func (l *udpListener) send(k sessionKey, d destination, oob []byte, fresh func()
 	}
 	l.mu.Unlock()
 	if x.Session != nil {
-		x.Send(d.payload)
+		x.send(d.payload)
 	}
 }

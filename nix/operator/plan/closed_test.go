@@ -32,7 +32,7 @@ func TestWhatIsNotHarmlessOpens(t *testing.T) {
 		t.Skip("left out by -short: it takes long")
 	}
 	tried := 0
-	for _, name := range []string{"accounts.nix", "behind-a-right.nix", "limits.nix", "new-client.nix", "provider-added.nix", "public-name.nix", "relays.nix", "strangers.nix"} {
+	for _, name := range []string{"accounts.nix", "behind-a-right.nix", "limits.nix", "new-client.nix", "outside.nix", "provider-added.nix", "public-name.nix", "public-ports.nix", "relays.nix", "strangers.nix"} {
 		c := cases()[name]
 		for host, docs := range c.After.Documents {
 			for kind, raw := range docs {

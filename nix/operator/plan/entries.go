@@ -3,70 +3,179 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
+
+	"github.com/florete/florete/internal/document"
 )
 
 // An entry is a listener at which callers without an identity reach a service. They may come from
 // anywhere, or from networks that prove nothing but an address.
 
-// enters returns the right of callers without an identity to reach a service through an entry.
-func enters(a at) []fact {
+// enters returns the rights of callers without an identity to reach a service through an entry.
+func enters(a at) (facts []fact) {
 	e := a.up[0]
-	return one(entering(a.host(), e, portOf(a.id(a.v), e)), Right{callersOf(e), "reach", portOf(a.id(a.v), e)})
-}
-
-func entering(host string, e map[string]any, service string) Right {
-	return Right{callersOf(e), "come in through", "host " + host + " at " + entryPort(e) + " to " + service}
-}
-
-// callersOf describes the callers who may use an entry.
-func callersOf(e map[string]any) string {
-	var from []string
-	for _, network := range list(e["from"]) {
-		from = append(from, shown(network))
+	service := portOf(a.id(a.v), e)
+	for _, who := range callersOf(e) {
+		facts = append(facts, one(Right{who, "reach", service})...)
+		for _, at := range entryPorts(e) {
+			facts = append(facts, one(entering(who, a.host(), at, service))...)
+		}
 	}
-	switch outside := shown(e["outside"]); {
+	return facts
+}
+
+func entering(who, host, at, service string) Right {
+	return Right{who, "come in through", "host " + host + " at " + at + " to " + service}
+}
+
+// callersOf describes the callers who may use an entry, one for each of its networks.
+func callersOf(e map[string]any) (all []string) {
+	if len(list(e["from"])) == 0 {
+		return []string{caller(shown(e["outside"]), "")}
+	}
+	for _, network := range list(e["from"]) {
+		all = append(all, caller(shown(e["outside"]), shown(network)))
+	}
+	return all
+}
+
+// caller describes callers in a network, which is empty for all networks.
+func caller(outside, network string) string {
+	switch {
 	case outside != "":
-		return fmt.Sprintf("outside caller %s, known by the address alone (%s),", outside, some(from, 4))
-	case len(from) > 0:
-		return "anyone in " + some(from, 4)
+		return fmt.Sprintf("outside caller %s, known by the address alone (%s),", outside, cmp.Or(network, "any"))
+	case network != "":
+		return "anyone in " + network
 	}
 	return "anyone"
 }
 
-// entryPort describes the port of an entry, and the TLS server names to which the entry applies.
-func entryPort(e map[string]any) string {
+// entryPorts describes the port of an entry, once for each TLS server name to which the entry
+// applies.
+func entryPorts(e map[string]any) (all []string) {
 	protocol := cmp.Or(strings.ToUpper(shown(e["protocol"])), "TCP")
 	address, port, err := net.SplitHostPort(shown(e["listen"]))
 	words := protocol + " port " + port
 	if err != nil || address != "" {
 		words = protocol + " " + shown(e["listen"])
 	}
-	var names []string
+	if len(list(e["serverNames"])) == 0 {
+		return []string{words}
+	}
 	for _, name := range list(e["serverNames"]) {
-		names = append(names, shown(name))
+		all = append(all, words+" as "+shown(name))
 	}
-	if len(names) > 0 {
-		words += " as " + some(names, 4)
-	}
-	return words
+	return all
 }
 
-func entryLimit(a at) []fact {
+func entryLimit(a at) (facts []fact) {
 	e := a.up[1]
-	service := portOf(a.id(e["id"]), e)
-	return a.limit("each address at "+entryPort(e)+" of "+a.host(), []Right{entering(a.host(), e, service)})
+	for _, at := range entryPorts(e) {
+		var bounds []Right
+		for _, who := range callersOf(e) {
+			bounds = append(bounds, entering(who, a.host(), at, portOf(a.id(e["id"]), e)))
+		}
+		facts = append(facts, a.limit("each address at "+at+" of "+a.host(), bounds)...)
+	}
+	return facts
 }
 
 // entryLog returns the rights of those who read the logs of an ingress.
-func entryLog(a at) []fact {
+func entryLog(a at) (facts []fact) {
 	e := a.up[0]
-	words := "the address of every caller of "
-	if a.v == "sampled" {
-		words = "the addresses of some callers of "
+	for _, at := range entryPorts(e) {
+		where := portOf(a.id(e["id"]), e) + " at " + at
+		see := func(words string) {
+			facts = append(facts, one(Right{"who reads the logs of " + a.host(), "see", words + where})...)
+		}
+		switch a.v {
+		case "sampled", "full":
+			see("the addresses of some callers of ")
+			if a.v == "full" {
+				see("the address of every caller of ")
+			}
+		default:
+			see(shown(a.v) + " of callers of ")
+		}
 	}
-	return one(Right{"who reads the logs of " + a.host(), "see", words + portOf(a.id(e["id"]), e) + " at " + entryPort(e)})
+	return facts
+}
+
+// covered returns the rights of entries on each side of a change that wider entries on the other
+// side grant, too: an entry for anyone also takes in the callers in a network, and one without
+// server names also those who give a name.
+func covered(was, is documents) (facts [2][]fact, err error) {
+	var entries [2][]map[string]any
+	var roots [2]map[string]any
+	for s, docs := range []documents{was, is} {
+		var manifest map[string]any
+		if err := read(docs[document.DocManifest], &manifest); err != nil {
+			return facts, err
+		}
+		for _, e := range list(object(manifest["forwarder"])["entries"]) {
+			entries[s] = append(entries[s], object(e))
+		}
+		roots[s] = manifest
+	}
+	for s := range entries {
+		for _, narrow := range entries[1-s] {
+			for _, wide := range entries[s] {
+				facts[s] = append(facts[s], covers(roots[s], wide, narrow)...)
+			}
+		}
+	}
+	return facts, nil
+}
+
+// covers returns the rights of the callers of one entry that another entry, which is given by wide,
+// also takes in.
+func covers(root, wide, narrow map[string]any) (facts []fact) {
+	for _, key := range []string{"listen", "protocol", "id", "port"} {
+		if shown(wide[key]) != shown(narrow[key]) {
+			return nil
+		}
+	}
+	if outside := shown(wide["outside"]); outside != "" && outside != shown(narrow["outside"]) {
+		return nil
+	}
+	both := maps.Clone(wide)
+	both["outside"] = narrow["outside"]
+	within := func(key string, contains func(wide, narrow string) bool) bool {
+		if list(wide[key]) == nil {
+			both[key] = narrow[key]
+			return true
+		}
+		both[key] = slices.DeleteFunc(slices.Clone(list(narrow[key])), func(n any) bool {
+			return !slices.ContainsFunc(list(wide[key]), func(w any) bool { return contains(shown(w), shown(n)) })
+		})
+		return len(list(both[key])) > 0
+	}
+	if !within("from", contains) || !within("serverNames", func(w, n string) bool { return w == n }) {
+		return nil
+	}
+	w := &walk{root: root, loose: map[string]string{}}
+	facts = enters(at{walk: w, up: []map[string]any{both}, v: both["id"]})
+	if both["accessLog"] != nil {
+		facts = append(facts, entryLog(at{walk: w, up: []map[string]any{both}, v: both["accessLog"]})...)
+	}
+	for key, limit := range object(both["limits"]) {
+		facts = append(facts, entryLimit(at{walk: w, path: []string{key}, up: []map[string]any{nil, both}, v: limit})...)
+	}
+	return facts
+}
+
+// contains reports whether a network contains another network.
+func contains(wide, narrow string) bool {
+	w, err := netip.ParsePrefix(wide)
+	if err != nil {
+		return wide == narrow
+	}
+	n, err := netip.ParsePrefix(narrow)
+	return err == nil && w.Overlaps(n) && w.Bits() <= n.Bits()
 }
 
 // states returns the right of a node to tell a service the addresses of strangers.
@@ -80,9 +189,13 @@ func (c Change) entered(element string, rest []string, value string) (noun, word
 	if e, ok := cmp.Or(c.After, c.Before).(map[string]any); ok && len(rest) == 0 && element != "" {
 		who := "strangers"
 		if e["from"] != nil || e["outside"] != nil {
-			who = callersOf(e)
+			var from []string
+			for _, network := range list(e["from"]) {
+				from = append(from, shown(network))
+			}
+			who = caller(shown(e["outside"]), some(from, 4))
 		}
-		return noun, fmt.Sprintf("takes in %s at %s for %s", who, entryPort(e), portOf(shown(e["id"]), e))
+		return noun, fmt.Sprintf("takes in %s at %s for %s", who, some(entryPorts(e), 4), portOf(shown(e["id"]), e))
 	}
 	if element == "" {
 		return noun, "takes in strangers, otherwise than before: " + value

@@ -235,6 +235,14 @@ func (d *delta) host(name string, was, is documents) error {
 			kinds[s][kind] = raw.Body != ""
 		}
 	}
+	also, err := covered(was, is)
+	if err != nil {
+		return fmt.Errorf("host %s: %w", name, err)
+	}
+	for s, facts := range also {
+		d.note(side(s), facts)
+		granting[s] = append(granting[s], facts...)
+	}
 	d.unbounded(granting)
 	if err := d.names(name, was, is); err != nil {
 		return fmt.Errorf("host %s: %w", name, err)

@@ -1,10 +1,9 @@
 // Package activation obtains the files that a host needs, such as certificates and client secrets,
-// and keeps them current. It reads the needs from the manifest in force, requests missing and due
-// needs from providers, delivers the answers to disk atomically, and restarts or reloads the units
-// that a need names.
+// and keeps them current. It reads the list of needs from the host's manifest, requests missing and
+// due files from providers, writes them to disk atomically, and restarts the units that use them.
 //
-// A need that is fulfilled and not due causes no request. A restart of activation continues where
-// the last run stopped. A need that fails delays only the needs that depend on it.
+// A need that is fulfilled and not due causes no request. After a restart, activation continues
+// from its recorded state. A need that fails delays only the needs that depend on it.
 package activation
 
 import (
@@ -28,34 +27,37 @@ import (
 
 // Config contains the parameters of Run.
 type Config struct {
-	State   hostdir.Layout // state directory
-	Closure string         // directory with the host's documents; empty to use those accepted before
+	State   hostdir.Layout // state directory of the host
+	Closure string         // directory with the host's documents; if empty, the documents in State are used
 	HostKey string         // file of the SSH host key; default DefaultHostKey
-	TPM     string         // see fetch.Host
+	TPM     string         // device of the TPM that keeps the host's key, see fetch.Host
 
-	// Owner is the account of the forwarder. It owns the certificates of needs without an owner of
-	// their own. If Owner is empty, activation's own account owns these certificates.
+	// Owner is the account that the forwarder runs as. It owns the delivered certificates whose
+	// needs declare no owner. If Owner is empty, these certificates belong to the account of
+	// activation.
 	Owner string
 
-	// Undivided makes activation's own account the owner of all files. Without root privileges that
-	// is always the case.
+	// Undivided makes the account of activation the owner of all delivered files. This is always
+	// the case if activation does not run as root.
 	Undivided bool
 
 	// Once makes Run request each due need once and then return.
 	Once bool
 
-	// Adopt names, for each need, a directory with files that were delivered by other means. A need
-	// that was never fulfilled adopts these files instead of requesting new ones.
+	// Adopt maps the ID of a need to a directory with files that were delivered by other means. If
+	// the need was never fulfilled, activation takes over these files instead of requesting new
+	// ones.
 	Adopt map[string]string
 
-	// Refetch is a directory in which a person makes requests by touching files. Touching a file
+	// Refetch is a directory in which a person requests work by touching a file. Touching a file
 	// named after a need requests that need again, whatever its state. Touching a file named by
-	// hostdir.RotateFile requests a new secret, at most every ten seconds. If Refetch is empty, no
-	// such requests are accepted.
+	// hostdir.RotateFile requests a new secret, at most every ten seconds. If Refetch is empty,
+	// activation accepts no such requests.
 	Refetch string
 
-	// ClockChanged receives a value when the wall clock was set or the machine has slept
-	// (WatchClock). If it is nil, activation notices such a change within a minute.
+	// ClockChanged receives a value when the wall clock was set or the machine has slept.
+	// WatchClock sends these values. If ClockChanged is nil, activation notices such a change
+	// within a minute.
 	ClockChanged <-chan struct{}
 
 	Backoff needstate.Backoff
@@ -67,33 +69,36 @@ type Config struct {
 	// Report is called with each event of activation, one at a time. It may be nil.
 	Report func(event.Event)
 
-	// Status is called with the status of all needs: first when the documents are verified, and
-	// then after each change. It may be nil.
+	// Status is called with the status of all needs: first when the documents have been verified,
+	// and then after each change. It may be nil.
 	Status func(event.Summary)
 
-	// HostReport returns the host's report, which is sent to the provider of the host's documents
-	// after every change and every five minutes. If it is nil, no reports are sent.
+	// HostReport returns the report of the host. Activation sends it to the provider of the host's
+	// documents after every change and every five minutes. If HostReport is nil, no reports are
+	// sent.
 	HostReport func(context.Context) hostreport.Report
 
-	// Arm starts a process that undoes new documents from the network (commit.Supervise), and
-	// returns when that process is running. The documents become permanent when a provider answers
-	// under them within CommitTimeout (zero means a minute). If Arm is nil, or with Once, new
-	// documents are permanent at once.
+	// Arm starts a process that withdraws new documents from the network if they cut the host off
+	// from its providers (commit.Supervise). It returns when that process is running. The documents
+	// become permanent when a provider answers under them within CommitTimeout. If Arm is nil, or
+	// with Once, new documents are permanent at once. If CommitTimeout is zero, the constant
+	// CommitTimeout is used.
 	Arm           documents.Arm
 	CommitTimeout time.Duration
 
-	Step func(name string) // see delivery.Dir; only used in tests
+	Step func(name string) // called before each change on disk, see delivery.Dir; only used in tests
 }
 
-// CommitTimeout is used if Config.CommitTimeout is zero.
+// CommitTimeout is the default of Config.CommitTimeout.
 const CommitTimeout = time.Minute
 
-// DefaultHostKey is the path at which OpenSSH keeps the host's ed25519 key.
+// DefaultHostKey is the path at which OpenSSH keeps the host's Ed25519 key. It is used if
+// Config.HostKey is empty.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// Run fulfils the needs of a host until ctx ends or, with Once, until nothing more is to be done.
-// It returns the status of the needs. An error means that the configuration is wrong and nothing
-// was requested.
+// Run requests and renews the files that a host needs until ctx ends. With Config.Once, it returns
+// as soon as nothing is left to do. Run returns the status of the needs. An error means that the
+// configuration is wrong and that nothing was requested.
 func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey
@@ -144,27 +149,27 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 	return s, nil
 }
 
-// activation is the state of a Run. It belongs to the goroutine of Run. Attempts run in goroutines
-// of their own and send their results.
+// activation is the state of a Run. Only the goroutine of Run uses it. Requests run in their own
+// goroutines and send their results to that goroutine.
 type activation struct {
 	Config
 	documents *distribution.Follower
 	logs      witness.Keeper
 	crls      crl.Keeper
 	table     *needstate.Table // needs of the documents in force
-	needs     []*need          // needs in table except that for the documents
+	needs     []*need          // needs in table, except the need for the host's documents
 	tried     map[string]bool  // see needstate.Table
-	host      *fetch.Host      // host under the documents in force
+	host      *fetch.Host      // this host, as the documents in force describe it
 	after     *fetch.Pass      // pass that continues on the connection on which this host enrolled; nil for none
 	identity  identity
-	enrolled  int64     // identity file whose documents were last accepted
-	moment    time.Time // time of the last check for due needs, by both clocks
-	settled   bool      // the status was reported
-	resumed   bool      // by an operator
+	enrolled  int64     // modification time of the identity file whose documents were last accepted
+	moment    time.Time // last check for due needs, with the reading of the monotonic clock
+	settled   bool      // reportSettled has reported the status
+	resumed   bool      // an operator or a deployment restarted activation, see resumed
 }
 
-// newActivation connects the parts of a run. Further notifications between the parts are calls in
-// the loop (loop.go).
+// newActivation creates the parts of a run and connects them. The loop in loop.go makes the other
+// calls between these parts.
 func newActivation(c Config, store *documents.Store) *activation {
 	a := &activation{Config: c, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
 	a.documents = &distribution.Follower{Store: store, Timeout: c.CommitTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}
@@ -172,7 +177,7 @@ func newActivation(c Config, store *documents.Store) *activation {
 	return a
 }
 
-// open begins to use the documents in force.
+// open starts to use the documents in force. The note says where the documents came from.
 func (a *activation) open(note string) error {
 	set := a.documents.Store.Set()
 	e := set.Document.Envelope

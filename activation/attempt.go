@@ -9,10 +9,13 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// codeAccount is the code of a local, transient failure: the owner of files does not exist.
+// codeAccount is the code of the error returned when the account that should own the files does not
+// exist on this host. Activation tries again later.
 var codeAccount = hostapi.Code{Name: "account", Class: hostapi.Transient}
 
-// attempt returns the work of an attempt, which joins a pass. number is the number of the attempt.
+// attempt prepares one request for a need and returns the function that sends it. The request
+// belongs to the given pass. The attempts of a need are numbered from one, and the number selects
+// the provider that is asked.
 func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context.Context) func() {
 	last := n.State.Error
 	attempt := fetch.Attempt{
@@ -57,8 +60,8 @@ func (a *activation) attempt(n *need, pass *fetch.Pass, number int) func(context
 	}
 }
 
-// begins returns the pass for needs that are due now. After enrolment it is the one that continues
-// on the same connection.
+// begins returns the pass for the needs that are due now. Directly after enrolment, this is the
+// pass that continues on the connection used for enrolling.
 func (a *activation) begins() *fetch.Pass {
 	pass := a.after
 	a.after = nil
@@ -68,7 +71,7 @@ func (a *activation) begins() *fetch.Pass {
 	return pass
 }
 
-// endAfter closes the connection on which this host enrolled if no request follows.
+// endAfter closes the connection on which this host enrolled, if no request has used it since.
 func (a *activation) endAfter() {
 	if a.after != nil {
 		a.after.Leave()
@@ -76,8 +79,9 @@ func (a *activation) endAfter() {
 	}
 }
 
-// fetch gets an answer from a provider, whose name it returns, or from an identity file, and
-// delivers it.
+// fetch obtains the answer to a need and delivers its files. The answer comes from the identity
+// file of this host if that contains it, and from a provider otherwise. The returned provider is
+// empty if none was reached.
 func (a *activation) fetch(ctx context.Context, pass *fetch.Pass, attempt fetch.Attempt, dir delivery.Dir) (answer hostapi.Answer, provider string, failed *fetch.Error) {
 	uid, gid, err := a.owner(a.deliverTo(attempt.Need))
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/florete/florete/activation/needstate"
 )
 
-// never is a time far in the future, in Unix seconds.
+// never is a Unix time, in seconds, that is so far in the future that the timer never expires.
 const never = 1 << 40
 
-// WatchClock sends a value to changed whenever the wall clock was set or the machine woke from
-// sleep, until ctx ends. It uses TFD_TIMER_CANCEL_ON_SET of timerfd_create(2), and returns an error
-// if the kernel has no such timer. It does not wait for the receiver, so changed should have a
-// buffer of one.
+// WatchClock sends a value on the channel changed whenever the wall clock was set or the machine
+// woke from sleep. It returns when ctx ends. The channel should have a buffer of one, because
+// WatchClock does not wait for the receiver. It uses TFD_TIMER_CANCEL_ON_SET of timerfd_create(2),
+// and returns an error if the kernel does not support it.
 func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {
@@ -47,8 +47,8 @@ func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	}
 }
 
-// clockChanged retries requests that failed because of a wrong clock. Everything else follows from
-// due times.
+// clockChanged retries the requests that failed because the clock was wrong. It need not do more,
+// because all other work starts at its due time.
 func (a *activation) clockChanged() {
 	for _, n := range a.table.Needs {
 		if !n.Busy {
@@ -57,9 +57,9 @@ func (a *activation) clockChanged() {
 	}
 }
 
-// setBack preserves the length of waits, which are kept as times of the wall clock, when that clock
-// was set back. If the clock was set forward, or the machine slept, needs that have become due are
-// requested now.
+// setBack keeps waits at their length when the wall clock was set back, because the ends of waits
+// are stored as wall clock times. If the clock was set forward, or the machine slept, setBack
+// changes nothing: needs that have become due are requested now.
 func (a *activation) setBack(now time.Time) {
 	last := a.moment
 	a.moment = now
@@ -71,8 +71,9 @@ func (a *activation) setBack(now time.Time) {
 	}
 }
 
-// setBack returns the amount by which the wall clock was set back when it went from one time to
-// another while passed elapsed; zero if it was not.
+// setBack returns the amount by which the wall clock was set back between two readings, from and
+// to. The real time between the readings is given by passed. The result is zero if the clock was
+// not set back by more than a second.
 func setBack(from, to time.Time, passed time.Duration) time.Duration {
 	if by := from.Add(passed).Sub(to); by > time.Second {
 		return by
@@ -80,7 +81,8 @@ func setBack(from, to time.Time, passed time.Duration) time.Duration {
 	return 0
 }
 
-// rewind moves all times in the future.
+// rewind moves all planned times to an earlier time, after the wall clock was set back by the given
+// amount.
 func (a *activation) rewind(by time.Duration) {
 	a.documents.Rewind(by)
 	a.logs.Rewind(by)

@@ -19,9 +19,10 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// deliverBundle delivers the roots of the manifest in force with an SVID that was delivered with
-// other roots, without a request, because trust is decided by the manifest alone. An SVID that is
-// being requested gets the roots with its answer.
+// deliverBundle updates the root certificates that are stored beside a delivered certificate when
+// the manifest in force lists other roots. No request to a provider is needed, because the manifest
+// alone decides which roots are trusted. A certificate that is being requested gets the new roots
+// when it is delivered.
 func (a *activation) deliverBundle(n *needstate.Need) {
 	if n.Kind != document.KindCert || n.Foreign || n.State.Digest != n.Digest {
 		return
@@ -46,7 +47,8 @@ func (a *activation) deliverBundle(n *needstate.Need) {
 	a.report(event.Event{Event: event.Bundle, Need: n.ID})
 }
 
-// deliverTo returns the delivery of a need, with activation's default owner if the need has none.
+// deliverTo returns how the files of a need are delivered. Certificates and JWTs whose need
+// declares no owner belong to the account in Config.Owner.
 func (a *activation) deliverTo(n document.Need) document.Deliver {
 	d := n.Deliver
 	if n.Kind == document.KindCert || n.Kind == document.KindJWT {
@@ -55,8 +57,9 @@ func (a *activation) deliverTo(n document.Need) document.Deliver {
 	return d
 }
 
-// adopt takes over needs from other means of delivery: the files in a directory become the first
-// generation, without a request or notification. A need that was fulfilled before is left as it is.
+// adopt fulfils needs with files that an administrator placed on the host, as Config.Adopt
+// describes. The files become the first generation of the need. No provider is asked and no unit is
+// restarted. A need that was already fulfilled keeps its files.
 func (a *activation) adopt() error {
 	for _, id := range slices.Sorted(maps.Keys(a.Adopt)) {
 		i := slices.IndexFunc(a.table.Needs, func(n *needstate.Need) bool { return n.ID == id })
@@ -102,7 +105,8 @@ func (a *activation) adoptOne(n *needstate.Need, from string) error {
 	return nil
 }
 
-// deliver delivers values as the files of a need and returns their generation.
+// deliver writes the values of an answer to the files of a need, and returns the number of the
+// generation that contains them.
 func (a *activation) deliver(n *needstate.Need, d document.Deliver, values map[string]string) (int, error) {
 	uid, gid, err := a.owner(d)
 	if err != nil {
@@ -115,7 +119,8 @@ func (a *activation) deliver(n *needstate.Need, d document.Deliver, values map[s
 	return n.Dir.Deliver(files)
 }
 
-// files converts values to the files that a need delivers.
+// files returns the files that a need delivers, with the content taken from values. The keys of
+// values are the names by which the need's declaration refers to them.
 func files(n document.Need, values map[string]string, uid, gid int) (map[string]delivery.File, *hostapi.Error) {
 	files := map[string]delivery.File{}
 	for name, f := range n.Deliver.Files {
@@ -132,7 +137,8 @@ func files(n document.Need, values map[string]string, uid, gid int) (map[string]
 	return files, nil
 }
 
-// owner returns the owner of delivered files.
+// owner returns the user and group that own the files of a delivery. A value of -1 means the user
+// or group of this process.
 func (a *activation) owner(d document.Deliver) (uid, gid int, err error) {
 	if a.Undivided {
 		return -1, -1, nil

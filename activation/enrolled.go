@@ -9,14 +9,14 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// identity is the identity file left by flor enroll, nil for none, with its modification time.
+// identity is the identity file that flor enroll left for activation.
 type identity struct {
-	file *hostapi.IdentityFile
-	left int64
+	file *hostapi.IdentityFile // nil if there is none
+	left int64                 // modification time
 }
 
-// acceptEnrolled puts the documents of an identity file in force once for each file, under the
-// rules for documents from the network.
+// acceptEnrolled accepts the documents contained in an identity file, once for each file. The rules
+// are the same as for documents from the network.
 func (a *activation) acceptEnrolled(ctx context.Context) {
 	f, left, err := fetch.ReadEnrolled(a.State)
 	if err != nil {
@@ -39,7 +39,8 @@ func (a *activation) acceptEnrolled(ctx context.Context) {
 	}
 }
 
-// enrolledFor returns the time of the identity file that fulfils a need, zero for none.
+// enrolledFor returns the modification time of the identity file if that file fulfils the given
+// need. Otherwise it returns zero.
 func (a *activation) enrolledFor(n *need) int64 {
 	if !a.host.Gives(a.identity.file, n.Need.Need) {
 		return 0
@@ -47,7 +48,7 @@ func (a *activation) enrolledFor(n *need) int64 {
 	return a.identity.left
 }
 
-// forgetEnrolled removes an identity file when its certificates have been delivered and its
+// forgetEnrolled removes the identity file when its certificates have been delivered and its
 // documents accepted.
 func (a *activation) forgetEnrolled() {
 	if a.identity.file == nil {

@@ -10,28 +10,29 @@ import (
 	"github.com/florete/florete/activation/needstate"
 )
 
-// maxSleep bounds the time until a change of the wall clock, or sleep of the machine, is noticed if
-// nothing reports it.
+// maxSleep is the longest time that the loop waits. A change of the wall clock, or sleep of the
+// machine, is thus noticed within a minute even if the kernel does not report it.
 const maxSleep = time.Minute
 
-// finish is the time that running requests have to end when other documents come into force. A
-// request that is cut off is sent again over another connection.
+// finish is how long running requests may continue after new documents have come into force. A
+// request that is cut off then is sent again over another connection.
 const finish = time.Second
 
-// need is a need with the state of its delivery and of the notification of units.
+// need is a need with the state of its delivery and of the restarts of its units.
 type need struct {
 	*needstate.Need
 
-	enrolled int64 // identity file of the last attempt, see activation.enrolled
+	enrolled int64 // modification time of the identity file used by the last attempt; zero for none
 
-	notifying      bool           // units are being notified
-	notifyFailures int            // consecutive failures
-	notified       map[string]int // generation of which each unit was notified in this run
+	notifying      bool           // units are being restarted
+	notifyFailures int            // number of consecutive failed attempts to restart units
+	notified       map[string]int // generation for which each unit was last restarted by this process
 	nextNotify     time.Time
 }
 
-// loop works with the documents in force until they change, or nothing more is to be done. It
-// returns the origin of the new documents, or "" if they have not changed.
+// loop fulfils the needs of the documents in force. It returns when new documents come into force,
+// when ctx ends, or, with Once, when nothing is left to do. The result says where the new documents
+// came from. It is empty if the documents have not changed.
 func (a *activation) loop(ctx context.Context) string {
 	ctx, cancel := context.WithCancel(ctx)
 	notes := make(chan func())
@@ -41,7 +42,7 @@ func (a *activation) loop(ctx context.Context) string {
 		busy++
 		running.Go(func() { notes <- work(ctx) })
 	}
-	var cutOff time.Time // time at which running requests are cut off, because other documents are in force
+	var cutOff time.Time // time at which running requests are cut off, because new documents are in force
 	defer a.endAfter()
 	defer running.Wait()
 	defer cancel()
@@ -89,12 +90,13 @@ func (a *activation) loop(ctx context.Context) string {
 	}
 }
 
-// requests reports whether requests other than that for documents are running.
+// requests reports whether any request is running, apart from the request for the host's documents.
 func (a *activation) requests() bool {
 	return slices.ContainsFunc(a.needs, func(n *need) bool { return n.Busy })
 }
 
-// done returns the channel of ctx's end, or nil if known is set.
+// done returns ctx.Done(). If the caller already knows that ctx has ended, done returns nil, so
+// that a select no longer sees the end of ctx.
 func done(ctx context.Context, known bool) <-chan struct{} {
 	if known {
 		return nil
@@ -102,8 +104,8 @@ func done(ctx context.Context, known bool) <-chan struct{} {
 	return ctx.Done()
 }
 
-// begin starts everything that is due. It returns the time at which to call it again, zero for
-// none.
+// begin starts all work that is due, such as requests, restarts of units, and reports. It returns
+// the time at which it must be called again, or the zero time if no work is planned.
 func (a *activation) begin(ctx context.Context, start needstate.Start) (next time.Time) {
 	a.setBack(time.Now())
 	now := time.Now().Round(0)
@@ -132,7 +134,8 @@ func (a *activation) begin(ctx context.Context, start needstate.Start) (next tim
 	return needstate.First(next, a.documents.Begin(now, pass, start), a.logs.Begin(now, a.table, start), a.crls.Begin(now, a.table, start))
 }
 
-// reportSettled reports once that only renewals, and needs that others must change, remain.
+// reportSettled reports the status of the needs once, as soon as no need can make progress by
+// itself. Then only renewals remain, and needs that wait for an operator.
 func (a *activation) reportSettled() {
 	if s := a.summary(); !a.settled && !slices.ContainsFunc(s.Needs, event.Need.Waits) {
 		a.settled = true

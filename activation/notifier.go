@@ -12,16 +12,16 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// Notifier restarts the unit whose delivered files have changed, and returns when the restart is
+// Notifier restarts a systemd unit after its files have changed, and returns when the restart is
 // done.
 type Notifier func(ctx context.Context, unit string) error
 
-// ErrNoNotifier is the error of a host that cannot restart units, because it has neither systemd
-// nor a hook.
+// ErrNoNotifier means that this host cannot restart units: systemd is not running, and no hook was
+// given.
 var ErrNoNotifier = errors.New("no systemd runs here and no --hook is given")
 
-// NewNotifier returns a Notifier that runs the hook, if one is given, or else uses the systemd of
-// this host. If there is neither, the Notifier returns ErrNoNotifier.
+// NewNotifier returns a Notifier that runs the given hook program. If hook is empty, the Notifier
+// uses systemd. If systemd is not running either, the Notifier returns ErrNoNotifier.
 func NewNotifier(hook string) Notifier {
 	switch {
 	case hook != "":
@@ -32,8 +32,8 @@ func NewNotifier(hook string) Notifier {
 	return func(context.Context, string) error { return ErrNoNotifier }
 }
 
-// NotifyHook returns a Notifier that runs a program with the name of the unit as its argument.
-// Processes that the program starts may outlive it.
+// NotifyHook returns a Notifier that runs a program with the name of the unit as its only argument.
+// The Notifier does not wait for processes that the program leaves in the background.
 func NotifyHook(program string) Notifier {
 	return func(ctx context.Context, unit string) error {
 		cmd := exec.CommandContext(ctx, program, unit)
@@ -56,9 +56,9 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// NotifySystemd restarts a systemd unit over D-Bus. It also starts a unit that is not running,
-// because the unit may have waited for the files. If the unit is still starting when ctx ends,
-// NotifySystemd returns no error, because another job would only start the unit again.
+// NotifySystemd restarts a systemd unit over D-Bus. A unit that is not running is started, because
+// it may have been waiting for the files. If the unit is still starting when ctx ends,
+// NotifySystemd returns nil, because a second job would only start the unit again.
 func NotifySystemd(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// codeNotify is the code of a unit that could not be notified.
+// codeNotify is the code of the error recorded when a unit could not be restarted after its files
+// changed.
 var codeNotify = hostapi.Code{Name: "notify", Class: hostapi.Transient}
 
-// notifyTimeout bounds the notification of one unit.
+// notifyTimeout limits the time for restarting one unit.
 const notifyTimeout = 2 * time.Minute
 
-// notify begins to notify the units of a need if that is due. It returns the time at which to call
-// it again, zero for none.
+// notify starts the restarts of a need's units if its files have changed since the last restart. It
+// returns the time at which it must be called again, or the zero time if no restart is pending.
 func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next time.Time) {
 	generation := n.Look(now) // in force
 	switch {
@@ -33,9 +34,10 @@ func (a *activation) notify(n *need, now time.Time, start needstate.Start) (next
 	return next
 }
 
-// notifyUnits notifies the units of a need of the current generation and then records it: if the
-// process dies in between, they are notified again. If one unit fails, the others are not notified
-// again.
+// notifyUnits restarts the units of a need, and then records that the units use the given
+// generation of the files. If the process dies before the record is written, the units are
+// restarted again. If the restart of one unit fails, only that unit is restarted at the next
+// attempt.
 func (a *activation) notifyUnits(ctx context.Context, n *need, generation int) func() {
 	var done []string
 	var failed error

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// lock makes this process the only activation of a state directory. The kernel releases the lock
-// when the process ends.
+// lock ensures that only one activation uses a state directory. The kernel releases the lock when
+// the process ends.
 func lock(l hostdir.Layout) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -44,9 +44,10 @@ func lock(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// resumed reports whether an operator has started activation again, by hand or by a deployment: the
-// previous activation was stopped in order during this boot. After a crash or a boot, existing
-// waits continue, so that a fleet that lost its power does not return all at once.
+// resumed reports whether an operator or a deployment has restarted activation. This is the case if
+// the previous activation was stopped in an orderly way since the last boot. Needs then need not
+// wait for their next attempt. After a crash or a boot, they keep their waits, so that the hosts of
+// a fleet do not send all their requests at once after a power failure.
 func resumed(l hostdir.Layout) bool {
 	was, err := os.ReadFile(l.Stopped())
 	if err != nil || os.Remove(l.Stopped()) != nil {
@@ -55,16 +56,17 @@ func resumed(l hostdir.Layout) bool {
 	return string(was) == boot() && len(was) > 0
 }
 
-// stop records that activation was stopped in order. If that fails, existing waits continue after
-// the next start.
+// stop records that activation was stopped in an orderly way, for resumed to read. If the record
+// cannot be written, needs keep their waits after the next start.
 func stop(l hostdir.Layout, report func(event.Event)) {
 	if err := atomicfile.File(l.Stopped(), []byte(boot()), fs.FileMode(0o600)); err != nil {
 		report(event.Event{Event: event.Disk, Message: err.Error()})
 	}
 }
 
-// boot identifies this boot by the creation time of /run. It returns "" if the kernel does not
-// report it. The unit cannot read the kernel's boot_id.
+// boot returns a value that differs for each boot: the creation time of /run. The kernel's boot_id
+// is not used, because activation's unit has no access to it. boot returns "" if the file system
+// does not report creation times.
 func boot() string {
 	var s unix.Statx_t
 	if err := unix.Statx(unix.AT_FDCWD, "/run", 0, unix.STATX_BTIME, &s); err != nil || s.Mask&unix.STATX_BTIME == 0 {

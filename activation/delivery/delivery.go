@@ -1,12 +1,12 @@
-// Package delivery writes files to disk in generations:
+// Package delivery writes the files of a need to disk in numbered generations:
 //
 //	dir/gen-3/<file>
 //	dir/current -> gen-3
 //
-// A new generation is written beside the current one, flushed, and put in force by renaming a
-// symbolic link. If the process dies at any moment, either the old or the new generation is in
-// force, complete. Generation numbers only grow. The previous generation is kept for processes that
-// are still reading it.
+// A new generation is written beside the current one and flushed to disk. Renaming a symbolic link
+// then makes it the current generation. If the process dies at any moment, a complete generation is
+// current, either the old or the new one. Generation numbers only grow. The previous generation is
+// kept for processes that are still reading it.
 //
 // A directory has one writer at a time and any number of readers.
 package delivery
@@ -31,7 +31,7 @@ import (
 	"github.com/florete/florete/internal/nss"
 )
 
-// linkNext is the name of the symlink before it replaces the current one.
+// linkNext is the name under which a new symbolic link is created, before it is renamed to current.
 const linkNext = "current.new"
 
 // Dir is a directory that holds files in generations, one of which is current.
@@ -47,7 +47,8 @@ type Dir struct {
 	Step func(name string)
 }
 
-// File is a file of a generation. A UID or GID of -1 means that of the writing process.
+// File is a file of a generation. If UID or GID is -1, the file gets the user or group of the
+// process that writes it.
 type File struct {
 	Data     []byte
 	Mode     fs.FileMode
@@ -79,8 +80,9 @@ func (d Dir) Previous() (string, error) {
 	return d.gen(before), err
 }
 
-// others returns the generation before the current one, zero for none, and the names of obsolete
-// entries: first a symlink that was not put in force, and then all other generations.
+// others returns the number of the generation before the current one, or zero if there is none. It
+// also returns the names of all obsolete entries, which can be removed: old generations, and a
+// symbolic link that was not yet renamed.
 func (d Dir) others() (before int, rest []string, err error) {
 	now, err := d.Current()
 	if err != nil {
@@ -106,8 +108,8 @@ func (d Dir) others() (before int, rest []string, err error) {
 	return before, rest, nil
 }
 
-// Deliver puts files in force and returns the number of their generation. It makes a new generation
-// only if the content, mode or owner of a file has changed.
+// Deliver makes files the current generation and returns its number. If the current generation
+// already has the same files, with the same content, mode and owner, Deliver changes nothing.
 func (d Dir) Deliver(files map[string]File) (int, error) {
 	now, err := d.Current()
 	if err != nil {
@@ -129,8 +131,9 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	return next, d.Clean()
 }
 
-// Restore puts the files of generation n in force again, as a new generation. The files must belong
-// to the writer.
+// Restore returns to the files of an earlier generation, whose number is n. It copies these files
+// to a new generation and returns the number of that generation. The files must belong to the
+// writer.
 func (d Dir) Restore(n int) (int, error) {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil {
@@ -146,7 +149,7 @@ func (d Dir) Restore(n int) (int, error) {
 }
 
 // Clean removes the remains of an interrupted Deliver, and old generations. It keeps the current
-// generation, the previous one, and the generation whose number is Keep.
+// generation, the previous generation, and the generation whose number is Keep.
 func (d Dir) Clean() error {
 	_, rest, err := d.others()
 	if err != nil {
@@ -178,8 +181,8 @@ func (d Dir) holds(n int, files map[string]File) bool {
 	return true
 }
 
-// begin creates the directory of generation n and missing parents. It first removes the remains of
-// an interrupted Deliver.
+// begin creates the directory of generation n, and its parent directories. If an interrupted
+// Deliver left a directory of that name, begin removes it first.
 func (d Dir) begin(n int) error {
 	d.step("mkdir " + name(n))
 	err := os.Mkdir(d.gen(n), 0o700)
@@ -219,7 +222,7 @@ func (d Dir) write(n int, files map[string]File) error {
 	return atomicfile.SyncDir(d.Path)
 }
 
-// swap puts generation n in force.
+// swap makes generation n the current one.
 func (d Dir) swap(n int) error {
 	link, next := hostdir.Current(d.Path), filepath.Join(d.Path, linkNext)
 	d.step("link " + name(n))
@@ -244,16 +247,17 @@ func (d Dir) gen(n int) string { return filepath.Join(d.Path, name(n)) }
 
 func name(n int) string { return "gen-" + strconv.Itoa(n) }
 
-// number is the inverse of name.
+// number returns the number in the name of a generation, such as 3 for "gen-3". It reports false if
+// s is not such a name.
 func number(s string) (int, bool) {
 	digits, ok := strings.CutPrefix(s, "gen-")
 	n, err := strconv.Atoi(digits)
 	return n, ok && err == nil && n > 0 && name(n) == s
 }
 
-// create creates the file and flushes it. A file with another owner is created in a directory that
-// nobody else can enter yet. The owner is set last, because changing the mode of another account's
-// file requires another privilege.
+// create writes the file to path and flushes it to disk. The directory must be one that no other
+// account can enter yet, because the owner of the file is set last: once a file belongs to another
+// account, changing its mode requires an additional privilege.
 func (f File) create(path string, step func(string)) error {
 	base := filepath.Base(path)
 	step("create " + base)
@@ -283,7 +287,7 @@ func (f File) create(path string, step func(string)) error {
 	return w.Close()
 }
 
-// read returns the file at path, which belongs to the writer.
+// read returns the file at path, with the writer as its owner.
 func read(path string) (File, error) {
 	info, err := os.Lstat(path)
 	if err != nil {
@@ -293,7 +297,7 @@ func read(path string) (File, error) {
 	return File{Data: data, Mode: info.Mode().Perm(), UID: -1, GID: -1}, err
 }
 
-// at reports whether the file at path is identical to f.
+// at reports whether the file at path has the content, mode and owner of f.
 func (f File) at(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || !info.Mode().IsRegular() || info.Mode().Perm() != f.Mode {
@@ -307,10 +311,10 @@ func (f File) at(path string) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// Owner returns the user and group that own delivered files: the declared account, and the group of
-// the same name if there is one. The account's primary group is not used, because several accounts
-// may share it. A value of -1 means the user or group of this process. Unless this process is root,
-// both are -1, because only root can change owners.
+// Owner returns the user and group that own delivered files. They are the declared account, and the
+// group with the same name if there is one. The account's primary group is not used, because
+// several accounts may share it. A value of -1 means the user or group of this process. Both values
+// are -1 if this process is not root, because only root can change owners.
 func Owner(d document.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {

@@ -1,5 +1,5 @@
-// Package crl keeps a file with the current certificate revocation lists (RFC 5280) of a cluster's
-// issuing CAs, for other software on the host.
+// Package crl maintains a file with the current certificate revocation lists (CRLs, RFC 5280) of
+// the cluster's issuing CAs. Other software on the host can read this file to check certificates.
 package crl
 
 import (
@@ -26,9 +26,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Add returns the host's CRLs after adding the CRL that a provider answered. It returns an error if
-// the new CRL has a lower number than the one that it would replace, or is not signed by an issuing
-// CA of the trust domain.
+// Add inserts a CRL that a provider returned into the host's list of CRLs, and returns the new
+// list. The CRL must be signed by an issuing CA of the trust domain. Its number must not be lower
+// than that of the CRL that it replaces, unless the replaced CRL has expired. Otherwise Add returns
+// an error.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
@@ -78,27 +79,30 @@ func open(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.Revocati
 }
 
 const (
-	// A host that received no CRL together with a certificate requests one after crlFirst to twice
-	// that time, and again after crlEvery at the latest. CRLs are fetched together with checkpoints
-	// of audit logs, on the same connection.
+	// A host normally receives the first CRL together with a certificate. Otherwise it requests the
+	// CRL after a random time between crlFirst and twice that time. It then requests a newer CRL at
+	// least once every crlEvery. CRLs are fetched together with checkpoints of audit logs, over the
+	// same connection.
 	crlFirst = time.Minute
 	crlEvery = 2 * time.Hour
 
-	// crlUnknown is the time for which a provider without CRLs is not asked again.
+	// crlUnknown is how long the host waits before it asks a provider for CRLs again that did not
+	// know the request.
 	crlUnknown = 24 * time.Hour
 
-	// crlPatience bounds the time for fetching a CRL together with a certificate.
+	// crlPatience limits the time for fetching a CRL together with a certificate.
 	crlPatience = 2 * time.Second
 
-	// After a new revocation list is in force here, its CRLs are requested within crlSoon, and then
-	// up to crlTries times at intervals of crlAgain from providers that do not have them yet.
+	// When a newer revocation list is in force on this host, the host requests the CRLs made from
+	// that list within crlSoon. It asks providers that do not have these CRLs yet up to crlTries
+	// more times, at intervals of crlAgain.
 	crlSoon  = 30 * time.Second
 	crlAgain = 10 * time.Second
 	crlTries = 6
 )
 
-// Keeper fetches the CRLs of all providers that issue certificates to the host. Only the goroutine
-// that owns the needs may use it.
+// Keeper fetches the CRLs of all providers that issue certificates to the host, and keeps the
+// host's file of CRLs current. It must be used by the goroutine that owns the needs.
 type Keeper struct {
 	next    time.Time
 	list    int64  // number of the revocation list in force when next was set
@@ -111,8 +115,8 @@ type Keeper struct {
 	unknown map[string]time.Time // end of the time for which a provider without CRLs is not asked
 }
 
-// Begin starts fetching CRLs if they are due. It returns the time at which to call it again; zero
-// means only after a change.
+// Begin starts to fetch CRLs if they are due. It returns the time at which it must be called again,
+// or the zero time if it need not be called before something changes.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -162,12 +166,13 @@ func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	return k.over(t, pass, now)
 }
 
-// Rewind corrects the time of the next fetch after the wall clock was set back, so that the wait
-// does not become longer.
+// Rewind moves the next fetch to an earlier time after the wall clock was set back by the given
+// amount. The wait thus keeps its length.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
-// over fetches the CRLs of all of this host's providers of certificates over the connections of a
-// pass. The function that it returns stores the results.
+// over fetches the CRLs of all providers that issue certificates to this host, over the connections
+// of a pass. It does the fetching in the returned function. That function in turn returns a
+// function that stores the results.
 func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	var from []string
 	for _, n := range t.Needs {
@@ -194,9 +199,9 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	}
 }
 
-// With returns a function that fetches a provider's first CRL over the connection on which the
-// provider has delivered a certificate. The CRL is fetched once for all certificates of a pass.
-// With returns nil if there is nothing to fetch.
+// With returns a function that fetches the first CRL of a provider. The function uses the
+// connection over which the provider has just delivered a certificate. If a pass delivers several
+// certificates, the CRL is fetched only once. With returns nil if there is no CRL to fetch.
 func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil
@@ -225,7 +230,7 @@ func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) f
 	}
 }
 
-// got stores the answers of providers.
+// got stores the CRLs that providers returned, and plans the next fetch.
 func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hostapi.CRL, failed map[string]*hostapi.Error) {
 	layout, now := t.Host.Layout, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(crlEvery)
@@ -273,12 +278,14 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	}
 }
 
-// RootEvery is the average interval at which a host checks for a newer root during the replacement
-// of a root: it asks its providers of certificates whether they already issue below the newer one.
-// The interval varies by a half, so that the hosts of a cluster do not renew at the same time.
+// RootEvery is the average interval at which a host looks for a newer root certificate while the
+// cluster replaces one. The host asks its providers whether they already issue certificates below
+// the newer root. The interval varies by a half, so that the hosts of a cluster do not all renew at
+// the same time.
 const RootEvery = 2 * time.Minute
 
-// superseded reports whether the SVID delivered for a need leads to a root that is being replaced.
+// superseded reports whether the certificate delivered for a need was issued below a root that is
+// being replaced.
 func superseded(t *needstate.Table, n *needstate.Need) bool {
 	if n.Kind != document.KindCert || n.State.State != hostdir.NeedFulfilled || len(t.Host.Manifest.Trust.Roots) < 2 {
 		return false
@@ -287,8 +294,9 @@ func superseded(t *needstate.Table, n *needstate.Need) bool {
 	return err == nil && d != nil && t.Host.Roots.Superseded(d.Chain)
 }
 
-// rootsMove returns the time of the next check whether providers issue below a newer root. It
-// returns false if no SVID leads to a root that is being replaced.
+// rootsMove returns the time at which the host must next ask whether its providers issue
+// certificates below a newer root. It returns false if none of the host's certificates was issued
+// below a root that is being replaced.
 func rootsMove(t *needstate.Table, now time.Time) (time.Time, bool) {
 	if !slices.ContainsFunc(t.Needs, func(n *needstate.Need) bool { return superseded(t, n) }) {
 		return time.Time{}, false
@@ -296,9 +304,10 @@ func rootsMove(t *needstate.Table, now time.Time) (time.Time, bool) {
 	return now.Add(RootEvery/2 + rand.N(RootEvery)), true
 }
 
-// renewBelow makes SVIDs due that lead to an older root than the one below which their providers
-// issue now. They are due at once, because hosts check at different times. While any provider still
-// issues below the older root, it would answer some of the requests.
+// renewBelow requests new certificates when the providers have started to issue below a newer root.
+// It waits as long as any provider that answered still issues below the older root, because that
+// provider could receive the request. The certificates are due at once: the hosts look at different
+// times, so their renewals need not be spread.
 func renewBelow(t *needstate.Table, answers map[string]hostapi.CRL, now time.Time) {
 	for _, n := range t.Needs {
 		if n.Busy || !superseded(t, n) {

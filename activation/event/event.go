@@ -1,4 +1,5 @@
-// Package event defines what activation reports to its caller: events, and the status of needs.
+// Package event defines what activation reports to its caller: events, such as a failed request,
+// and the status of all needs.
 package event
 
 import (
@@ -13,26 +14,27 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Values of Event.Event: what has happened.
+// Values of Event.Event.
 const (
 	Documents    = "documents"     // a set of documents is in force
-	Kept         = "kept"          // a need is already fulfilled, so that there is no request
+	Kept         = "kept"          // a need is already fulfilled, so no request is sent
 	Adopted      = "adopted"       // a need was fulfilled by existing files; Message contains their directory
 	Fulfilled    = "fulfilled"     // a need was answered and delivered
 	Bundle       = "bundle"        // an unchanged SVID was delivered with the roots of the manifest in force
 	Failed       = "failed"        // an attempt failed
-	Blocked      = "blocked"       // a need waits for others
+	Blocked      = "blocked"       // a need waits for other needs to be fulfilled
 	Notified     = "notified"      // a unit was restarted, or nothing here can restart it
 	NotifyFailed = "notify-failed" // a unit could not be restarted
 	Stale        = "stale"         // no provider has answered about the documents for too long
 	Withheld     = "withheld"      // the documents are older than the revocation list allows
 	Audit        = "audit"         // a provider's audit log has a fault
-	Commit       = "commit"        // result of a commit of documents
+	Commit       = "commit"        // new documents were confirmed or rolled back
 	Disk         = "disk"          // the state directory cannot be read or written
 	Summarized   = "summary"       // status of all needs
 )
 
-// Event is one line of activation's progress, for logs and for people. It contains no secrets.
+// Event reports one step of activation, such as a delivered certificate. Events are written to the
+// log and shown to people. They contain no secrets.
 type Event struct {
 	Time      time.Time     `json:"time"`
 	Event     string        `json:"event"`
@@ -42,12 +44,13 @@ type Event struct {
 	Kind      hostapi.Class `json:"kind,omitempty"`
 	Code      string        `json:"code,omitempty"`
 	Message   string        `json:"message,omitempty"`
-	BlockedBy []string      `json:"blockedBy,omitempty"` // needs on which this one waits
+	BlockedBy []string      `json:"blockedBy,omitempty"` // needs that must be fulfilled first
 	Next      time.Time     `json:"next,omitzero"`       // time of the next attempt or renewal
 	Needs     []Need        `json:"needs,omitempty"`     // status of all needs, in a summary
 }
 
-// Level returns the log level of the event, such as a warning for a failed attempt.
+// Level returns the level at which the event is logged. A failed attempt, for example, is a
+// warning.
 func (e Event) Level() slog.Level {
 	switch e.Event {
 	case Disk, Audit:
@@ -58,7 +61,7 @@ func (e Event) Level() slog.Level {
 	return slog.LevelInfo
 }
 
-// JSON returns the event in JSON, on one line.
+// JSON returns the event as one line of JSON.
 func (e Event) JSON() []byte {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -67,7 +70,8 @@ func (e Event) JSON() []byte {
 	return append(b, '\n')
 }
 
-// String returns the event as text for people. The text is one line, except for a summary.
+// String returns the event as text for people. All events are one line, except for the summary of
+// all needs.
 func (e Event) String() string {
 	switch e.Event {
 	case Kept:
@@ -110,7 +114,7 @@ func (e Event) then() string {
 	return e.in("next")
 }
 
-// in returns the time until Next, or "" if it is zero.
+// in returns a text that says how long it is until e.Next, or "" if e.Next is zero.
 func (e Event) in(what string) string {
 	if e.Next.IsZero() {
 		return ""
@@ -125,7 +129,7 @@ func to(provider string) string {
 	return " to " + provider
 }
 
-// wait formats a duration for people, with two significant digits.
+// wait formats a duration for people, rounded to two significant digits.
 func wait(d time.Duration) string {
 	switch {
 	case d <= 0:

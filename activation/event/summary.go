@@ -14,10 +14,10 @@ import (
 // Summary is the status of all needs of a host, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
-	// Stale is the time since a provider last answered a request for documents. It is zero unless
-	// that time is too long.
+	// Stale is the time since a provider last answered a request for documents, if that time is so
+	// long that an alarm is raised. Otherwise it is zero.
 	Stale time.Duration `json:"-"`
-	// Withheld is the document in force that the revocation list does not allow, or nil.
+	// Withheld is a document in force that is older than the revocation list allows, or nil.
 	Withheld *trust.Withheld `json:"-"`
 }
 
@@ -33,11 +33,11 @@ type Need struct {
 	Next     unixtime.Time      `json:"next"`
 }
 
-// Waits reports whether activation is still working on the need, so that its status can change
-// without help.
+// Waits reports whether activation is still working on the need. The need may then be fulfilled
+// without any action of an operator.
 func (n Need) Waits() bool { return !n.State.Well(n.Error) && !n.State.Lasting() }
 
-// reason returns the reason why the need is not fulfilled.
+// reason returns a text that says why the need is not fulfilled.
 func (n Need) reason() string {
 	if n.Error == nil {
 		return ""
@@ -45,7 +45,7 @@ func (n Need) reason() string {
 	return fmt.Sprintf("%s (%s): %s", n.Error.Kind, n.Error.Code, terminal.Text(n.Error.Message))
 }
 
-// Exit codes of flor activate, by the status of the needs.
+// Exit codes of flor activate, which depend on the status of the needs.
 const (
 	ExitFulfilled = 0
 	ExitUsage     = 1
@@ -67,8 +67,9 @@ func (s Summary) Exit() int {
 	return code
 }
 
-// Line returns the summary as one line, for the status text of a systemd unit. For each need that
-// is not fulfilled, it names the provider, the reason and the time of the next attempt.
+// Line returns the summary as one line, which systemd shows as the status of the unit. For each
+// need that is not fulfilled, the line contains the provider, the reason and the time of the next
+// attempt.
 func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
@@ -106,7 +107,7 @@ func (s Summary) count() string {
 	return fmt.Sprintf("%d/%d needs fulfilled", fulfilled, len(s.Needs))
 }
 
-// Table returns the summary as a table of text for people.
+// Table returns the summary as a text table for people, with one row for each need.
 func (s Summary) Table() string {
 	var b strings.Builder
 	b.WriteString("summary: " + s.count() + "\n")
@@ -122,11 +123,11 @@ func (s Summary) Table() string {
 	return strings.Join(lines, "\n")
 }
 
-// Event returns the summary as an event.
+// Event returns an event that reports the summary.
 func (s Summary) Event() Event { return Event{Event: Summarized, Needs: s.Needs} }
 
-// StaleText returns the text of the alarm that no provider has answered about documents for the
-// duration d. Newer decisions, in particular about access, are then not in force on this host.
+// StaleText returns the alarm text for a host whose providers have not answered a request for
+// documents for the duration d. Such a host may lack newer decisions, for example about access.
 func StaleText(d time.Duration) string {
 	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

@@ -1,11 +1,14 @@
-// Package commit changes the documents of a host for a limited time (commit-confirm). If no
-// operator confirms the change before its deadline, the host restores the old documents
-// automatically. The same works for a NixOS system or bundle that another program puts in force.
+// Package commit changes the documents of a host for a limited time (commit-confirm). If the
+// operator does not confirm the change before its deadline, the host restores the old documents
+// automatically. This protects an operator from losing access to the host. The package does the
+// same for a NixOS system or a bundle that another program installs.
 //
 // The commit's ID, its deadline, and the generation to restore are written to disk before anything
-// changes. A separate process (Supervise) enforces the deadline; it needs neither the network nor
-// any other process. A confirmation names the commit and must come from a login that began after
-// the change, which proves that the host can still be reached.
+// changes. A separate process (Supervise) enforces the deadline. It needs neither the network nor
+// any other process. To confirm a change, an operator names the commit in a login that began after
+// the change. Such a login proves that the host can still be reached.
+//
+// The files in the state directory show the state of a commit:
 //
 //	pending:    commit.json
 //	confirmed:  commit.json is gone
@@ -26,14 +29,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// longest is the maximum timeout. An operator who needs more than a day does not watch the host.
+// longest is the maximum time for which a commit may wait for its confirmation. An operator who
+// asks for more than a day is not watching the host.
 const longest = 24 * time.Hour
 
 // Host is the host on which documents are changed.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
-	TPM     string // see fetch.Host
+	TPM     string // device of the TPM that keeps the host's key, see fetch.Host
 
 	// Dial connects to providers. If it is nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
@@ -51,11 +55,11 @@ type Change struct {
 	store *documents.Store
 }
 
-// Before returns the documents in force before the change.
+// Before returns the documents that were in force before the change.
 func (c Change) Before() documents.Set { return c.store.Set() }
 
-// Fetch requests the newest documents from a provider and verifies them. It changes nothing on the
-// host. It returns an error that describes the pending commit if there is one.
+// Fetch requests the newest documents from a provider and verifies them. It does not change the
+// host. If a commit is pending, Fetch returns an error that describes the commit.
 func (h Host) Fetch(ctx context.Context) (Change, error) {
 	store, _, err := documents.Open(h.State, "", h.Step)
 	if err != nil {
@@ -75,7 +79,8 @@ func (h Host) Fetch(ctx context.Context) (Change, error) {
 	return Change{provider, offer, store}, nil
 }
 
-// request requests documents over new connections, from one provider after the other.
+// request requests documents from the host's providers, one after the other, until one of them
+// answers. Each request uses a new connection.
 func (h Host) request(ctx context.Context, set documents.Set) (provider string, a hostapi.Artifact, err error) {
 	m, host := set.Manifest, h.under(set)
 	n := m.Documents()
@@ -94,7 +99,7 @@ func (h Host) request(ctx context.Context, set documents.Set) (provider string, 
 	return "", a, err
 }
 
-// under returns the host under a set of documents.
+// under returns this host as a set of documents describes it.
 func (h Host) under(set documents.Set) *fetch.Host {
 	return &fetch.Host{
 		Layout: h.State, Manifest: set.Manifest, Serial: set.Document.Envelope.Serial, Tag: set.Tag(), Roots: set.Roots,
@@ -102,7 +107,8 @@ func (h Host) under(set documents.Set) *fetch.Host {
 	}
 }
 
-// Begin puts a change in force. It is rolled back unless it is confirmed within the timeout.
+// Begin puts a change in force. If the change is not confirmed within the timeout, the host undoes
+// it.
 func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -114,8 +120,8 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*host
 	return c.store.Begin(ctx, c.Offer, now.Commit(timeout), h.Arm)
 }
 
-// Healthy returns nil if the host works with the changed documents: each need is fulfilled, and a
-// provider named in the new documents answers over a new connection.
+// Healthy checks that the host works with the changed documents. It returns an error unless each
+// need is fulfilled and a provider named in the new documents answers over a new connection.
 func (h Host) Healthy(ctx context.Context, c Change) error {
 	host := h.under(c.Set)
 	for _, n := range c.Set.Manifest.Needs {
@@ -134,9 +140,9 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 	return err
 }
 
-// Confirm makes the pending commit with this ID permanent. It returns an error for a login that
-// began before the change, because such a connection may survive although no new connection is
-// possible.
+// Confirm makes the pending commit with this ID permanent. The login of the caller must have begun
+// after the change. Otherwise Confirm returns an error, because an old connection can survive a
+// change that makes new connections impossible.
 func Confirm(l hostdir.Layout, id string) error {
 	return confirm(l, id, nil, func(c hostdir.Commit) error {
 		began, scope, ok, err := kernel.began()
@@ -147,8 +153,8 @@ func Confirm(l hostdir.Layout, id string) error {
 	})
 }
 
-// ConfirmHealthy makes the pending commit with this ID permanent, like Confirm. It checks no login;
-// the caller has verified that the host reaches its providers.
+// ConfirmHealthy makes the pending commit with this ID permanent, whenever the login of the caller
+// began. The caller must have verified with Healthy that the host reaches its providers.
 func (h Host) ConfirmHealthy(id string) error {
 	return confirm(h.State, id, h.Step, func(hostdir.Commit) error { return nil })
 }

@@ -11,18 +11,20 @@ import (
 	"time"
 )
 
-// login locates the kernel's data about the caller's login.
+// login finds out when the login session of the caller began. Its fields are the directories in
+// which the kernel's data is mounted.
 type login struct{ proc, cgroups string }
 
-// kernel locates the data of this machine.
+// kernel reads the data of the running kernel.
 var kernel = login{"/proc", "/sys/fs/cgroup"}
 
 // clockTick is the unit of times in /proc on every architecture (USER_HZ).
 const clockTick = time.Second / 100
 
-// began returns the time by CLOCK_BOOTTIME at which the login session of this process began. That
-// is the start of the oldest of its processes. ok is false outside of a session, as in a unit or in
-// a container that was entered.
+// began returns the time at which the login session of this process began, measured by
+// CLOCK_BOOTTIME. That is the start of the oldest process in the session. If this process runs
+// outside a login session, for example in a systemd unit or in a container that was entered, ok is
+// false.
 func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	text, err := os.ReadFile(filepath.Join(k.proc, "self/cgroup"))
 	if err != nil {
@@ -54,8 +56,8 @@ func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	return at, scope, true, nil
 }
 
-// session returns the control group of a login (cgroups(7), version 2) and its name, as created by
-// systemd-logind: session-12.scope.
+// session returns the path and the name of the control group of a login session (cgroups(7),
+// version 2). The name is assigned by systemd-logind, for example session-12.scope.
 func session(cgroup string) (path, scope string) {
 	for line := range strings.Lines(cgroup) {
 		path, unified := strings.CutPrefix(strings.TrimSpace(line), "0::")
@@ -72,8 +74,9 @@ func session(cgroup string) (path, scope string) {
 	return "", ""
 }
 
-// started returns the start time of a process in proc_pid_stat(5). The second field may contain any
-// characters in parentheses.
+// started returns the start time of a process from the content of its stat file (proc_pid_stat(5)).
+// The second field of this file is the program's name in parentheses, which may itself contain
+// spaces and parentheses.
 func started(stat string) (time.Duration, error) {
 	_, after, _ := strings.Cut(stat[strings.LastIndexByte(stat, ')')+1:], " ")
 	fields := strings.Fields(after)

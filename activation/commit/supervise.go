@@ -11,18 +11,20 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// tick is the interval at which the clock and the commit are read. A timer would stand still while
-// the machine sleeps.
+// tick is the interval at which the supervisor reads the clock and the commit. A timer for the
+// deadline would not advance while the machine sleeps.
 const tick = time.Second
 
-// again is the delay after an attempt to restore an installation failed.
+// again is the wait before another attempt after the restoration of an installation failed.
 const again = 10 * time.Second
 
-// Supervise undoes the pending commit at its deadline, and returns when no commit is pending. It
-// calls armed as soon as no other process can prevent the rollback. Errors are logged and retried.
-// If the commit changes the whole installation, Supervise calls arm to start a less confined
-// process that can restore the installation. It starts that process again if needed, for example
-// after a reboot.
+// Supervise waits until the pending commit is confirmed, and undoes the commit at its deadline
+// otherwise. It returns when no commit is pending. Errors are logged and retried.
+//
+// Supervise calls armed as soon as no other process can prevent the rollback. If the commit changes
+// the whole installation, Supervise calls arm to start SuperviseSystem in a process that is less
+// confined and can restore the installation. It calls arm again if that process has ended, for
+// example after a reboot.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
@@ -37,8 +39,8 @@ func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) 
 	return s.run(ctx)
 }
 
-// SuperviseSystem is like Supervise, but runs in a process that may itself restore a whole
-// installation.
+// SuperviseSystem is like Supervise, but restores a whole installation itself. It must run in a
+// process that is permitted to do so.
 func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {
@@ -85,7 +87,8 @@ func (s supervisor) run(ctx context.Context) error {
 	}
 }
 
-// step reports whether a commit is still pending, and undoes it if it is time.
+// step undoes the pending commit if its deadline has passed. It reports whether a commit is still
+// pending.
 func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	c, err := s.layout.PendingCommit()
 	if c == nil || err != nil {
@@ -113,7 +116,7 @@ func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	return true, nil
 }
 
-// undo restores the previous documents and ends the commit.
+// undo restores the documents that were in force before the commit, and ends the commit.
 func (s supervisor) undo() error {
 	undone, err := documents.Undo(s.layout, nil)
 	if undone != nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Paths of a host's NixOS system, and of the directory in which each instance has its bundles.
+// Paths of a host's NixOS profile, of its running NixOS system, and of the directory with bundles.
 const (
 	NixOSProfile = "/nix/var/nix/profiles/system"
 	NixOSCurrent = "/run/current-system"
@@ -27,19 +27,20 @@ const (
 type Installation struct {
 	Instance hostdir.Instance
 	State    hostdir.Layout
-	Dir      string // store path, or directory of the unpacked bundle
+	Dir      string // store path of the system, or directory of the unpacked bundle
 	Action   string // argument of switch-to-configuration
 
-	// Arm starts SuperviseSystem in another process, which the change cannot end. Arm returns when
-	// that process is running.
+	// Arm starts SuperviseSystem in a separate process that keeps running while the installation
+	// changes. Arm returns when that process is running.
 	Arm func(ctx context.Context) error
 
 	root string // root directory of the machine; only set in tests
 }
 
-// Begin records the installation as a commit; the caller then makes the change. If the commit is
-// not confirmed by its deadline, the host restores the old installation, even if the change is only
-// half made. Begin returns nil if the change has no effect now, or is itself a rollback.
+// Begin records that the caller is about to change the installation, and starts the process that
+// can undo the change. The caller then makes the change. If the change is not confirmed by its
+// deadline, the host restores the old installation, even if the change is only half made. Begin
+// returns nil if the change does not take effect now, or if it is itself a rollback.
 func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -60,7 +61,8 @@ func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdi
 	return documents.BeginSystem(ctx, n.State, c, documentsDir, n.Arm)
 }
 
-// system returns the change, and the directory of the documents that it contains; nil for none.
+// system returns a description of the change, and the directory of the documents that the new
+// installation contains. It returns nil if there is nothing to undo.
 func (n Installation) system() (*hostdir.System, string, error) {
 	dir, err := filepath.EvalSymlinks(n.Dir)
 	if err != nil {
@@ -100,9 +102,10 @@ func (n Installation) nixos(to string) (*hostdir.System, error) {
 	return &s, err
 }
 
-// generation returns the name of the symlink to a system in a profile, such as system-12-link. If
-// the system is not in the profile, for example because it was only tested, it is added, so that it
-// is not garbage collected.
+// generation returns the name of the symbolic link by which a Nix profile refers to a NixOS system,
+// such as system-12-link. If the profile does not contain the system, for example because the
+// system was only tested, generation adds it. This protects the system from Nix's garbage
+// collection.
 func generation(profile, system string) (string, error) {
 	dir, base := filepath.Split(profile)
 	entries, err := os.ReadDir(dir)
@@ -143,7 +146,8 @@ func (n Installation) bundle(dir string) (*hostdir.System, error) {
 	return &s, nil
 }
 
-// goBack restores the installation that a commit replaced. It may be called repeatedly.
+// goBack restores the installation that a commit replaced. It can be called again if it fails or is
+// interrupted.
 func goBack(ctx context.Context, s hostdir.System) error {
 	if s.Profile != "" {
 		next := s.Profile + ".florete"

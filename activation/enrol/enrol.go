@@ -1,13 +1,13 @@
-// Package enrol admits a host to a cluster by files that a person carries. It creates the request
-// for an identity file, verifies the identity file that an operator issues, and leaves that file
-// for activation.
+// Package enrol admits a host to a cluster by files that a person carries between the operator and
+// the host. It creates the request for an identity file, verifies the identity file that the
+// operator issues, and leaves that file for activation.
 //
 //	flor id create     generates keys ──▶ join/keys.json, and a request signed by the device key
 //	florctl id issue   certificates, documents, revocation list, signed by the operator, encrypted with age
 //	flor enroll        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
 //
-// When everything is verified, join/identity.json is written by one rename. An interruption
-// therefore leaves either nothing, or a complete file that activation delivers.
+// After everything is verified, join/identity.json is written by a single rename. If flor enroll is
+// interrupted, there is either no file, or a complete file that activation delivers.
 package enrol
 
 import (
@@ -36,18 +36,18 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Host is the host that an identity file admits to the cluster.
+// Host is a host that an identity file can admit to the cluster.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 }
 
-// Offer is a verified identity file that is not yet installed.
+// Offer is an identity file that was verified but is not yet installed.
 type Offer struct {
 	File  hostapi.IdentityFile // identity file, with the private keys that this host generated
-	Needs []string             // needs that the file fulfils, in its own manifest or the one in force
+	Needs []string             // IDs of the needs for which the file contains certificates
 	Until time.Time            // earliest expiry of the certificates in the file
-	Set   documents.Set        // documents in force or, if Changed, those to be put in force
+	Set   documents.Set        // documents in force; if Changed is set, the new documents from the file
 	Newer bool
 
 	host Host
@@ -61,7 +61,8 @@ func (h Host) KeyFile(m document.Manifest) string {
 	return h.HostKey
 }
 
-// proves returns the key that proves the host, or nil if there is none yet.
+// proves returns the key with which the host proves its identity, or nil if that key does not exist
+// yet.
 func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	if m.Identity.Joins {
 		key, err := devicekey.Load(h.State, devicekey.DefaultTPM)
@@ -91,8 +92,8 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	return key, nil
 }
 
-// Verify verifies the content of an identity file and returns it as an Offer. It changes nothing on
-// the host.
+// Verify checks the content of an identity file and returns it as an Offer. It does not change the
+// host.
 func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	store, _, err := documents.Open(h.State, "", nil)
 	if err != nil {
@@ -128,7 +129,8 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	return o, nil
 }
 
-// newestList returns the revocation list of an identity file, or the one in force if it is newer.
+// newestList returns the revocation list of an identity file. If the list in force on the host is
+// newer, it returns that list.
 func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Revocations) (*trust.Revocations, error) {
 	if s == nil {
 		return held, nil
@@ -146,7 +148,7 @@ func newestList(s *trust.SignedRevocations, m document.Manifest, held *trust.Rev
 	return list, nil
 }
 
-// checkDevice returns an error if the file is for another machine.
+// checkDevice returns an error if the identity file was issued for another machine.
 func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *trust.Revocations) error {
 	key, err := h.proves(m)
 	if err != nil {
@@ -187,8 +189,8 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 	return list.CheckKey(ssh.FingerprintSHA256(admitted))
 }
 
-// checkSVIDs returns an error if the file contains a certificate that peers would refuse, and adds
-// the private keys that this host generated.
+// checkSVIDs adds the private keys that this host generated to the certificates in the file. It
+// returns an error if the file contains a certificate that other hosts would refuse.
 func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	m, roots := o.Set.Manifest, o.Set.Roots.With(list)
 	keys, err := fetch.IdentityKeys(o.host.State)
@@ -233,8 +235,8 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	return nil
 }
 
-// Install writes a verified identity file for activation, either completely or not at all, and
-// installs the host's device key.
+// Install writes a verified identity file to the place where activation finds it, and installs the
+// host's device key. If Install fails, activation does not see an incomplete file.
 func (o *Offer) Install() error {
 	unlock, err := fetch.LockJoin(o.host.State)
 	if err != nil {
@@ -251,7 +253,8 @@ func (o *Offer) Install() error {
 	return fetch.FinishEnrolment(o.host.State, o.File)
 }
 
-// Delivered reports whether activation has delivered everything in the installed identity file.
+// Delivered reports whether activation has delivered the whole content of the installed identity
+// file.
 func (h Host) Delivered() (bool, error) {
 	f, _, err := fetch.ReadEnrolled(h.State)
 	return f == nil && err == nil, err

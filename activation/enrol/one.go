@@ -16,10 +16,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// One installs the certificate of an identity file on a machine that is not a host of the cluster.
-// It writes to dir in the same way as activation writes to the directory of a need. signingKey is
-// the public key, in Nix format, that must have signed the file, because such a machine knows no
-// other key.
+// One installs the certificate from an identity file on a machine that is not a host of the
+// cluster. It writes the certificate to dir in the same layout as activation does for a need. Such
+// a machine has no manifest that says which keys to trust, so the caller passes the public signing
+// key of the cluster, in Nix format, in signingKey.
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {

@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Request returns the signed request for an identity file, and the fingerprint of the key that
-// signed it. It generates the keys of this host that are missing. A repeated request uses the same
-// keys.
+// Request returns the request for an identity file, signed by the key of this host, and the
+// fingerprint of that key. It generates the keys that the host does not have yet. A repeated
+// request contains the same keys.
 func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, err error) {
 	doc, err := h.State.Manifest()
 	if err != nil {

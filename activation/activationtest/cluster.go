@@ -1,6 +1,6 @@
-// Package activationtest simulates the environment of a host for tests of activation. It provides
-// the trust and documents of a cluster, and providers that speak the real protocol over TLS in
-// memory and fail as a test demands.
+// Package activationtest simulates the environment of a host, for tests of activation. It provides
+// a test cluster with a CA and documents. Its providers speak the real protocol over TLS, through
+// connections in memory, and can be made to fail.
 package activationtest
 
 import (
@@ -22,11 +22,11 @@ var (
 	Service = kit.ID("service/outline")
 )
 
-// Cluster is the operator's part of a test cluster: the CA, the signing key and the documents.
+// Cluster is a test cluster from the operator's view: the CA, the signing key and the documents.
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA
-	Former  *kit.CA             // CA that providers also trust while they issue below CA; nil for none
+	Former  *kit.CA             // older CA that providers still trust, although they issue below CA; nil if there is none
 	Signing signature.SecretKey // key for signing documents
 	HostKey string              // file of the host's SSH key
 
@@ -34,15 +34,15 @@ type Cluster struct {
 	hostPub ssh.PublicKey // public host key in the providers' policies
 }
 
-// NewCluster creates a cluster that has one host, the one under test.
+// NewCluster creates a cluster with a single host, which is the host under test.
 func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
 	c.Declare(kit.WriteHostKey(c.HostKey))
 	return c
 }
 
-// Declare changes the SSH host key that the flake declares for the host. New manifests contain this
-// key, and providers accept no other.
+// Declare sets the SSH host key that the cluster's flake declares for the host under test.
+// Manifests created afterwards contain this key, and providers accept no other key.
 func (c *Cluster) Declare(hostKey ssh.PublicKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -56,8 +56,8 @@ func (c *Cluster) declared() ssh.PublicKey {
 }
 
 // Manifest returns a manifest of the host under test. It has needs for a certificate, for an OIDC
-// client that depends on the certificate, and for documents. The provider is named forge and has
-// the address forge:1.
+// client that depends on the certificate, and for the host's documents. The provider host is named
+// forge and has the address forge:1.
 func (c *Cluster) Manifest() document.Manifest {
 	m := document.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: kit.Domain,
@@ -72,14 +72,15 @@ func (c *Cluster) Manifest() document.Manifest {
 	return m
 }
 
-// Provides returns a provider host with one process that answers all kinds at an address. The kinds
-// include "tls", although the host has no need of that kind.
+// Provides returns the declaration of a provider host on which one process, at the given address,
+// serves all kinds of needs. This includes the kind "tls", although the host under test has no such
+// need.
 func Provides(name, address string) map[string]document.Provider {
 	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
 	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
 }
 
-// trusts returns the roots with which providers verify callers.
+// trusts returns the roots that providers use to verify the certificates of callers.
 func (c *Cluster) trusts() *trust.Roots {
 	if c.Former == nil {
 		return c.CA.Roots()

@@ -12,8 +12,8 @@ import (
 )
 
 // SetCRL makes the provider return a CRL with the given number. The argument list is the number of
-// the revocation list that the CRL was made from. The CRL is signed by the given CA; nil stands for
-// the cluster's own CA.
+// the revocation list from which the CRL was made. The CRL is signed by the CA given by the
+// argument by. If that is nil, the cluster's own CA signs the CRL.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

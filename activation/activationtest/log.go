@@ -23,8 +23,8 @@ type auditLog struct {
 	hide   func() *hostapi.Error
 }
 
-// SetLog sets the rows of the provider's audit log and keeps its signing key. Before the first call
-// the provider has no audit log, like a provider of an older release.
+// SetLog replaces the rows of the provider's audit log, which is signed by the same key after each
+// call. Before the first call the provider has no audit log, like a provider of an older release.
 func (p *Provider) SetLog(fault string, rows ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -41,8 +41,9 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 	}
 }
 
-// HideLog makes the provider answer requests for its audit log with the errors that hide returns.
-// If hide panics, the connection is cut. A nil hide makes the log available again.
+// HideLog makes the provider answer requests for its audit log with the error that hide returns. If
+// hide panics, the provider closes the connection without an answer. Calling HideLog with nil makes
+// the log available again.
 func (p *Provider) HideLog(hide func() *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,8 +29,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Provider is a simulated provider. It grants every request with a valid proof, and gives a
-// repeated request the same answer. SetRefuse makes it refuse requests.
+// Provider is a simulated provider. It grants every request that has a valid proof, and answers a
+// repeated request in the same way. SetRefuse makes it refuse requests.
 type Provider struct {
 	Lifetime time.Duration // lifetime of SVIDs; zero means a day
 
@@ -48,15 +48,15 @@ type Provider struct {
 	list    trust.SignedRevocations
 	refuse  func(Call) *hostapi.Error
 	lose    func(Call) bool
-	rotated map[string]int // rotations by need
+	rotated map[string]int // number of rotations, by need ID
 
-	listNumber int64 // of list, 0 for none
+	listNumber int64 // number of the revocation list; zero if there is none
 	reports    []Received
 	highest    int64
 	orders     map[string]int
 	log        auditLog
 	crl        hostapi.CRL
-	crls       int // requests for a CRL
+	crls       int // number of requests for a CRL
 
 	watching bool
 	watches  []Call
@@ -82,10 +82,11 @@ type Call struct {
 	Refused  bool   // the connection was refused, because nobody was listening
 }
 
-// Start starts a provider. The function that Dial returns reaches it at the address name:1.
+// Start starts a provider that is reached at the address name:1 through the function that Dial
+// returns.
 func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPipe()) }
 
-// Serve starts a provider with this name on a listener.
+// Serve starts a provider with the given name that accepts connections from a listener.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]hostapi.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
@@ -108,30 +109,32 @@ func (p *Provider) Stop() {
 	<-p.ended
 }
 
-// SetDown sets whether the provider is down, which means that connections to it fail.
+// SetDown takes the provider down or brings it up again. While it is down, connections to it fail.
 func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 }
 
-// SetRefuse sets a function that returns the refusal of a request, or nil to grant it. If the
-// function panics, the connection is cut. A nil function grants all requests.
+// SetRefuse makes the provider refuse requests. The function returns the error with which a request
+// is refused, or nil to grant it. If the function panics, the provider closes the connection
+// without an answer. Calling SetRefuse with nil makes the provider grant all requests.
 func (p *Provider) SetRefuse(refuse func(Call) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
 }
 
-// SetOrders sets, for each need, the number of the secret rotation that an operator has ordered.
+// SetOrders sets the rotations of secrets that an operator has ordered. The map contains the number
+// of the ordered rotation for each need.
 func (p *Provider) SetOrders(rotate map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.orders = rotate
 }
 
-// SetLose makes the provider lose answers: if the function returns true for a request, the provider
-// handles the request and then cuts the connection instead of answering.
+// SetLose makes the provider lose answers. If the function returns true for a request, the provider
+// handles the request, but closes the connection instead of answering.
 func (p *Provider) SetLose(lose func(Call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -145,8 +148,8 @@ func (p *Provider) Rotate(need string) {
 	p.rotated[need]++
 }
 
-// Forget makes the provider forget how often the secret of a need was rotated, as after a loss of
-// its state.
+// Forget makes the provider forget how often the secret of a need was rotated, as if the provider
+// had lost its state.
 func (p *Provider) Forget(need string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,17 +163,18 @@ func (p *Provider) Rotated(need string) int {
 	return p.rotated[need]
 }
 
-// Offer sets the documents that the provider offers to the node.
+// Offer sets the documents that the provider returns to the node.
 func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.serve(func() { p.offer = docs })
 }
 
-// Revoke sets the revocation list that the provider offers, and the list's number.
+// Revoke sets the revocation list that the provider returns, and the number of that list.
 func (p *Provider) Revoke(number int64, list trust.SignedRevocations) {
 	p.serve(func() { p.listNumber, p.list = number, list })
 }
 
-// artifact returns what the provider has for the node that sends a request.
+// artifact returns the documents and the revocation list that the provider has for the node that
+// sent the request.
 func (p *Provider) artifact(r *http.Request) hostapi.Artifact {
 	a := hostapi.Artifact{Documents: p.offer, Revision: p.revision}
 	if has, err := strconv.ParseInt(r.Header.Get(hostapi.HeaderRevocations), 10, 64); err == nil && has < p.listNumber {
@@ -179,7 +183,8 @@ func (p *Provider) artifact(r *http.Request) hostapi.Artifact {
 	return a
 }
 
-// serve changes what the provider has for the node, and wakes those who wait for it.
+// serve calls change, which changes the documents or the revocation list, and wakes the hosts that
+// wait for newer ones.
 func (p *Provider) serve(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -189,8 +194,8 @@ func (p *Provider) serve(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Calls returns the requests received so far for a need. If need is empty, it returns the requests
-// for all needs.
+// Calls returns the requests that the provider has received for a need. If need is empty, it
+// returns the requests for all needs.
 func (p *Provider) Calls(need string) (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,7 +207,8 @@ func (p *Provider) Calls(need string) (calls []Call) {
 	return calls
 }
 
-// Dial returns a function that connects to a test provider by the provider's name.
+// Dial returns a dial function that connects to test providers. The map contains the providers by
+// name.
 func Dial(providers map[string]*Provider) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, _, _ := net.SplitHostPort(address)
@@ -294,7 +300,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, answer, err)
 }
 
-// receive stores a report.
+// receive stores a report that a host sent.
 func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	proof, err := base64.StdEncoding.DecodeString(r.Header.Get(hostapi.HeaderDevice))
 	p.cluster.must(err)
@@ -310,7 +316,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	reply(w, hostapi.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
-// Received is a host's report together with the time at which the provider received it.
+// Received is a report that a host sent, together with the time at which the provider received it.
 type Received struct {
 	At time.Time
 	hostreport.Report
@@ -323,15 +329,16 @@ func (p *Provider) Reports() []Received {
 	return slices.Clone(p.reports)
 }
 
-// Ahead makes the provider answer reports with a sequence number that is higher by n than the one
-// it received.
+// Ahead makes the provider answer each report with a sequence number that is higher than the one it
+// received. The difference is n.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.highest = n
 }
 
-// authenticate checks the node's SVID and device proof, or at enrolment the enrolment proof.
+// authenticate checks the proofs of a request. These are the node's SVID and the device proof or,
+// for a host that enrols, the enrolment proof.
 func (p *Provider) authenticate(cs *tls.ConnectionState, q hostapi.Request) *hostapi.Error {
 	binding, err := hostapi.ChannelBinding(cs)
 	p.cluster.must(err)

@@ -14,7 +14,7 @@ import (
 )
 
 // TPM starts a software TPM in a separate process and returns the path of its Unix socket. The TPM
-// ends with the test or when stop is called.
+// stops when the test ends or when the test calls stop.
 func TPM(t *testing.T) (socket string, stop func()) {
 	t.Helper()
 	swtpm, err := exec.LookPath("swtpm")

@@ -10,33 +10,34 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// watchHold is the time that a watch waits for an answer. It does not coincide with the times at
-// which a host checks its report.
+// watchHold is how long the provider holds a watch open if there are no newer documents. The value
+// was chosen so that a watch does not end at the moment at which a host checks its report.
 const watchHold = 4*time.Minute + 3500*time.Millisecond
 
-// SetWatch sets whether the provider lets hosts wait for newer documents (a watch) from now on.
+// SetWatch turns the provider's support for watches on or off. A watch is a request that waits
+// until there are newer documents.
 func (p *Provider) SetWatch(offered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watching = offered
 }
 
-// Watches returns the watches received so far. In each Call, Has contains the tag that the host
-// sent, and Serial the revision.
+// Watches returns the watches that the provider has received. In each Call, Has contains the tag of
+// the host's documents, and Serial the revision that the host sent.
 func (p *Provider) Watches() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(calls, p.watches...)
 }
 
-// Unknown returns the watches that hosts requested while the provider did not offer them.
+// Unknown returns the watches that hosts requested while the provider did not support them.
 func (p *Provider) Unknown() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(calls, p.unknown...)
 }
 
-// Cut cuts all open connections to the provider.
+// Cut closes all open connections to the provider.
 func (p *Provider) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -64,7 +65,8 @@ func (p *Provider) connection(c net.Conn, to http.ConnState) {
 	}
 }
 
-// watch waits for an offer that differs from the revision and tag in the request.
+// watch handles a watch. It answers as soon as the provider's documents differ from the revision
+// and tag in the request.
 func (p *Provider) watch(w http.ResponseWriter, r *http.Request) {
 	from, err := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64)
 	p.cluster.must(err)

@@ -1,9 +1,10 @@
-// Package devicekey manages the key that identifies a host for which the flake declares no SSH host
-// key. A TPM holds the key if the machine has one; otherwise it is in a file.
+// Package devicekey manages the key with which a host proves its identity if the cluster's flake
+// declares no SSH host key for it. The key is held by a TPM if the machine has one, and otherwise
+// stored in a file.
 //
-// The TPM generates an ECDSA key on P-256 below its storage root key. The stored file is useless to
-// another TPM, and to the same TPM after it is cleared. A host never moves by itself from a key in
-// a file to a key in a TPM, or back.
+// In a TPM, the key is an ECDSA key on P-256, generated below the storage root key. The file that
+// is stored for it can be used only with this TPM, and only until the TPM is cleared. A host never
+// moves by itself from a key in a file to a key in a TPM, or back.
 package devicekey
 
 import (
@@ -20,15 +21,15 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// DefaultTPM is the Linux device of a TPM that several processes share. None stands for no TPM:
-// keys are in files.
+// DefaultTPM is the Linux device of the TPM that several processes can use at the same time. None
+// means that no TPM is used, so that keys are stored in files.
 const (
 	DefaultTPM = "/dev/tpmrm0"
 	None       = "none"
 )
 
-// LostError is the error for a key that the TPM of this machine cannot use, for example because the
-// TPM was cleared or the disk comes from another machine.
+// LostError means that the TPM of this machine cannot use the stored key. This happens if the TPM
+// was cleared, or if the disk was moved from another machine.
 type LostError struct {
 	File, Fingerprint string
 	Why               string
@@ -38,8 +39,9 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("device key %s: %s: florctl revoke --host-key %s, then here rm %s, and flor join with another token", e.File, e.Why, e.Fingerprint, e.File)
 }
 
-// Make generates the device key of a host. If there is a TPM at the path tpm, the TPM holds the
-// key. Make never replaces an existing key, and leaves no incomplete key if it fails.
+// Make generates the device key of a host. If a TPM is found at the path given by tpm, the TPM
+// holds the key. Otherwise the key is stored in a file. Make never replaces an existing key, and
+// leaves no incomplete key if it fails.
 func Make(l hostdir.Layout, tpm string) error {
 	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -64,8 +66,8 @@ func Make(l hostdir.Layout, tpm string) error {
 	return atomicfile.File(l.DeviceKey(), secret, 0o600)
 }
 
-// Load returns the device key of a host. If a TPM holds the key, it signs with the TPM at the path
-// tpm. The error is fs.ErrNotExist if the host has no device key.
+// Load returns the device key of a host. If the key is held by a TPM, it signs with the TPM at the
+// path given by tpm. The error is fs.ErrNotExist if the host has no device key.
 func Load(l hostdir.Layout, tpm string) (crypto.Signer, error) {
 	file := l.DeviceKey()
 	text, err := os.ReadFile(file)

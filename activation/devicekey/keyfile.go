@@ -11,14 +11,16 @@ import (
 	"github.com/google/go-tpm/tpm2"
 )
 
-// typeTPM is the PEM type of TPM key files, which OpenSSL's TPM provider also reads: "ASN.1
-// Specification for TPM 2.0 Key Files", draft-bottomley-tpm2-keys.
+// typeTPM is the PEM type of files with TPM keys. Their format is defined in "ASN.1 Specification
+// for TPM 2.0 Key Files" (draft-bottomley-tpm2-keys), so the TPM provider of OpenSSL can read them
+// too.
 const typeTPM = "TSS2 PRIVATE KEY"
 
-// loadable is the type of a key that a TPM has exported for itself.
+// loadable is the object identifier of a key that only the TPM that exported it can load.
 var loadable = asn1.ObjectIdentifier{2, 23, 133, 10, 1, 3}
 
-// keyFile is the TPMKey of that specification, with the fields that are used here.
+// keyFile is the ASN.1 type TPMKey of that specification. It contains only the fields that are used
+// here.
 type keyFile struct {
 	Type      asn1.ObjectIdentifier
 	EmptyAuth bool `asn1:"explicit,optional,tag:0"`
@@ -27,7 +29,7 @@ type keyFile struct {
 	Private   []byte // TPM2B_PRIVATE, encrypted
 }
 
-// blob is the data that a TPM loads.
+// blob is the public and the private part of a key, in the form in which a TPM loads them.
 type blob struct {
 	Public2B tpm2.TPM2BPublic
 	Private  tpm2.TPM2BPrivate

@@ -21,7 +21,8 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// template is the template of device keys: they sign only SHA-256 digests and cannot leave the TPM.
+// template describes device keys to the TPM: they sign only SHA-256 digests and cannot leave the
+// TPM.
 var template = tpm2.TPMTPublic{
 	Type: tpm2.TPMAlgECC, NameAlg: tpm2.TPMAlgSHA256,
 	ObjectAttributes: tpm2.TPMAObject{
@@ -36,7 +37,7 @@ var template = tpm2.TPMTPublic{
 	}),
 }
 
-// open opens a TPM: a device, or the Unix socket of a software TPM.
+// open opens the TPM at a path, which is either a device or the Unix socket of a software TPM.
 func open(path string) (transport.TPMCloser, error) {
 	fi, err := os.Stat(path)
 	if err != nil {
@@ -48,8 +49,9 @@ func open(path string) (transport.TPMCloser, error) {
 	return linuxtpm.Open(path)
 }
 
-// under calls f with the storage root key of a TPM. The key is derived from the TCG's template and
-// stays the same until the TPM is cleared.
+// under calls f with the storage root key of a TPM, below which device keys are generated. The TPM
+// derives this key from the standard template of the Trusted Computing Group (TCG), and gets the
+// same key until it is cleared.
 func under(t transport.TPM, f func(root tpm2.NamedHandle) error) error {
 	root, err := tpm2.CreatePrimary{PrimaryHandle: tpm2.TPMRHOwner, InPublic: tpm2.New2B(tpm2.ECCSRKTemplate)}.Execute(t)
 	if err != nil {
@@ -64,7 +66,7 @@ func flush(t transport.TPM, h tpm2.TPMHandle) error {
 	return err
 }
 
-// makeTPM generates a key in a TPM.
+// makeTPM generates a key in a TPM and writes the file from which the TPM can load it.
 func makeTPM(file, tpm string) error {
 	t, err := open(tpm)
 	if err != nil {
@@ -86,7 +88,7 @@ func makeTPM(file, tpm string) error {
 	return atomicfile.File(file, text, 0o600)
 }
 
-// tpmKey is a key that a TPM holds.
+// tpmKey is a key that is held by a TPM. It implements crypto.Signer.
 type tpmKey struct {
 	blob
 	file, tpm string
@@ -101,11 +103,11 @@ func loadTPM(file string, text []byte, tpm string) (crypto.Signer, error) {
 	return &tpmKey{b, file, tpm, public}, nil
 }
 
-// Public returns an *ecdsa.PublicKey.
+// Public returns the public key, as an *ecdsa.PublicKey.
 func (k *tpmKey) Public() crypto.PublicKey { return k.public }
 
-// Sign signs a SHA-256 digest. A lock lets only one process sign at a time, because a TPM without a
-// resource manager holds at most three keys.
+// Sign signs a SHA-256 digest with the TPM. Only one process signs at a time, which a lock ensures,
+// because a TPM without a resource manager can hold at most three keys.
 func (k *tpmKey) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	if opts.HashFunc() != crypto.SHA256 || len(digest) != crypto.SHA256.Size() {
 		return nil, fmt.Errorf("device key %s: signs SHA-256, not %s", k.file, opts.HashFunc())

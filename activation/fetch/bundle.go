@@ -12,12 +12,13 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CodeBundle is the code of an error with the bundle of a foreign trust domain: the bundle is
-// invalid or cannot follow the delivered one. The error is transient, because a provider that lost
-// its state soon has a newer bundle.
+// CodeBundle is the code of the error for a bundle of a foreign trust domain that is invalid, or
+// that cannot replace the delivered bundle. The error is transient, because a provider that has
+// lost its state will soon fetch a newer bundle.
 var CodeBundle = hostapi.Code{Name: "bundle", Class: hostapi.Transient}
 
-// checkBundle returns an error for a bundle that would reduce trust or go back to an older state.
+// checkBundle compares a new bundle of a foreign trust domain with the delivered one. It returns an
+// error if the new bundle would reduce trust, or is older.
 func (h *Host) checkBundle(n document.Need, text string) *hostapi.Error {
 	refuse := func(err error) *hostapi.Error {
 		return hostapi.Errorf(CodeBundle, "answer: %v", err)

@@ -17,7 +17,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// certRequest generates the private key of an SVID and the request for its certificate.
+// certRequest generates the private key of an SVID, and the body of the request for the
+// certificate.
 func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, err error) {
 	id, err := h.certID(n)
 	if err != nil {
@@ -43,8 +44,9 @@ func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, e
 	return body, block("PRIVATE KEY", der), err
 }
 
-// complete checks an answer and adds the values that the host provides itself: the private key, and
-// the roots of the manifest as bundle, because the manifest alone decides trust.
+// complete checks an answer and adds the values that do not come from the provider: the private
+// key, and as the bundle the roots of the manifest, because the manifest alone decides which roots
+// are trusted.
 func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.Error {
 	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
 		return hostapi.Errorf(hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
@@ -76,15 +78,17 @@ func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.E
 	return nil
 }
 
-// verify verifies an SVID of this host as peers would on either side. It does not check revocation,
-// which is up to the provider: a host that was reinstated has an older list, and needs the SVID to
-// fetch the newer one.
+// verify verifies an SVID that this host received, as a peer would do for a server and for a
+// client. It does not check the revocation list of this host, which may be outdated: a host that
+// was reinstated needs the SVID to fetch the list that reinstates it. The provider checks
+// revocation instead.
 func (h *Host) verify(s *trust.SVID) error {
 	_, err := hostapi.Peer(s.Chain, h.Roots.With(nil), x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err
 }
 
-// Bundle joins root certificates in PEM to the text of the bundle that is delivered with an SVID.
+// Bundle joins root certificates in PEM to the content of the bundle file that is delivered with an
+// SVID.
 func Bundle(roots []string) string {
 	var b strings.Builder
 	for _, r := range roots {

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads the identity file that flor enroll left for activation. left is the
-// modification time of the file. f is nil if there is no such file.
+// ReadEnrolled reads the identity file that flor enroll left for activation. It returns the file
+// and, as left, the file's modification time. If there is no such file, f is nil.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err er
 	return f, at.ModTime().UnixNano(), nil
 }
 
-// FinishEnrolment installs the device key and the admission that an identity file contains. flor
-// enroll only writes the identity file, so activation completes the enrolment.
+// FinishEnrolment installs the device key and the admission that an identity file contains.
+// Activation calls it, because flor enroll only writes the identity file.
 func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
@@ -78,8 +78,8 @@ func removed(path string) error {
 	return nil
 }
 
-// Enrolled returns the answer that the identity file contains for a need. ok is false if the file
-// contains none, or none that is newer than the delivered one.
+// Enrolled returns the answer to a need from the identity file. If the file contains no answer that
+// is newer than the delivered one, ok is false.
 func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed *Error) {
 	if n.Kind != document.KindCert {
 		return answer, false, nil
@@ -102,8 +102,8 @@ func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed
 	return answer, true, nil
 }
 
-// given returns the SVID of an identity file for a need. It returns nil unless the SVID is still
-// valid and was issued after the delivered one.
+// given returns the SVID for a need from an identity file. It returns nil if the SVID has expired,
+// or was not issued after the delivered one.
 func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.IdentitySVID {
 	if f == nil || n.Kind != document.KindCert {
 		return nil
@@ -123,9 +123,9 @@ func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.Identity
 	return s
 }
 
-// Awaits reports whether an SVID for a need is still to be delivered: it is valid and newer than
-// the delivered one. Awaits also returns true for the delivered SVID itself if activation died
-// before it recorded the delivery.
+// Awaits reports whether activation still has to deliver an SVID for a need. This is so if the SVID
+// is valid and newer than the delivered one. It is also so for the delivered SVID itself, if
+// activation died before it recorded the delivery.
 func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
@@ -141,11 +141,13 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	return s.Cert.Leaf.NotBefore.After(held.Cert.Leaf.NotBefore)
 }
 
-// Gives reports whether an identity file contains an SVID that a need awaits. f may be nil.
+// Gives reports whether an identity file contains an SVID that must still be delivered for a need.
+// The file given by f may be nil.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file if everything in it has been delivered. A file whose
-// modification time differs from the given one is newer, and is kept.
+// ForgetEnrolled removes the identity file after its whole content was delivered. The caller passes
+// the modification time of the file that it has delivered. If the time differs, the file was
+// replaced by a newer one and is kept.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {
@@ -174,8 +176,8 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	return removed(h.Layout.IdentityKeys())
 }
 
-// IdentityKeys returns the private keys that this host generated for an identity file, in PEM, by
-// SPIFFE ID.
+// IdentityKeys returns the private keys that this host generated for its identity file. The keys of
+// the map are SPIFFE IDs, and the values are private keys in PEM.
 func IdentityKeys(l hostdir.Layout) (map[string]string, error) {
 	keys := map[string]string{}
 	b, err := os.ReadFile(l.IdentityKeys())

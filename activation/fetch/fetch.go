@@ -1,6 +1,6 @@
-// Package fetch sends requests for a host's needs to providers. Each request is written to disk
-// before it is sent. A host that dies in between sends the same request again and gets the same
-// answer.
+// Package fetch sends the requests for a host's needs to providers. It writes each request to disk
+// before sending it. If the host dies before it receives the answer, it later sends the same
+// request again and gets the same answer.
 package fetch
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Codes of failures that this host finds itself, before it sends a request to a provider.
+// Codes of errors that occur on this host, before it sends a request to a provider.
 var (
 	CodeDisk             = hostapi.Code{Name: "disk", Class: hostapi.Transient}     // the state directory cannot be read or written
 	CodeHostKey          = hostapi.Code{Name: "host-key", Class: hostapi.Denied}    // the SSH host key is not the one declared
@@ -28,7 +28,7 @@ var (
 	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // the manifest has no need for the node's own SVID
 )
 
-// Host is the host for which needs are requested.
+// Host is the host whose needs are requested, with its keys and its documents.
 type Host struct {
 	Layout   hostdir.Layout
 	Manifest document.Manifest
@@ -36,23 +36,23 @@ type Host struct {
 	Tag      string       // tag of the documents in force
 	Roots    *trust.Roots // roots of trust, with the revocation list in force
 
-	// HostKey is the path of the host's SSH private key, with which the host proves its identity at
-	// enrolment and in every later request.
+	// HostKey is the path of the host's SSH private key. The host proves its identity with this key
+	// when it enrols and in every later request.
 	HostKey string
 
-	// TPM is the path of a TPM that may hold the device key: a device or a Unix socket. If it is
-	// empty, devicekey.DefaultTPM is used.
+	// TPM is the path of the TPM that may hold the device key. This is a device or, for a software
+	// TPM, a Unix socket. If TPM is empty, devicekey.DefaultTPM is used.
 	TPM string
 
 	// Dial connects to the address of a provider. If it is nil, TCP is used.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-	reached sync.Map // name of the provider that answered, by process
+	reached sync.Map // name of the provider host that answered last, by process
 	certIDs sync.Map // results of CertID, by need
 }
 
-// Reached returns the name of the provider that the last attempt reached. If the requested provider
-// was silent, it is another provider.
+// Reached returns the name of the provider that answered the last attempt. This may be another
+// provider than the requested one, if the requested one was silent.
 func (h *Host) Reached(a Attempt) string {
 	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
 		return name.(string)
@@ -60,21 +60,20 @@ func (h *Host) Reached(a Attempt) string {
 	return a.Provider
 }
 
-// Attempt is one attempt to obtain a need from a provider.
+// Attempt is one attempt to have a need fulfilled by a provider.
 type Attempt struct {
 	Need     document.Need
 	Provider string // name of the provider host
 	Digest   string // digest of the need
-	Answers  int    // answers received so far; requests that were pending before the last answer are obsolete
-	Rotation int    // rotation to request, see hostapi.Request; zero for none
+	Answers  int    // number of answers received so far; a pending request made before the last answer is obsolete
+	Rotation int    // number of the secret rotation to request, see hostapi.Request; zero for none
 
-	// Enrol makes the host prove its identity anew to obtain the node's SVID, even if it has an
-	// SVID that seems valid.
+	// Enrol makes the host enrol again to get the node's SVID, even if it has an SVID that seems
+	// valid.
 	Enrol bool
 }
 
-// Error is the error of a failed attempt. Received reports whether the request reached the
-// provider.
+// Error is the error of a failed attempt. Received reports whether a provider received the request.
 type Error struct {
 	*hostapi.Error
 	Received bool
@@ -86,8 +85,8 @@ func local(code hostapi.Code, err error) *Error {
 	return &Error{Error: hostapi.Errorf(code, "%v", err)}
 }
 
-// Fetch requests a need from a provider. The returned answer also contains the values that the host
-// itself adds, such as a private key.
+// Fetch requests a need from a provider. Besides the provider's values, the returned answer
+// contains the values that this host adds, such as a private key.
 func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
@@ -105,8 +104,9 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	return answer, nil
 }
 
-// Artifact fetches the provider's documents for this node, unless they are in force already. The
-// request works even if the manifest in force declares another SSH host key than the host has.
+// Artifact fetches the provider's documents for this node. If the host has the newest documents
+// already, the result contains none. The request succeeds even if the host's SSH host key is not
+// the one that the manifest in force declares.
 func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Error) {
 	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
@@ -116,8 +116,9 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 	return artifact, received(err)
 }
 
-// Checkpoint fetches the newest checkpoint of the audit log of a provider's process. The answer
-// includes a proof that the checkpoint extends the earlier checkpoint whose size is given by from.
+// Checkpoint fetches the newest checkpoint of a provider's audit log. The log is that of the
+// process for the given kind. The answer includes a proof that the log still contains all rows of
+// an earlier checkpoint. The argument from is the size of that earlier checkpoint.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
@@ -130,8 +131,9 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
-// CRL fetches the newest CRL of a provider of certificates. If has is the number of that CRL, the
-// host has it already, and the result contains no CRL.
+// CRL fetches the newest CRL from a provider that issues certificates. The argument has is the
+// number of the CRL that the host already has. If that is the newest one, the result contains no
+// CRL.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {
@@ -162,8 +164,8 @@ func (p *Pass) send(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.
 	return answer, received(err)
 }
 
-// enrol requests the node's SVID by proof on a connection of its own. After continues on that
-// connection.
+// enrol requests the node's SVID with an enrolment proof, over a new connection. A pass returned by
+// After continues on that connection.
 func (p *Pass) enrol(ctx context.Context, a Attempt, r hostapi.Request) (hostapi.Answer, *Error) {
 	h := p.host
 	key, failed := h.declaredHostKey()

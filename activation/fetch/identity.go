@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// IsNode reports whether a need is for the SVID of the node itself. The node authenticates with
-// that SVID in every other request.
+// IsNode reports whether a need is for the node's own SVID, with which the host authenticates all
+// other requests.
 func (h *Host) IsNode(n document.Need) bool {
 	if n.Kind != document.KindCert {
 		return false
@@ -33,7 +33,7 @@ func (h *Host) IsNode(n document.Need) bool {
 	return err == nil && id == h.Manifest.Identity.ID
 }
 
-// certID returns CertID of a need of the manifest. The result is cached.
+// certID returns the SPIFFE ID for which a need requests a certificate. It caches the result.
 func (h *Host) certID(n document.Need) (spiffe.ID, error) {
 	if id, ok := h.certIDs.Load(n.ID); ok {
 		return id.(spiffe.ID), nil
@@ -45,7 +45,7 @@ func (h *Host) certID(n document.Need) (spiffe.ID, error) {
 	return id, err
 }
 
-// svid returns the delivered SVID of the node if it is still valid.
+// svid returns the delivered SVID of the node if the SVID is still valid.
 func (h *Host) svid() (*tls.Certificate, *Error) {
 	for _, n := range h.Manifest.Needs {
 		if !h.IsNode(n) {
@@ -63,8 +63,9 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: hostapi.Errorf(CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
-// Trusts reports whether the SVID delivered for a need chains to a root in the manifest and is not
-// revoked. It does not check expiry or suspension.
+// Trusts reports whether this host would trust the SVID that was delivered for a need. Such an SVID
+// chains to a root in the manifest and is not revoked. Trusts does not check whether the SVID has
+// expired or is suspended.
 func (h *Host) Trusts(n document.Need) bool {
 	id, err := h.certID(n)
 	if err != nil {
@@ -82,8 +83,9 @@ func (h *Host) Trusts(n document.Need) bool {
 	return err == nil || errors.As(err, &revoked) && revoked.Suspended
 }
 
-// hostKey returns the SSH host key, or the device key of a host that joins. It is read for each
-// request, because it may change.
+// hostKey returns the key with which this host proves its identity: the SSH host key, or the device
+// key if the flake declares no SSH host key. It reads the key for each request, because the key may
+// change.
 func (h *Host) hostKey() (ssh.Signer, *Error) {
 	if h.Manifest.Identity.Joins {
 		return h.deviceKey()
@@ -102,7 +104,7 @@ func (h *Host) hostKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// deviceKey returns the key that proves a host without an SSH host key in the flake.
+// deviceKey returns the key that identifies a host for which the flake declares no SSH host key.
 func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	key, err := devicekey.Load(h.Layout, h.tpm())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -122,9 +124,9 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// KeySeen returns a value that changes when the key with which this host proves its identity may
-// have changed: when a key file is created, removed or written, or when a TPM appears. Compare it
-// only for equality.
+// KeySeen returns a value that changes whenever the key with which this host proves its identity
+// may have changed. This happens when a key file is created, removed or written, or when a TPM
+// appears. Values can only be compared for equality.
 func (h *Host) KeySeen() string {
 	paths := []string{h.HostKey}
 	if h.Manifest.Identity.Joins {
@@ -145,15 +147,15 @@ func (h *Host) KeySeen() string {
 	return seen.String()
 }
 
-// OfKey reports whether an error code means that there is a problem with the key that identifies
-// this host. The next attempt may succeed after the key has changed, which KeySeen shows.
+// OfKey reports whether an error code means that this host cannot prove its identity with its key.
+// If KeySeen shows that the key has changed since, another attempt may succeed.
 func OfKey(code string) bool {
 	return code == CodeHostKey.Name || code == CodeTPM.Name || code == hostapi.CodeDeviceKey.Name
 }
 
 func (h *Host) tpm() string { return cmp.Or(h.TPM, devicekey.DefaultTPM) }
 
-// device is a device key. It explains failures to sign, which only this host can know.
+// device is a device key that adds an explanation to the errors of signing, such as a cleared TPM.
 type device struct{ crypto.Signer }
 
 func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
@@ -168,8 +170,9 @@ func (d device) Sign(rand io.Reader, digest []byte, opts crypto.SignerOpts) ([]b
 	return sig, nil
 }
 
-// declaredHostKey returns the SSH host key, which must be the one that the manifest declares. With
-// another key, the provider would refuse the proof; the error here contains the remedy.
+// declaredHostKey returns the SSH host key. If it is not the key that the manifest declares,
+// declaredHostKey returns an error that says how to mend this. A provider would refuse the request
+// anyway.
 func (h *Host) declaredHostKey() (ssh.Signer, *Error) {
 	signer, failed := h.hostKey()
 	if failed != nil || h.Manifest.Identity.Joins {

@@ -24,15 +24,15 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// joinRequest is stored on disk from flor join until the request is decided. The token is then
-// removed.
+// joinRequest is a request to join the cluster. It is stored on disk by flor join and remains there
+// until a provider has decided. The join token is then removed.
 type joinRequest struct {
 	Token string           `json:"token"`
 	Facts hostreport.Facts `json:"facts"`
 }
 
-// BeginJoin records a request to join the cluster with a join token. It generates the host's device
-// key if there is none.
+// BeginJoin stores a request to join the cluster with a join token, which Join sends. If the host
+// has no device key, BeginJoin generates one.
 func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
@@ -63,8 +63,8 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	return atomicfile.File(l.JoinRequest(), b, 0o600)
 }
 
-// LockJoin locks the files with which a host joins a cluster. flor join, flor enroll and activation
-// take the lock before they write these files.
+// LockJoin locks the files that a host uses to join a cluster. The commands flor join and flor
+// enroll, as well as activation, take the lock before they write these files.
 func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -85,8 +85,8 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Join sends the recorded request to admit this host's device, once, and stores the admission if it
-// is granted.
+// Join sends the stored request to admit this host's device to the cluster. It sends the request
+// once, and stores the admission if the request is granted.
 func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	var r joinRequest
 	b, err := os.ReadFile(h.Layout.JoinRequest())
@@ -143,13 +143,13 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	return a, nil
 }
 
-// unjoined returns the error of a host that has not requested admission.
+// unjoined returns the error for a host that has not asked to join the cluster.
 func (h *Host) unjoined() *Error {
 	return local(hostapi.CodeJoinTransient, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
-// admit returns the admission to store. If the provider returned a grant for the token, it signs
-// the admission itself.
+// admit returns the signed admission to store. If the provider returned a grant for the join token
+// instead of an admission, this host signs the admission itself with the token.
 func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) ([]byte, error) {
 	device := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key.PublicKey())))
 	admission := a.Admission
@@ -181,8 +181,9 @@ func (h *Host) admit(key ssh.Signer, token hostapi.JoinToken, a hostapi.Joined) 
 	return json.Marshal(admission)
 }
 
-// admission returns the admission of this host's device, nil if the flake declares its key. A
-// pending request is sent first.
+// admission returns the admission of this host's device. If a request to join is stored, admission
+// first sends it. If the flake declares the host's key, no admission is needed and the result is
+// nil.
 func (h *Host) admission(ctx context.Context) (*trust.SignedAdmission, *Error) {
 	if !h.Manifest.Identity.Joins {
 		return nil, nil

@@ -10,21 +10,22 @@ import (
 )
 
 const (
-	// lineLife is the time for which a line is used. After that the provider is verified anew, and
-	// this host presents its newest SVID.
+	// lineLife is how long a line is used before it is replaced. The host then verifies the
+	// provider again, and presents its own newest SVID.
 	lineLife = time.Hour
 
-	// lineIdle is less than the time for which a provider keeps an idle connection.
+	// lineIdle is how long an unused line can be kept. It is shorter than the time after which a
+	// provider closes an idle connection.
 	lineIdle = 20 * time.Second
 
-	// leave is the time for which a provider of documents may be silent if there are others.
-	// Because their documents may differ, they are not tried in parallel.
+	// leave is how long the host waits for a silent provider of documents if there are other
+	// providers. The providers are not tried in parallel, because their documents may differ.
 	leave = 2 * time.Second
 )
 
 // Line is a long-lived connection to a provider of this host's documents. Watches, reports and
-// requests for documents use the connection one after the other. Only one goroutine may use a Line
-// at a time.
+// requests for documents use the connection one after the other. A Line must not be used by several
+// goroutines at a time.
 type Line struct {
 	Provider string // name of the provider host
 
@@ -36,21 +37,21 @@ type Line struct {
 	used   time.Time
 }
 
-// toDocuments returns an attempt for a provider of documents and no other.
+// toDocuments returns an attempt that requests documents only from the given provider.
 func toDocuments(provider string) Attempt {
 	return Attempt{Provider: provider, Need: document.Need{Kind: document.KindConfig}}
 }
 
-// documentsAt returns the address of a provider's documents. Its ID is zero if the provider has
-// none.
+// documentsAt returns the address of the process that serves documents on a provider host. If there
+// is no such process, the ID in the result is zero.
 func (h *Host) documentsAt(provider string) document.Provider {
 	return h.Manifest.Providers[provider][document.KindConfig]
 }
 
-// Line returns a long-lived connection to a provider. It reuses the connection given by last, which
-// may be nil, if that is recent and leads to the same provider; the caller must not use last
-// afterwards. If others is true, there are other providers to try, so a silent provider is
-// abandoned sooner.
+// Line returns a long-lived connection to a provider. The argument last is an earlier Line or nil,
+// which the caller must not use afterwards. If last is recent and leads to the same provider, its
+// connection is used again. The argument others says whether there are other providers to try, in
+// which case a silent provider is abandoned sooner.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.documentsAt(provider)
 	if last.Free(now) && last.Provider == provider &&
@@ -90,14 +91,16 @@ func (l *Line) Close() {
 	}
 }
 
-// Artifact fetches the provider's documents for this host, unless they are in force already.
+// Artifact fetches the provider's documents for this host. If the host has the newest documents
+// already, the result contains none.
 func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Artifact(ctx)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Watch waits until the provider has newer documents and returns them. See hostapi.Calls.Watch.
+// Watch waits until the provider has newer documents and returns them. The argument from is the
+// revision up to which the host knows the documents, see hostapi.Calls.Watch.
 func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()

@@ -8,40 +8,40 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Pass groups requests that begin at the same time, so that requests to the same process of a
-// provider share a connection. The SVID and the SSH host key are read when a request first needs
-// them, so they are never older than the pass.
+// Pass groups requests that begin at the same time, so that requests to the same provider process
+// share a connection. A pass reads the node's SVID and the SSH host key when the first request
+// needs them.
 type Pass struct {
 	host *Host
 
 	mu    sync.Mutex
-	users int // number of attempts, including the creator of the pass
+	users int // number of attempts that use the pass, plus one for its creator
 	ways  map[process]way
 
 	enrolled map[process]*hostapi.Calls // connections on which this host enrolled
 }
 
-// process identifies a process of a provider host. Each kind has its own.
+// process identifies a process on a provider host. Each kind of need has its own process.
 type process struct{ provider, kind string }
 
-// way contains the calls to a process of a provider, or the error if this host's credentials cannot
-// be read.
+// way is a connection to a provider process, or the error if the host's credentials could not be
+// read.
 type way struct {
 	calls  *hostapi.Calls
 	failed *Error
 }
 
-// Pass returns a new Pass that has one user.
+// Pass returns a new Pass with one user, the caller, who must call Leave.
 func (h *Host) Pass() *Pass { return &Pass{host: h, users: 1, ways: map[process]way{}} }
 
-// Join adds a user of the connections. It must be called before another user leaves.
+// Join adds a user to the pass. It must be called while the pass still has another user.
 func (p *Pass) Join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
 }
 
-// Leave removes a user of the connections. When the last user leaves, the connections are closed.
+// Leave removes a user from the pass. The connections are closed when the last user leaves.
 func (p *Pass) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -58,7 +58,7 @@ func (p *Pass) Leave() {
 	}
 }
 
-// keep keeps a connection on which this host enrolled.
+// keep stores a connection on which this host enrolled, for After.
 func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +71,9 @@ func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.enrolled[at] = calls
 }
 
-// After returns a pass for the needs that had to wait until this host was enrolled. The new pass
-// has one user and uses the connections on which the host enrolled. After returns nil if there are
-// none.
+// After returns a new pass for the needs that had to wait until this host was enrolled. The new
+// pass has one user and continues on the connections on which the host enrolled. After returns nil
+// if there are no such connections.
 func (p *Pass) After() *Pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,8 @@ func (p *Pass) After() *Pass {
 	return next
 }
 
-// way returns the calls for an attempt. All attempts of a kind must have the same hostKey.
+// way returns the connection for an attempt, and opens it if needed. All attempts to the same
+// process must use the same hostKey function.
 func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Calls, *Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,8 +102,8 @@ func (p *Pass) way(a Attempt, hostKey func() (ssh.Signer, *Error)) (*hostapi.Cal
 	return w.calls, w.failed
 }
 
-// authenticate reads the node's SVID and the SSH host key. The calls use the connection on which
-// this host enrolled, unless enrolled is nil.
+// authenticate reads the node's SVID and the SSH host key, and returns a connection that uses them.
+// If enrolled is not nil, it is the connection on which this host enrolled, and is continued.
 func (h *Host) authenticate(a Attempt, hostKey func() (ssh.Signer, *Error), enrolled *hostapi.Calls) (*hostapi.Calls, *Error) {
 	svid, failed := h.svid()
 	if failed != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// pending is a request without an answer. It is on disk before it is sent. Body and PrivateKey are
-// made once, and Key is the same each time the request is sent.
+// pending is a request that was not answered yet. It is written to disk before it is sent. If it is
+// sent again, its body, its private key and its idempotency key are the same.
 type pending struct {
 	Key        string          `json:"key"`     // idempotency key
 	Digest     string          `json:"digest"`  // digest of the need
@@ -29,7 +29,7 @@ func (h *Host) pendingPath(need string) string {
 	return filepath.Join(h.Layout.Need(need), "pending.json")
 }
 
-// readPending reads the pending request of a need.
+// readPending reads the pending request for a need from disk.
 func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	b, err := os.ReadFile(h.pendingPath(need))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -42,8 +42,8 @@ func (h *Host) readPending(need string) (p pending, found bool, err error) {
 	return p, found, nil
 }
 
-// pending returns the pending request of a need. It makes a new one if there is none, or if it
-// belongs to a changed need or has been answered.
+// pending returns the pending request for a need. It creates a new request if there is none, if the
+// need has changed, or if the pending request was answered.
 func (h *Host) pending(a Attempt) (pending, error) {
 	p, found, err := h.readPending(a.Need.ID)
 	if err != nil {
@@ -74,19 +74,19 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	return p, atomicfile.FileIn(h.pendingPath(a.Need.ID), b, 0o600)
 }
 
-// request returns a pending request in the form in which it is sent.
+// request converts a pending request to the form in which it is sent.
 func (h *Host) request(a Attempt, p pending) hostapi.Request {
 	return hostapi.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
-// Answered reports whether the pending request of a need was answered. answers is the number of
-// answers that the need has received so far.
+// Answered reports whether the pending request for a need was already answered. The argument
+// answers is the number of answers that were received for the need.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers
 }
 
-// Forget removes the pending request of a need after its answer was delivered.
+// Forget removes the pending request for a need. It is called after the answer was delivered.
 func (h *Host) Forget(need string) error {
 	if err := os.Remove(h.pendingPath(need)); !errors.Is(err, fs.ErrNotExist) {
 		return err

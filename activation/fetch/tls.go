@@ -24,9 +24,10 @@ const (
 	valueKey         = "key"
 )
 
-// tlsRequest returns the request for a certificate of public names. It uses the delivered key until
-// two thirds of the certificate's lifetime are over, so that the provider returns the same
-// certificate unless the CA wants it renewed. After that it uses a new key.
+// tlsRequest returns the body of the request for a certificate with public names, and its private
+// key. The private key in use is kept until two thirds of the certificate's lifetime are over.
+// Until then, a repeated request gets the same certificate, unless the CA asks for an earlier
+// renewal. After that, tlsRequest generates a new key.
 func (h *Host) tlsRequest(n document.Need, now time.Time) (body json.RawMessage, key string, err error) {
 	r, err := n.PublicNames()
 	if err != nil || r.Shared || len(r.Names) == 0 {
@@ -53,8 +54,8 @@ func (h *Host) tlsRequest(n document.Need, now time.Time) (body json.RawMessage,
 	return body, block("PRIVATE KEY", der), err
 }
 
-// delivered returns the current private key of a need, or nil if there is none for its names or it
-// is time for a new one.
+// delivered returns the private key in use for a need. It returns nil if a new key must be
+// generated, because the names have changed or because most of the certificate's lifetime is over.
 func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 	dir := hostdir.Current(h.Layout.Need(n.ID))
 	var chain, key []byte
@@ -80,7 +81,8 @@ func (h *Host) delivered(n document.Need, now time.Time) crypto.Signer {
 	return signer
 }
 
-// completeTLS checks an answer of kind tls, and adds the key if the host generated it.
+// completeTLS checks an answer of kind tls. If this host generated the private key, completeTLS
+// adds the key to the answer.
 func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Error {
 	r, err := n.PublicNames()
 	if err != nil {
@@ -103,7 +105,7 @@ func completeTLS(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Er
 	return nil
 }
 
-// covers returns an error unless a certificate contains all names.
+// covers returns an error if a certificate does not contain all of the given names.
 func covers(leaf *x509.Certificate, names []string) error {
 	has := map[string]bool{}
 	for _, n := range leaf.DNSNames {

@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Backoff is exponential backoff with full jitter, so that hosts that failed together do not return
-// together. The wait before attempt n+1 is uniformly distributed up to Initial·2^(n-1), limited by
-// Max.
+// Backoff computes the waits between failed attempts: exponential backoff with full jitter. The
+// jitter spreads the attempts of hosts that failed at the same time. The wait before attempt n+1 is
+// uniformly distributed between zero and Initial·2^(n-1), but at most Max.
 type Backoff struct {
 	Initial time.Duration // zero means 1 second
 	Max     time.Duration // zero means LongestWait
@@ -21,15 +21,16 @@ type Backoff struct {
 // LongestWait is the default of Backoff.Max.
 const LongestWait = 5 * time.Minute
 
-// Slow is the minimum wait before another attempt after a provider has denied a request.
+// Slow is the minimum wait before the next attempt after a provider has denied a request.
 const Slow = time.Hour
 
-// longest exceeds every wait that this package makes. Retry-After is at most an hour.
+// longest is longer than any wait that this package chooses. It assumes that RetryAfter is at most
+// an hour.
 const longest = 2 * Slow
 
-// Wait returns how long to wait after a failed attempt, of which the first has number 1. The jitter
-// is added to the provider's RetryAfter. A provider that is full spreads hosts by itself, in the
-// order of their arrival, so the jitter is then that of a first attempt.
+// Wait returns how long to wait after a failed attempt. The first attempt has number 1. The result
+// is the provider's RetryAfter plus the jitter. If the provider is full, the jitter is that of a
+// first attempt, because such a provider already spreads the hosts by their RetryAfter.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:
@@ -40,8 +41,8 @@ func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	return min(after(e)+b.jitter(attempt), longest)
 }
 
-// wait is like Wait, but treats a denial by this host itself, where no provider received the
-// request, as transient. It costs nobody else anything, and its cause may pass.
+// wait is like Wait, but treats a request that this host itself denied as a transient failure. No
+// provider received the request, so an early retry burdens no one, and the cause may have gone.
 func (b Backoff) wait(attempt int, e *hostapi.Error, provider string) time.Duration {
 	if provider == "" {
 		return b.jitter(attempt)
@@ -51,11 +52,12 @@ func (b Backoff) wait(attempt int, e *hostapi.Error, provider string) time.Durat
 
 func after(e *hostapi.Error) time.Duration { return time.Duration(e.RetryAfter) * time.Second }
 
-// settled is a number of attempts after which every sequence of waits has reached its limit.
+// settled is the number of attempts after which the wait no longer grows, whatever the limits are.
 const settled = 64
 
-// jitter returns the wait after an attempt. An interval around half of the limit, randomized
-// completely, is full jitter.
+// jitter returns a random wait after the given attempt. The library chooses a random value around
+// an interval. With half of the limit as the interval, and a randomization factor of 1, the result
+// is full jitter.
 func (b Backoff) jitter(attempt int) (wait time.Duration) {
 	limit := cmp.Or(b.Max, LongestWait)
 	waits := backoff.NewExponentialBackOff(

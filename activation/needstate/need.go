@@ -16,54 +16,55 @@ import (
 )
 
 const (
-	// RefetchPoll is the interval at which the directory for requests by people is checked. It is
-	// also the minimum time between two such requests for a need. The directory is polled rather
-	// than watched, because polling works with simulated time.
+	// RefetchPoll is the interval at which activation looks for requests of people, which are files
+	// in Table.Refetch. It is also the minimum time between two such requests for a need. The
+	// directory is polled instead of watched, because polling works with the simulated time of
+	// tests.
 	RefetchPoll = 10 * time.Second
 
-	// keyPoll is the interval at which the key that proves this host is checked while a need waits
-	// for a change of it.
+	// keyPoll is the interval at which a need that waits for another key of this host looks for
+	// that key.
 	keyPoll = 5 * time.Second
 
-	// lookAgain is the minimum time between two checks of files that others may change. Otherwise
-	// the end of each attempt would cause a check of all needs.
+	// lookAgain is the minimum time between two checks of a need's files, which other processes may
+	// change. Without this limit, the end of each attempt would cause a check of all needs.
 	lookAgain = time.Second
 
-	// OwnMost is the longest wait before another attempt if the provider runs on this host itself.
-	// Such attempts disturb nobody else, and an operator who fixes the provider sees the effect at
-	// once.
+	// OwnMost is the longest wait before the next attempt if the provider runs on this host itself.
+	// Such attempts burden no other host, and an operator who repairs the provider sees the effect
+	// quickly.
 	OwnMost = 10 * time.Second
 
-	// EndedMost is the longest wait before another attempt if the need's certificate has expired,
-	// because nothing works without it.
+	// EndedMost is the longest wait before the next attempt if the need's certificate has expired,
+	// because the services that use the certificate do not work until then.
 	EndedMost = 20 * time.Second
 )
 
-// Need is a need of the manifest together with its current state.
+// Need is a need of the manifest in force, together with its current state.
 type Need struct {
 	document.Need
 	State   State
 	Digest  string
 	Dir     delivery.Dir // directory of its delivered files
 	Busy    bool         // an attempt is running
-	Foreign bool         // the delivered certificate was signed by no root in force; if such a root comes back, the certificate is valid again
-	Order   int          // rotation that an operator ordered; zero for none
+	Foreign bool         // no root in force signed the delivered certificate; it is valid again if such a root comes back
+	Order   int          // number of the secret rotation that an operator ordered; zero for none
 
 	table *Table
 	seen  seen
 	key   string // fetch.Host.KeySeen before the last attempt
 }
 
-// seen describes the files of a need on disk.
+// seen describes the files of a need, as they were found on disk by the last check.
 type seen struct {
-	at              time.Time // time of the check; zero to check again
+	at              time.Time // time of the check; zero if the next call must check again
 	present         bool      // the delivered files exist
 	generation      int       // current generation, zero for none
 	refetch, rotate int64     // see Table.Requested
 }
 
-// Begin prepares a need that was added to the table. resumed reports whether an operator has
-// started activation again, which makes a waiting or refused need due at once.
+// Begin prepares a need after it was added to the table. The argument resumed says whether an
+// operator has restarted activation. A need that waits, or that was refused, is then due at once.
 func (n *Need) Begin(resumed bool) {
 	n.Look(time.Now().Round(0))
 	v := n.observe()
@@ -77,8 +78,8 @@ func (n *Need) Begin(resumed bool) {
 	}
 }
 
-// Look checks which files of the need are on disk, unless it did so a moment ago. It returns the
-// number of the current generation of files, or zero if there is none.
+// Look checks which files of the need are on disk. It skips the check if the last one was less than
+// a second ago. It returns the number of the current generation of files, or zero if there is none.
 func (n *Need) Look(now time.Time) (generation int) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return n.seen.generation
@@ -90,10 +91,10 @@ func (n *Need) Look(now time.Time) (generation int) {
 	return n.seen.generation
 }
 
-// LookAgain makes the next call of Look check the disk in any case.
+// LookAgain makes the next call of Look check the disk, however recent the last check was.
 func (n *Need) LookAgain() { n.seen = seen{} }
 
-// present reports whether the need's delivered files exist.
+// present reports whether all files that the need delivers exist.
 func (n *Need) present() bool {
 	for name := range n.Deliver.Files {
 		if _, err := os.Stat(filepath.Join(hostdir.Current(n.Dir.Path), name)); err != nil {
@@ -103,14 +104,15 @@ func (n *Need) present() bool {
 	return true
 }
 
-// observe returns the facts with which the state is reconciled.
+// observe returns the facts about the need that its state must be consistent with.
 func (n *Need) observe() Observed {
 	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
 }
 
-// Request calls attempt with the number of the attempt if the need is due. due may replace the time
-// at which the need is due by its state. Request returns the time at which to call it again; zero
-// means only after a change.
+// Request begins an attempt if the need is due: it calls attempt with the attempt's number. Request
+// passes the due time of the state to the function due, which may return another one. It returns
+// the time at which Request must be called again, or the zero time if it need not be called before
+// something changes.
 func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time, bool), attempt func(number int)) (next time.Time) {
 	t, s := n.table, &n.State
 	n.Look(now)
@@ -161,7 +163,8 @@ func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time
 	return next
 }
 
-// awaitsKey reports whether the need waits for a change of the key that proves this host.
+// awaitsKey reports whether the last attempt failed because of the key that identifies this host.
+// The next attempt then waits until the key changes.
 func (n *Need) awaitsKey() bool {
 	return (n.is(hostdir.NeedWaiting) || n.is(hostdir.NeedDenied)) && n.State.Error != nil && fetch.OfKey(n.State.Error.Code)
 }
@@ -176,14 +179,15 @@ func (n *Need) block(by []string, now time.Time) {
 	n.table.Changed()
 }
 
-// End records that the attempt to fulfil the need has ended.
+// End records that the running attempt has ended. The caller also records the result, for example
+// with Fulfil or Fail.
 func (n *Need) End() { n.Busy, n.seen = false, seen{} }
 
-// CutOff records that this host aborted the attempt. The need's state on disk does not change.
+// CutOff records that this host aborted the attempt. The state on disk stays as it was.
 func (n *Need) CutOff() { delete(n.table.Tried, n.ID) }
 
-// Fulfil records that the need is fulfilled: the answer was delivered to disk. provider is empty if
-// the files did not come from a provider.
+// Fulfil records that the need is fulfilled, after the answer was delivered to disk. The provider
+// is empty if the files did not come from a provider.
 func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.Confirm(provider, answer)
 	n.Forget()
@@ -191,15 +195,15 @@ func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.table.Report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.State.Attempts, Next: due})
 }
 
-// Confirm is like Fulfil, but reports no event. It is used, for example, if the delivered files
-// have not changed.
+// Confirm records that the need is fulfilled, like Fulfil, but does not report an event. It is
+// used, for example, if the delivered files have not changed.
 func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 	n.Foreign = false
 	n.State.Fulfil(n.observe(), provider, answer)
 	n.Save()
 }
 
-// CountAttempt counts an attempt that was begun by other means than Request.
+// CountAttempt counts an attempt that was not begun by Request.
 func (n *Need) CountAttempt() { n.State.Begin(n.observe()) }
 
 // Fail records that an attempt failed, and when the next attempt is due.
@@ -212,7 +216,7 @@ func (n *Need) Fail(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 }
 
-// DropRotation gives up a request for a new secret that failed. The old secret stays in force.
+// DropRotation gives up a rotation that a provider refused. The old secret remains valid.
 func (n *Need) DropRotation(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 	n.State.DropRotation(time.Now().Round(0))
@@ -245,16 +249,16 @@ func (n *Need) RenewNow(now time.Time) {
 	n.Save()
 }
 
-// Reinstate makes the need due if it was denied because this host was revoked. The state is saved,
-// so that the need remains due after a restart or a change of documents.
+// Reinstate makes the need due if it was denied because this host was revoked. It writes the state
+// to disk, so that the need is still due after a restart or a change of documents.
 func (n *Need) Reinstate(now time.Time) {
 	if n.State.Reinstated(now) {
 		n.Save()
 	}
 }
 
-// Save writes the state of the need to disk. If the state is lost, the host sends its request again
-// after a restart and gets the same answer.
+// Save writes the state of the need to disk. The state may be lost without harm: the host then
+// repeats its request after a restart and gets the same answer.
 func (n *Need) Save() {
 	n.table.Step("save " + n.ID)
 	if err := n.State.Save(n.table.Host.Layout, n.ID); err != nil {
@@ -262,7 +266,7 @@ func (n *Need) Save() {
 	}
 }
 
-// Forget removes the pending request of the need from disk after it was answered.
+// Forget removes the pending request for the need from disk, after it was answered.
 func (n *Need) Forget() {
 	n.table.Step("forget " + n.ID)
 	if err := n.table.Host.Forget(n.ID); err != nil {
@@ -270,8 +274,8 @@ func (n *Need) Forget() {
 	}
 }
 
-// origin names the source of an answer that did not come from a provider. Certificates are never
-// adopted.
+// origin returns "an identity file" for a certificate that no provider delivered, because
+// certificates are never adopted from existing files. For all other needs it returns "".
 func (n *Need) origin() string {
 	if n.Kind == document.KindCert && n.State.Provider == "" {
 		return "an identity file"

@@ -14,11 +14,11 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// State is the state of a need. Its methods are the transitions between states, which only
-// activation makes.
+// State is the recorded state of a need. Its methods are the transitions from one state to another.
+// Only activation changes states.
 type State struct{ hostdir.NeedState }
 
-// Save writes the state of a need to the file that Layout.NeedState reads.
+// Save writes the state of a need to its file in the state directory, which Layout.NeedState reads.
 func (s State) Save(l hostdir.Layout, need string) error {
 	b, err := json.Marshal(s.NeedState)
 	if err != nil {
@@ -27,25 +27,26 @@ func (s State) Save(l hostdir.Layout, need string) error {
 	return atomicfile.FileIn(l.NeedStateFile(need), append(b, '\n'), 0o644)
 }
 
-// setStatus changes the status.
+// setStatus changes the status and records since when the need has it.
 func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	if s.State != status {
 		s.State, s.StateSince = status, unixtime.Of(now)
 	}
 }
 
-// Observed contains the facts about a need that Reconcile compares with the need's recorded state.
+// Observed contains facts about a need, such as whether its files exist. Reconcile makes the
+// recorded state consistent with these facts.
 type Observed struct {
 	Need     document.Need
 	Digest   string // digest of the need
 	Manifest string // digest of the manifest in force
-	Present  bool   // the files in Need.Deliver exist
-	Foreign  bool   // the certificate was signed by no root of the manifest
+	Present  bool   // all files in Need.Deliver exist
+	Foreign  bool   // no root of the manifest signed the certificate
 	Now      time.Time
 }
 
-// Reconcile adapts a recorded state to the present. The record may belong to an earlier manifest,
-// or may date from before the wall clock was set back.
+// Reconcile makes a recorded state consistent with the present facts. The state may have been
+// recorded under an earlier manifest, or before the wall clock was set back.
 func (s *State) Reconcile(v Observed) {
 	s.rewind(v.Now)
 	changed := s.Manifest != v.Manifest
@@ -68,20 +69,20 @@ func (s *State) Reconcile(v Observed) {
 	}
 }
 
-// RetryLocal makes a need due at once if this host itself refused its request. The request never
-// reached a provider, and the cause may be gone.
+// RetryLocal makes a need due at once if this host itself refused its request. No provider has
+// received the request, and the cause may be gone.
 func (s *State) RetryLocal(now time.Time) {
 	if (s.State == hostdir.NeedInvalid || s.State == hostdir.NeedDenied) && s.Provider == "" {
 		s.restart(now)
 	}
 }
 
-// KeyChanged makes a need due at once if it waits for a change of the key that identifies this
-// host. It is called after the key was written.
+// KeyChanged makes a need due at once. It is called when the key that identifies this host has
+// changed and the need was waiting for that.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 
 // Resumed makes a need due at once if it waits or was refused. It is called when an operator has
-// started activation again, because the operator may have fixed the cause.
+// restarted activation, because the operator may have removed the cause.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
 	case hostdir.NeedDenied, hostdir.NeedInvalid:
@@ -91,15 +92,15 @@ func (s *State) Resumed(now time.Time) {
 	}
 }
 
-// ClockChanged makes a need due at once if it failed because the clock was wrong.
+// ClockChanged makes a need due at once if its last request failed because the clock was wrong.
 func (s *State) ClockChanged(now time.Time) {
 	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock.Name {
 		s.restart(now)
 	}
 }
 
-// Reinstated makes a need due at once if it was denied because this host was revoked, and reports
-// whether it did so.
+// Reinstated makes a need due at once if it was denied because this host was revoked. It reports
+// whether that was the case.
 func (s *State) Reinstated(now time.Time) bool {
 	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked.Name
 	if was {
@@ -108,25 +109,26 @@ func (s *State) Reinstated(now time.Time) bool {
 	return was
 }
 
-// Renew makes a fulfilled need due for renewal at the given time, unless it is due earlier.
+// Renew makes a fulfilled need due for renewal at the given time, unless the need is due earlier.
 func (s *State) Renew(at time.Time) {
 	if s.State == hostdir.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
 		s.Next = unixtime.Of(at)
 	}
 }
 
-// restart begins a new series of attempts now.
+// restart makes the need due now, and counts its attempts from the beginning.
 func (s *State) restart(now time.Time) {
 	s.setStatus(hostdir.NeedWaiting, now)
 	s.Error, s.InvalidInRow = nil, 0
 	s.hurry()
 }
 
-// hurry makes the next attempt the first of a series, as soon as the provider permits.
+// hurry makes the need due as early as the provider permits, and counts its attempts from the
+// beginning.
 func (s *State) hurry() { s.Attempts, s.Next = 0, s.NotBefore }
 
-// rewind preserves the lengths of waits if the clock was set back behind a recorded time, and
-// shortens waits that no rule here can have made.
+// rewind repairs recorded times that lie in the future. If the clock was set back, waits keep their
+// length. A wait that is longer than this package ever chooses is shortened.
 func (s *State) rewind(now time.Time) {
 	const rounding = time.Second // rounding of times on disk
 	if back := s.LastAttempt.Sub(now); back > rounding {
@@ -154,8 +156,8 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// Due returns the time of the next request for the need. It returns false if nothing is to be
-// requested until something changes.
+// Due returns the time of the next request for the need. It returns false if no request is planned
+// until something changes.
 func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
 	case hostdir.NeedInvalid:
@@ -166,8 +168,9 @@ func (s State) Due(r document.Renew) (time.Time, bool) {
 	return s.Next.Time, true
 }
 
-// renewal returns Next, which includes jitter, or an earlier time by the manifest. It is not after
-// the expiry, nor within the next second.
+// renewal returns the time of the next renewal. This is the recorded time, which includes jitter,
+// unless the manifest now requires an earlier one. The result is never later than the expiry, and
+// at least a second after the need was fulfilled.
 func (s State) renewal(r document.Renew) (time.Time, bool) {
 	at := s.exact(r)
 	if !s.Next.IsZero() && (at.IsZero() || s.Next.Before(at.Time)) {
@@ -185,7 +188,7 @@ func (s State) renewal(r document.Renew) (time.Time, bool) {
 	return at.Time, true
 }
 
-// exact returns the time of the renewal without jitter, zero for never.
+// exact returns the time of the renewal without jitter, or zero if the need is never renewed.
 func (s State) exact(r document.Renew) (at unixtime.Time) {
 	first := func(t unixtime.Time) {
 		if at.IsZero() || t.Before(at.Time) {
@@ -204,7 +207,7 @@ func (s State) exact(r document.Renew) (at unixtime.Time) {
 	return at
 }
 
-// Begin counts an attempt to obtain the need and returns the attempt's number.
+// Begin counts an attempt to fulfil the need and returns the attempt's number.
 func (s *State) Begin(v Observed) int {
 	if s.State == hostdir.NeedFulfilled {
 		s.Attempts = 0
@@ -215,14 +218,15 @@ func (s *State) Begin(v Observed) int {
 	return s.Attempts
 }
 
-// NewError returns an error in the form in which the state of a need stores it.
+// NewError converts an error to the form in which the state of a need stores it.
 func NewError(e *hostapi.Error) *hostdir.NeedError {
 	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
-// Fail records a failed attempt and the time of the next one. If a provider finds the request
-// invalid, the other providers, which may run a newer release, still receive it before the need
-// becomes invalid. An error that this host finds itself is final.
+// Fail records a failed attempt and the time of the next one. A request that one provider considers
+// invalid is sent to the other providers too, because these may run a newer release. The need
+// becomes invalid if all of them agree, or at once if this host itself considers the request
+// invalid.
 func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
@@ -250,17 +254,18 @@ func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	}
 }
 
-// round returns the round of the providers, counted from 1, to which the last attempt belongs, and
-// whether it ended the round. The need waits for an unreachable provider only at the end of a
-// round.
+// round tells how often all providers of a need have been tried. A round consists of one attempt at
+// each provider. The result is the number of the current round, which begins at 1, and whether the
+// last attempt was the end of the round. A need whose providers are unreachable waits only at the
+// end of a round.
 func (s *State) round(providers []string) (number int, ends bool) {
 	n := max(len(providers), 1)
 	return (s.Attempts + n - 1) / n, s.Attempts%n == 0
 }
 
-// Fulfil records that the delivered files answer the need, and when they must be renewed. The
-// renewal is up to a twentieth earlier than declared, so that hosts do not all renew at the same
-// time.
+// Fulfil records that the delivered files fulfil the need, and when they must be renewed. Up to a
+// twentieth of the time until the renewal is cut off at random, so that hosts do not all renew at
+// the same time.
 func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
@@ -276,30 +281,30 @@ func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	}
 }
 
-// Block records that a need waits until other needs are fulfilled.
+// Block records that the need must wait until other needs are fulfilled.
 func (s *State) Block(now time.Time) {
 	s.setStatus(hostdir.NeedBlocked, now)
 	s.Next = unixtime.Time{}
 }
 
-// RequestRotation makes the next attempts request a new secret. identity identifies the person's
-// request, so that each such request has an effect once. A need that was never delivered has no
-// secret to replace.
+// RequestRotation makes the next attempts request a new secret, because a person asked for one. The
+// argument identity identifies the person's request, so that each request has an effect only once.
+// A need that was never delivered has no secret to replace.
 func (s *State) RequestRotation(identity int64) {
 	if s.RotateRequest = identity; s.Digest != "" && s.WantRotation == 0 {
 		s.WantRotation = s.Rotations + 1
 	}
 }
 
-// Ordered reports whether the host should now request a new secret because an operator ordered it.
-// rotation is the number of the ordered rotation. It must be the next one, and no provider may have
-// refused it.
+// Ordered reports whether the host must request a new secret because an operator ordered the
+// rotation with the given number. This must be the number of the next rotation, and a provider must
+// not have refused that rotation.
 func (s *State) Ordered(rotation int) bool {
 	return s.Digest != "" && s.WantRotation == 0 && rotation == s.Rotations+1 && rotation > s.NotRotated
 }
 
-// RotateByAge makes the next attempts request a new secret if the secret of a fulfilled need has
-// reached its maximum age. Like renewals, this happens a twentieth of that time early.
+// RotateByAge makes the next attempts request a new secret if the current secret has reached its
+// maximum age. Like a renewal, the rotation begins when a twentieth of that age is left.
 func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
 	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
@@ -307,15 +312,15 @@ func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	}
 }
 
-// DropRotation gives up a rotation that a provider refused, until the secret has reached its
-// maximum age again. The need itself is then requested as usual, because the secret in force at the
-// provider may differ from the delivered one.
+// DropRotation gives up a rotation that a provider refused. The next one is requested when the
+// secret has reached its maximum age again. Meanwhile the need is requested without a rotation,
+// because the provider's secret may differ from the delivered one.
 func (s *State) DropRotation(now time.Time) {
 	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, unixtime.Of(now)
 	s.restart(now)
 }
 
-// secretSince returns the time since which the secret is in force.
+// secretSince returns the time at which the current secret came into use.
 func (s State) secretSince() unixtime.Time {
 	if s.Rotated.IsZero() {
 		return s.Fulfilled
@@ -323,8 +328,8 @@ func (s State) secretSince() unixtime.Time {
 	return s.Rotated
 }
 
-// noteRotation records the rotation of an answer. Without rotations the state stays readable for
-// releases that do not know them.
+// noteRotation records the number of the rotation in an answer. Without any rotation, the state
+// remains readable for releases that do not support rotations.
 func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
 	number, _ := strconv.Atoi(answer.Values[hostapi.ValueRotation]) // zero if there was no rotation
 	since := s.secretSince()
@@ -340,7 +345,7 @@ func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
 	}
 }
 
-// Digest returns a digest of the parts of a need that determine its files. If the digest changes,
+// Digest returns a digest of those parts of a need that determine its files. If the digest changes,
 // the delivered files no longer fulfil the need.
 func Digest(n document.Need) string {
 	b, err := json.Marshal(struct {

@@ -13,28 +13,28 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Table contains the needs of the manifest in force with their states. Only one goroutine may use
-// it.
+// Table contains the needs of the manifest in force together with their states. A Table must be
+// used by only one goroutine.
 type Table struct {
-	Host     *fetch.Host // host under the documents in force
+	Host     *fetch.Host // this host, as the documents in force describe it
 	Manifest string      // digest of the manifest
 	Needs    []*Need     // in the order of the manifest
 
 	Backoff Backoff
-	Refetch string          // see activation.Config; empty for none
-	Once    bool            // each need is requested once
+	Refetch string          // directory of requests by people, see activation.Config; empty if there is none
+	Once    bool            // request each need only once
 	Tried   map[string]bool // with Once: IDs of needs that were requested
 
 	Step    func(name string)
 	Report  func(event.Event)
-	Changed func() // called when the state of a need has changed between two attempts
+	Changed func() // called when a need changes its state without an attempt
 }
 
-// Start runs slow work in a goroutine of its own. The work returns a function that records its
-// results; that function is then called on the goroutine that owns the Table.
+// Start runs slow work in a new goroutine. The work returns a function that records its results.
+// Start arranges that this function is called on the goroutine that owns the Table.
 type Start func(work func(context.Context) (note func()))
 
-// Add adds a need of the manifest to the table, with the state that is recorded on disk.
+// Add adds a need of the manifest to the table and reads its recorded state from disk.
 func (t *Table) Add(n document.Need) *Need {
 	l := &Need{Need: n, Digest: Digest(n), Dir: delivery.Dir{Path: t.Host.Layout.Need(n.ID), Step: t.Step}, table: t}
 	t.Needs = append(t.Needs, l)
@@ -52,7 +52,7 @@ func (t *Table) Add(n document.Need) *Need {
 	return l
 }
 
-// Disk reports an event for an error in reading or writing the state directory.
+// Disk reports that the state directory could not be read or written.
 func (t *Table) Disk(need string, err error) {
 	t.Report(event.Event{Event: event.Disk, Need: need, Message: err.Error()})
 }
@@ -69,11 +69,11 @@ func (t *Table) Summary() []event.Need {
 	return all
 }
 
-// Waits reports whether activation is still working on any need, so that its status can change
-// without help.
+// Waits reports whether activation is still working on any need. The status of the host may then
+// improve without any action of an operator.
 func (t *Table) Waits() bool { return slices.ContainsFunc(t.Summary(), event.Need.Waits) }
 
-// Node returns the need for the SVID of the node itself, or nil if there is none.
+// Node returns the need for the node's own SVID, or nil if there is none.
 func (t *Table) Node() *Need {
 	i := slices.IndexFunc(t.Needs, func(n *Need) bool { return t.Host.IsNode(n.Need) })
 	if i < 0 {
@@ -83,9 +83,9 @@ func (t *Table) Node() *Need {
 }
 
 // Requested returns a number that identifies the newest request that a person made by touching the
-// file with this name, or zero if there is no such file. Compare it only for equality, with the
-// number that the last attempt served. So a request that arrives during an attempt is not lost,
-// whatever the clocks say.
+// file with this name. The result is zero if there is no such file. The caller keeps the number of
+// the last request that it has served, and compares the two only for equality. A request that
+// arrives during an attempt is thus not lost, even if the clock is wrong.
 func (t *Table) Requested(name string) int64 {
 	if t.Refetch == "" {
 		return 0
@@ -98,7 +98,7 @@ func (t *Table) Requested(name string) int64 {
 	return fi.ModTime().UnixNano()
 }
 
-// blockers returns the needs for which n has to wait.
+// blockers returns the IDs of the needs that must be fulfilled before n can be requested.
 func (t *Table) blockers(n *Need, now time.Time) (ids []string) {
 	for _, id := range n.DependsOn {
 		for _, other := range t.Needs {
@@ -110,7 +110,7 @@ func (t *Table) blockers(n *Need, now time.Time) (ids []string) {
 	return ids
 }
 
-// First returns the earliest of the given times. It ignores zero times.
+// First returns the earliest of the given times. Zero times are ignored.
 func First(times ...time.Time) (first time.Time) {
 	for _, at := range times {
 		if first.IsZero() || !at.IsZero() && at.Before(first) {
@@ -120,8 +120,8 @@ func First(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// Rewind moves the times at which waits end after the wall clock was set back by a duration. Zero
-// times stay zero.
+// Rewind moves times to an earlier time after the wall clock was set back by the given duration. It
+// is used for the ends of waits, which then keep their length. Zero times stay zero.
 func Rewind(by time.Duration, times ...*time.Time) {
 	for _, at := range times {
 		if !at.IsZero() {

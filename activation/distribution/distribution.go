@@ -1,19 +1,19 @@
-// Package distribution fetches a host's documents from their providers and reports the state of the
-// host to them. Everything goes over one long-lived connection (fetch.Line), one request after the
-// other:
+// Package distribution fetches a host's documents from their providers, and sends reports about the
+// state of the host to these providers. It uses a single long-lived connection (fetch.Line) for the
+// following requests, one after the other:
 //
 //	poll      fetches the first documents, and tries again after a failure
 //	watch     waits at one provider for newer documents or a newer revocation list
 //	prove     connects anew under new documents; an answer confirms them (commit-confirm)
 //	report    sends the state of the host after every change and every few minutes
 //
-// The manifest lists the documents themselves as a need, so their state is kept like that of any
-// need (needstate.Need): the last failure, and the time of the next poll. Accepted documents are in
-// force at once (documents.Store). The owner of the Follower notices new documents by calling
-// Changed, and loads them with Open.
+// The documents are themselves a need in the manifest. Their state, such as the last failure and
+// the time of the next poll, is therefore kept like that of any other need (needstate.Need).
+// Accepted documents are in force at once (documents.Store). The owner of the Follower calls
+// Changed to learn of new documents, and Open to use them.
 //
-// Only the goroutine that owns the needs may use a Follower. Slow operations run in goroutines of
-// their own (needstate.Start).
+// A Follower must be used by the goroutine that owns the needs. It runs slow operations in
+// goroutines of their own (needstate.Start).
 package distribution
 
 import (
@@ -32,13 +32,14 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// lookAgain is the minimum time between two checks whether documents have become stale.
+// lookAgain is the minimum time between two checks whether the documents in force are outdated.
 const lookAgain = time.Second
 
-// Follower fetches the documents of one host and reports to their providers.
+// Follower fetches the documents of a host from their providers, and sends the host's reports to
+// these providers.
 type Follower struct {
 	Store   *documents.Store
-	Timeout time.Duration // time that a provider has to answer under new documents
+	Timeout time.Duration // time within which a provider must answer under new documents
 
 	// Report returns the host's report. If it is nil, no reports are sent.
 	Report func(context.Context) hostreport.Report
@@ -49,25 +50,25 @@ type Follower struct {
 
 	set    documents.Set    // documents passed to Open
 	table  *needstate.Table // needs of these documents
-	need   *needstate.Need  // need for documents; nil if documents do not come over the network
+	need   *needstate.Need  // need for the documents; nil if they do not come over the network
 	opened time.Time        // time of Open
-	note   string           // origin of newer documents in force
+	note   string           // where newer documents came from; empty if there are none
 
 	line     line
 	watcher  watcher
 	prover   prover
 	reporter reporter
 
-	fresh time.Time     // time of the last check for stale documents
-	stale time.Duration // time without an answer about the documents, if it is too long
+	fresh time.Time     // time of the last check by CheckFreshness
+	stale time.Duration // see Stale
 
-	withheld *trust.Withheld // document in force that the revocation list does not allow; nil for none
+	withheld *trust.Withheld // see Withheld
 }
 
-// Open makes the Follower use the documents that are now in force, and the table of their needs.
-// The argument need is the need for documents, or nil if the manifest has none. A newer revocation
-// list may have reinstated this host, so needs that were denied because of a revocation are
-// requested again.
+// Open makes the Follower use the documents in force, with the table of their needs. The argument
+// need is the need for the documents, or nil if the manifest has none. Open also makes needs due
+// that were denied because this host was revoked, since a newer revocation list may have reinstated
+// the host.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
 		for _, n := range table.Needs {
@@ -84,16 +85,16 @@ func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needsta
 // Close closes the connection to the provider of documents.
 func (f *Follower) Close() { f.line.close() }
 
-// Changed reports whether newer documents, or a newer revocation list, are in force than those
-// passed to Open. note describes where the change came from.
+// Changed reports whether newer documents, or a newer revocation list, have come into force since
+// Open. The note says where they came from.
 func (f *Follower) Changed() (note string, changed bool) {
 	is := f.Store.Set()
 	changed = is.Generation != f.set.Generation || is.Roots.Revocations().Newer(f.set.Roots.Revocations())
 	return cmp.Or(f.note, "taken from the network"), changed
 }
 
-// Refresh reads documents that another process put in force, either flor sync or the rollback of
-// its change.
+// Refresh reads documents that another process has put in force. This is either flor sync or the
+// process that undoes its change.
 func (f *Follower) Refresh() {
 	note, err := f.Store.Refresh()
 	if err != nil {
@@ -104,8 +105,8 @@ func (f *Follower) Refresh() {
 	}
 }
 
-// Accept puts documents in force that come from another source than a provider. from describes that
-// source.
+// Accept puts documents in force that do not come from a provider. The argument from describes
+// where they come from.
 func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
 	e := f.accept(ctx, a)
 	if _, changed := f.Changed(); changed {
@@ -114,8 +115,8 @@ func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) 
 	return e
 }
 
-// accept puts an artifact from the network in force. A new revocation list is reported as soon as
-// the forwarder may have loaded it.
+// accept puts documents and a revocation list from the network in force. If the list is new, the
+// host sends a report as soon as the forwarder may have loaded the list.
 func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
 	had := f.Store.Set().Roots.Revocations()
 	e := f.Store.Accept(ctx, artifact)
@@ -126,17 +127,17 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	return e
 }
 
-// Stale returns the time since a provider last answered a request for documents. It returns zero
-// unless that time is too long.
+// Stale returns the time since a provider last answered a request for documents, if that time is so
+// long that an alarm is raised. Otherwise it returns zero.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// Withheld returns the document in force that the revocation list does not allow. It returns nil if
-// the list allows all of them. See trust.Withheld.
+// Withheld returns a document in force that is older than the revocation list allows, or nil. See
+// trust.Withheld.
 func (f *Follower) Withheld() *trust.Withheld { return f.withheld }
 
-// CheckFreshness raises an alarm when no provider has answered about documents for too long, and
-// when the documents in force are older than the revocation list allows. It ends the first alarm
-// when a provider answers again, and the second when newer documents are in force.
+// CheckFreshness raises an alarm if no provider has answered a request for documents for too long,
+// and another alarm if the documents in force are older than the revocation list allows. The first
+// alarm ends when a provider answers, and the second when newer documents are in force.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
@@ -157,16 +158,17 @@ func (f *Follower) CheckFreshness() {
 	}
 }
 
-// Rewind corrects the times of waits after the wall clock was set back, so that no wait becomes
-// longer.
+// Rewind moves the planned times to an earlier time after the wall clock was set back by the given
+// amount. Waits thus keep their length.
 func (f *Follower) Rewind(by time.Duration) {
 	needstate.Rewind(by, &f.reporter.look, &f.reporter.due, &f.watcher.next,
 		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
 }
 
-// Begin starts the operations on documents that are due. Call it after the needs have begun their
-// requests. The poll for documents uses the connections of pass. Begin returns the time at which to
-// call it again; zero means only after a change.
+// Begin starts the requests of the Follower that are due. It must be called after the other needs
+// have begun their requests. A poll uses the connections of the given pass. Begin returns the time
+// at which it must be called again, or the zero time if it need not be called before something
+// changes.
 func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
 	var poll time.Time
 	if f.need != nil && !f.need.Busy {
@@ -175,7 +177,8 @@ func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start)
 	return needstate.First(poll, f.reports(now, start), f.watches(now, start))
 }
 
-// pollDue returns the time of the next proof while one is needed.
+// pollDue returns the time of the next poll. While new documents wait for their proof, this is the
+// time of the next proof. Otherwise it is the given time.
 func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
 	if f.prover.Commit != nil {
 		return f.prover.next, true
@@ -183,7 +186,8 @@ func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
 	return due, ok
 }
 
-// poll requests the documents from a provider, over the line unless the line is in use.
+// poll requests the documents from a provider. It uses the line, or the connections of the pass if
+// the line is in use.
 func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func() {
 	n, host, proof := f.need, f.table.Host, f.prover.proof
 	attempt := fetch.Attempt{Need: n.Need, Provider: f.provider(number)}
@@ -232,8 +236,9 @@ func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func
 	}
 }
 
-// provider returns the provider for an attempt. It begins with those that are not watched, except
-// for a proof, whose connection is used for the next watch.
+// provider selects the provider for an attempt. If a provider is being watched, the first attempt
+// goes to the provider after it in the list. A proof begins with the watched provider itself,
+// because its connection is then used for the next watch.
 func (f *Follower) provider(number int) string {
 	i, providers := number-1, f.need.Providers
 	if w := f.watcher; w.answered {
@@ -253,14 +258,14 @@ func (f *Follower) fulfil(provider string) {
 
 func (f *Follower) disk(err error) { f.table.Disk("documents", err) }
 
-// line holds the connection while it is not in use.
+// line holds the connection to a provider of documents while no request uses it.
 type line struct {
-	free *fetch.Line // nil for none
-	used bool        // the connection is in use or being made
+	free *fetch.Line // connection that can be used; nil if there is none
+	used bool        // a request uses the connection, or opens one
 }
 
-// take gives the caller exclusive use of the line until release. The result may be nil. It returns
-// false if the line is in use.
+// take gives the caller exclusive use of the line until release is called. The result is nil if no
+// connection is open. If another request is using the line, take returns false.
 func (l *line) take() (*fetch.Line, bool) {
 	if l.used {
 		return nil, false
@@ -269,7 +274,8 @@ func (l *line) take() (*fetch.Line, bool) {
 	return l.free, true
 }
 
-// release ends the use of the line. A line that failed is closed.
+// release ends the use of a connection that the caller obtained with take. A connection on which a
+// request failed is closed.
 func (l *line) release(line *fetch.Line, failed *fetch.Error) {
 	l.free, l.used = line, false
 	if failed != nil {

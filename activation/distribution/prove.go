@@ -16,37 +16,39 @@ import (
 )
 
 const (
-	// proveEvery is the maximum wait between two attempts to reach a provider, except for a wait
-	// that a provider requested.
+	// proveEvery is the maximum wait between two attempts to reach a provider during a proof. A
+	// provider may request a longer wait.
 	proveEvery = 5 * time.Second
-	// extendMost bounds the time by which a commit or its rollback is extended for providers that
-	// are full. Their answer is not authenticated.
+	// extendMost limits how long a proof is extended while providers answer that they are full. The
+	// limit is needed because this answer is not authenticated.
 	extendMost = 10 * time.Minute
-	// slept is longer than activation is ever idle. If activation was idle for longer, the machine
-	// slept.
+	// slept is longer than any pause in activation's loop. After a longer pause, the machine must
+	// have been asleep.
 	slept = 2 * time.Minute
 )
 
-// proof is a question about documents from the network that an answer over a new connection
-// decides. While their commit is pending, an answer makes them permanent. After they were rolled
-// back, an answer shows that they had cut this host off. Without an answer, the pending commit is
-// rolled back at its deadline; after a rollback the documents are put in force again, because the
-// old ones are no better.
+// proof is the question whether documents from the network cut this host off from its providers. It
+// is answered by a new connection to a provider.
+//
+// While the commit of new documents is pending, an answer under them makes them permanent. If there
+// is no answer, they are rolled back at the deadline. After that, an answer under the old documents
+// shows that the new ones had cut the host off. If there is no answer then either, the new
+// documents are put in force again, because the old ones are no better.
 type proof struct {
 	*hostdir.Commit
 	undone bool
 }
 
-// prover schedules proofs.
+// prover determines when the next attempt at a proof is due.
 type prover struct {
 	proof
 	next time.Time // time of the next attempt
-	ends time.Time // end of the wait for an answer under the old documents
-	last time.Time // latest value of ends
-	seen time.Time // last call
+	ends time.Time // time until which the host waits for an answer under the old documents
+	last time.Time // latest time to which ends can be extended
+	seen time.Time // time of the last call of seek
 }
 
-// seek returns the proof that is needed. Its commit is nil if none is.
+// seek returns the proof that is needed now. If none is needed, the commit in the result is nil.
 func (f *Follower) seek(now time.Time) proof {
 	p := &f.prover
 	c, undone := f.Store.Unproved()
@@ -61,7 +63,7 @@ func (f *Follower) seek(now time.Time) proof {
 	return p.proof
 }
 
-// proved records that a provider answered over a connection made under the documents in force.
+// proved records that a provider has answered over a connection made under the documents in force.
 func (f *Follower) proved(p proof, provider string) {
 	var text string
 	var err error
@@ -80,13 +82,14 @@ func (f *Follower) proved(p proof, provider string) {
 	f.table.Report(event.Event{Event: event.Commit, Message: text})
 }
 
-// waitsFor reports whether the documents depend on a need.
+// waitsFor reports whether a need must be fulfilled before documents can be requested.
 func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns an earlier due time for a need on which the documents depend, while new documents
-// wait for their proof. For other needs it returns due and ok unchanged.
+// Hurry returns the time at which a need is due. The arguments due and ok are the need's own due
+// time, as returned by State.Due. While new documents wait for their proof, the needs that must be
+// fulfilled first can be due earlier. For all other needs, Hurry returns its arguments.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -95,8 +98,8 @@ func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, 
 	return due, ok
 }
 
-// Fulfilled records that a need was fulfilled. If the proof of new documents waited for the need,
-// the proof is attempted at once. If the need is the node's own SVID, the host starts to watch for
+// Fulfilled records that a need was fulfilled. If new documents were waiting for this need, their
+// proof is attempted at once. If the need is the node's own SVID, the Follower starts to watch for
 // newer documents at once.
 func (f *Follower) Fulfilled(n *needstate.Need) {
 	if f.waitsFor(n) {
@@ -107,14 +110,15 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed records that an attempt to fulfil a need failed.
+// Failed records that an attempt to fulfil a need has failed. If new documents wait for the need,
+// their proof is attempted again later.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)
 	}
 }
 
-// unproved records that a step of a proof failed.
+// unproved records that an attempt at a proof has failed, and plans the next one.
 func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 	now, wait := time.Now().Round(0), proveEvery/2+rand.N(proveEvery/2)
 	if at := n.State.Next; !at.IsZero() && at.Sub(now) < wait {
@@ -126,8 +130,8 @@ func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 	}
 }
 
-// extend extends the time for a proof. A provider that has no place for this host was reached, so
-// the documents in force do not cut the host off.
+// extend extends the time for a proof after a provider answered that it is full. Since the host
+// reached that provider, its documents do not cut it off.
 func (f *Follower) extend(now time.Time) {
 	p := &f.prover
 	if p.Commit == nil {
@@ -149,7 +153,8 @@ func (f *Follower) extend(now time.Time) {
 }
 
 // Prove puts documents that were rolled back in force again if no provider answers under the old
-// documents either. It returns the time at which to call it again; zero means only after a change.
+// documents either. It returns the time at which it must be called again, or the zero time if it
+// need not be called before something changes.
 func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	if p := f.seek(now); !p.undone || f.need != nil && f.need.Busy {
 		return time.Time{}
@@ -161,8 +166,8 @@ func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	return f.prover.ends
 }
 
-// redo puts documents in force again that were rolled back in vain, because no provider answers
-// under the old documents either.
+// redo puts documents in force again after their rollback has not helped, because no provider
+// answers under the old documents either.
 func (f *Follower) redo(ctx context.Context, now time.Time) {
 	p := &f.prover
 	p.ends = now.Add(f.Timeout) // in case of an error
@@ -183,8 +188,9 @@ func (f *Follower) redo(ctx context.Context, now time.Time) {
 	f.table.Report(event.Event{Event: event.Commit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
 }
 
-// foreign reports whether the node's certificate was signed by the roots in force but not by those
-// of other documents. Under such documents the host might never reach a provider again.
+// foreign reports whether a set of documents lacks the root that signed the node's certificate,
+// although the documents in force have it. Under the given documents, this host might never reach a
+// provider again.
 func (f *Follower) foreign(set documents.Set) bool {
 	n := f.table.Node()
 	if n == nil || n.Foreign {

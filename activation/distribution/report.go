@@ -14,35 +14,39 @@ import (
 )
 
 const (
-	// reportEvery is the interval between reports of an unchanged host, varied by a tenth.
+	// reportEvery is the interval between two reports of a host whose state does not change. The
+	// interval varies by a tenth.
 	reportEvery = 5 * time.Minute
-	// lookEvery is the interval between checks for changes.
+	// lookEvery is the interval at which the host checks whether its state has changed.
 	lookEvery = 10 * time.Second
-	// reportFirst is the time for which a watch waits for the report of new documents. It is short,
-	// because publications during that time, in particular revocations, are delayed.
+	// reportFirst is how long the next watch is postponed after new documents, so that their report
+	// can be sent first over the same connection. It is short, because the host does not learn of
+	// newer documents and revocations in the meantime.
 	reportFirst = 3 * time.Second
-	// reportAlone is the time for which the report of new documents waits for the connection on
-	// which these are fetched and proved. After that it uses a connection of its own.
+	// reportAlone is how long the report of new documents waits for the connection over which these
+	// documents are fetched and proved. After that the report uses a connection of its own.
 	reportAlone = 2 * time.Minute
-	// listReport bounds the time that the forwarder has to load a revocation list.
+	// listReport is the time that the forwarder has to load a new revocation list before the host
+	// sends a report about it.
 	listReport = 500 * time.Millisecond
 )
 
-// reporter schedules reports.
+// reporter determines when reports are sent.
 type reporter struct {
 	sequence int64
 	look     time.Time // time of the next check for changes
-	due      time.Time // time of the next report without changes
+	due      time.Time // time of the next report if nothing changes
 	busy     bool
 	standing string // hostreport.Report.Standing of the last report
-	failures int    // consecutive failures
+	failures int    // number of consecutive failed reports
 
 	generation int // generation of the documents at the last check
 
-	rotate map[string]int // rotations ordered in the last answer, by need
+	rotate map[string]int // number of the rotation ordered in the last answer, by need
 }
 
-// reports starts a report if one may be due. It returns the time at which to call it again.
+// reports sends a report if the state of the host has changed, or if the last report is too old. It
+// returns the time at which it must be called again.
 func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	r := &f.reporter
 	if f.Report == nil || f.table.Once || r.busy || f.need == nil {
@@ -90,23 +94,24 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	return time.Time{}
 }
 
-// unreported reports whether the report of new documents should come first. The report waits for a
-// while for the needs, and the next watch waits for the report. One connection is then sufficient
+// unreported reports whether the next watch should wait for the report of new documents. The report
+// itself waits for a while until the needs are fulfilled. In this way, one connection is enough
 // after new documents.
 func (f *Follower) unreported(now time.Time) bool {
 	r := &f.reporter
 	return f.Report != nil && !f.table.Once && r.failures == 0 && r.generation != f.set.Generation && now.Before(f.opened.Add(reportFirst))
 }
 
-// connects reports whether documents are about to be fetched or proved over a connection that a
-// report can use afterwards. A provider that does not answer needs no further connection.
+// connects reports whether a poll or a proof is about to open a connection that a report can use
+// afterwards. It returns false while the provider does not answer, because the report then needs a
+// connection of its own soon.
 func (f *Follower) connects() bool {
 	n := f.need
 	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
 }
 
-// send sends a report to the first provider that accepts it, over the line if there is one, and
-// returns the answer.
+// send sends a report to the given providers, one after the other, until one accepts it. It uses
+// the given line if that is not nil. It returns the provider's answer.
 func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []string, line *fetch.Line) (answer hostapi.Reported, err error) {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -132,26 +137,28 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 	return answer, err
 }
 
-// ReportSoon makes the host check at once whether its state has changed and must be reported.
+// ReportSoon makes the Follower check at once whether the state of the host has changed and must be
+// reported.
 func (f *Follower) ReportSoon() { f.reporter.lookIn(0) }
 
 func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add(wait) }
 
-// Order returns the number of the secret rotation that an operator has ordered for a need, or zero.
+// Order returns the number of the secret rotation that an operator has ordered for a need. The
+// result is zero if no rotation was ordered.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
 
-// Watching reports whether the connection to the provider of documents is in use, usually by a
-// watch.
+// Watching reports whether a request uses the connection to the provider of documents. This is
+// usually a watch.
 func (f *Follower) Watching() bool { return f.line.used }
 
-// looked records that there was nothing to report.
+// looked records that the state of the host was checked and need not be reported.
 func (f *Follower) looked() {
 	f.reporter.busy = false
 	f.reporter.lookIn(lookEvery)
 }
 
-// reported records the result of a report. A failure is not an event, because it is also reported
-// for the need for documents, which has the same providers.
+// reported records the result of sending a report. It reports no event if that failed, because the
+// need for documents has the same providers and reports their failures.
 func (f *Follower) reported(standing string, answer hostapi.Reported, err error) {
 	r := &f.reporter
 	f.looked()

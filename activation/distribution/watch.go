@@ -13,28 +13,30 @@ import (
 )
 
 const (
-	// notOffered is the time for which a host whose providers do not support watches only polls.
+	// notOffered is how long a host only polls after none of its providers supported watches.
 	notOffered = time.Hour
-	// rewatch spreads the reconnections of hosts whose watches were cut off together.
+	// rewatch is the time over which hosts spread their next watches. Otherwise all hosts whose
+	// watches were cut off together would return together.
 	rewatch = 5 * time.Second
-	// rewatchMost bounds the wait after repeated failures of a watch.
+	// rewatchMost limits the wait before the next watch after repeated failures.
 	rewatchMost = 15 * time.Minute
 )
 
-// watcher is the state of the watch of this host's documents. It watches one provider and polls the
-// others.
+// watcher is the state of a host's watch for newer documents. One provider is watched at a time.
+// The others are polled.
 type watcher struct {
 	provider string    // watched provider
-	revision int64     // revision of its last answer; zero for none
+	revision int64     // revision in the provider's last answer; zero if there is none
 	tag      string    // tag of the documents in force after that answer
 	next     time.Time // time of the next watch
 	answered bool      // the last watch was answered
-	failures int       // consecutive failures
-	unknown  int       // consecutive providers without support for watches
+	failures int       // number of consecutive failed watches
+	unknown  int       // number of consecutive providers that do not support watches
 }
 
-// watches starts a watch of the documents if none is in progress. It returns the time at which to
-// call it again. The first documents, and those after a failure, are fetched by polling.
+// watches starts a watch for newer documents if none is running. It returns the time at which it
+// must be called again. A watch is preceded by a successful poll: the first documents, and the
+// first ones after a failure, are fetched by polling.
 func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	w, n := &f.watcher, f.need
 	if f.table.Once || f.prover.Commit != nil || n == nil || n.Busy || f.line.used || n.State.State != hostdir.NeedFulfilled {
@@ -68,8 +70,8 @@ func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	return time.Time{}
 }
 
-// watched records the result of a watch. A failure is not an event, because the host goes on
-// polling, which reports errors.
+// watched records the result of a watch. It reports no event if the watch failed, because the host
+// then polls, and a failed poll reports one.
 func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hostapi.Artifact, failed *fetch.Error) {
 	w, n, now := &f.watcher, f.need, time.Now().Round(0)
 	f.line.release(line, failed)
@@ -96,8 +98,8 @@ func (f *Follower) watched(ctx context.Context, line *fetch.Line, artifact hosta
 	}
 }
 
-// received puts the result of a watch in force. A result without a change is equivalent to a poll
-// if there is no other provider to poll.
+// received puts the documents that a watch returned in force. If there is no other provider to
+// poll, the end of a watch without newer documents counts as a successful poll.
 func (f *Follower) received(ctx context.Context, provider string, artifact hostapi.Artifact) {
 	n := f.need
 	e := f.accept(ctx, artifact)
@@ -113,24 +115,25 @@ func (f *Follower) received(ctx context.Context, provider string, artifact hosta
 	}
 }
 
-// saw records the revision up to which the documents of a provider have been received, and the tag
-// of the documents in force. The next watch continues from there.
+// saw records that all documents of a provider up to a revision were received, and the tag of the
+// documents in force. The next watch continues from that revision.
 func (w *watcher) saw(provider string, revision int64, tag string) {
 	w.watch(provider)
 	w.revision, w.tag = revision, tag
 }
 
-// watch selects the provider to watch.
+// watch sets the provider to watch.
 func (w *watcher) watch(provider string) {
 	if provider != w.provider {
 		w.provider, w.revision, w.answered = provider, 0, false
 	}
 }
 
-// now makes the next watch begin at once.
+// now makes the next watch due at once.
 func (w *watcher) now() { w.next, w.failures = time.Time{}, 0 }
 
-// following returns the provider after another, in a circle.
+// following returns the provider after the given one in the list. The last provider is followed by
+// the first.
 func following(providers []string, after string) string {
 	return providers[(slices.Index(providers, after)+1)%len(providers)]
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// maxReason bounds the reason in bytes.
+// maxReason is the maximum length of a reason in bytes.
 const maxReason = 200
 
-// Accept stores that a person has acknowledged a fault of a provider's audit log, which ends the
-// alarm. A later fault raises the alarm again.
+// Accept stores that a person has acknowledged a fault of a provider's audit log. This ends the
+// alarm for the fault. A later fault raises a new alarm.
 func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit) error {
 	if word.Reason = strings.TrimSpace(word.Reason); word.Reason == "" || len(word.Reason) > maxReason {
 		return fmt.Errorf("a reason of %d bytes, want one of 1 to %d: what was found out about it", len(word.Reason), maxReason)
@@ -42,9 +42,10 @@ func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit)
 	return fmt.Errorf("audit log of kind %s on %s: this host has not witnessed one: flor witness", kind, provider)
 }
 
-// GoOn returns the record of an audit log with which the log's next checkpoint is compared.
-// Normally that is w. If a person has acknowledged a checkpoint that did not extend the earlier
-// one, the next checkpoint must extend the acknowledged one instead.
+// GoOn returns the record of an audit log against which the next checkpoint of the log is checked.
+// This is normally w, the current record. If a person has acknowledged a checkpoint that did not
+// extend the earlier one, GoOn returns a record with the acknowledged checkpoint, so that the log
+// can continue from there.
 func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	if w.Refused == "" || !hostdir.Accepts(accepted, w) {
 		return w

@@ -19,37 +19,38 @@ import (
 )
 
 const (
-	// A host checks the audit logs of its providers first after witnessFirst to half an hour more,
-	// and then every witnessEvery, varied by a half, so that not all hosts check at the same time.
+	// A host first checks the audit logs of its providers after witnessFirst plus a random time of
+	// at most half an hour. It repeats the check every witnessEvery. This interval varies by a
+	// half, so that not all hosts check at the same time.
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
-	// witnessUnknown is the time for which a provider that never had an audit log is not asked
-	// again.
+	// witnessUnknown is how long the host waits before it asks a provider again that never had an
+	// audit log.
 	witnessUnknown = 24 * time.Hour
 )
 
-// Keeper checks the audit logs of a host's providers about once an hour. Only the goroutine that
-// owns the needs may use it.
+// Keeper checks the audit logs of a host's providers about once an hour, and stores the results. It
+// must be used by the goroutine that owns the needs.
 type Keeper struct {
-	// Beside returns additional work to be done over the connections of a check. The work returns a
-	// function that stores its results.
+	// Beside returns additional work that uses the connections of a check. In turn, the work
+	// returns a function that stores its results.
 	Beside func(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) (note func())
 
-	// Changed is called when a fault of an audit log was found, or is gone.
+	// Changed is called when a check finds a fault of an audit log, or finds that a fault is gone.
 	Changed func()
 
 	next    time.Time
 	busy    bool
-	request int64                 // last request for an immediate check that was served
-	unknown map[process]time.Time // end of the time for which a process is not asked
+	request int64                 // identifies the last request for an immediate check that was served
+	unknown map[process]time.Time // time until which a process is not asked
 }
 
-// process identifies a process of a provider host.
+// process identifies a process on a provider host.
 type process struct{ provider, kind string }
 
-// Begin starts a check of the audit logs if it is due. It returns the time at which to call it
-// again; zero means only after a change.
+// Begin starts a check of the audit logs if one is due. It returns the time at which it must be
+// called again, or the zero time if it need not be called before something changes.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -87,7 +88,8 @@ func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start)
 	return time.Time{}
 }
 
-// logs returns the audit logs to check, one for each process of a provider, as last recorded.
+// logs returns the last records of the audit logs that must be checked. There is one log for each
+// process of a provider.
 func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Time) (logs []hostdir.Witnessed) {
 	accepted := t.Host.Layout.Accepted()
 	for _, n := range t.Needs {
@@ -106,24 +108,24 @@ func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Ti
 	return logs
 }
 
-// witnessSoon is the time within which hosts check the audit logs of their providers after a watch
-// was cut off and is answered again, because the provider may have been replaced and may have lost
-// its state.
+// witnessSoon is the time within which a host checks the audit logs after a provider answers
+// watches again that had been cut off. The provider may have been replaced in the meantime, and may
+// have lost its state.
 const witnessSoon = 2 * time.Minute
 
-// Soon schedules a check of the audit logs at a random time within witnessSoon.
+// Soon plans a check of the audit logs at a random time within the next two minutes (witnessSoon).
 func (k *Keeper) Soon() {
 	if at := time.Now().Round(0).Add(rand.N(witnessSoon)); !k.next.IsZero() && at.Before(k.next) {
 		k.next = at
 	}
 }
 
-// Rewind corrects the time of the next check after the wall clock was set back, so that the wait
-// does not become longer.
+// Rewind moves the next check to an earlier time after the wall clock was set back by the given
+// amount. The wait thus keeps its length.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
-// requestAgain makes the needs due that were fulfilled by a process which may have lost its state.
-// If the process has its state, it repeats its answers.
+// requestAgain makes needs due that were fulfilled by a provider process which may have lost its
+// state. If the process still has its state, it gives the same answers again.
 func requestAgain(t *needstate.Table, provider, kind string, now time.Time) {
 	for _, n := range t.Needs {
 		if n.Kind == kind && kind != document.KindConfig && n.State.Provider == provider && !n.Busy {
@@ -132,12 +134,14 @@ func requestAgain(t *needstate.Table, provider, kind string, now time.Time) {
 	}
 }
 
-// ofLog returns a function that reports whether a record belongs to the log of a process.
+// ofLog returns a function that reports whether a record belongs to the audit log of the given
+// process.
 func ofLog(provider, kind string) func(hostdir.Witnessed) bool {
 	return func(w hostdir.Witnessed) bool { return w.Provider == provider && w.Kind == kind }
 }
 
-// fulfilledBy returns the time at which the process of a log last fulfilled a need of this host.
+// fulfilledBy returns the time at which a provider process last fulfilled a need of this host. The
+// process is the one to which the audit log belongs.
 func fulfilledBy(t *needstate.Table, w hostdir.Witnessed) (last unixtime.Time) {
 	for _, n := range t.Needs {
 		if n.State.Provider == w.Provider && n.Kind == w.Kind && n.State.Fulfilled.After(last.Time) {
@@ -147,8 +151,8 @@ func fulfilledBy(t *needstate.Table, w hostdir.Witnessed) (last unixtime.Time) {
 	return last
 }
 
-// witnessed records the answers of providers. The records of providers that this host no longer
-// uses are kept, because it may use them again.
+// witnessed records the checkpoints that providers returned. It keeps the records of providers that
+// this host no longer uses, because the host may use them again.
 func (k *Keeper) witnessed(t *needstate.Table, known, logs []hostdir.Witnessed, answers []hostapi.Checkpoint, failed []*hostapi.Error) {
 	layout, now := t.Host.Layout, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(witnessEvery/2+rand.N(witnessEvery))

@@ -1,6 +1,7 @@
-// Package witness detects changes to the audit logs of providers. A host keeps the newest
-// checkpoint that it has seen of each log, and the log's next checkpoint must extend it. A provider
-// that edits or removes rows, or returns to an older state, cannot produce such a checkpoint.
+// Package witness detects changes to the audit logs of providers. For each log, a host keeps the
+// newest checkpoint that it has seen. The next checkpoint of the log must extend that checkpoint. A
+// provider that edits or removes rows, or returns to an older state, cannot produce such a
+// checkpoint.
 package witness
 
 import (
@@ -13,8 +14,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Take checks a checkpoint that a provider returned against w, the host's earlier record of the
-// audit log, and returns the new record. Before the first checkpoint, w only names the log.
+// Take checks a checkpoint that a provider returned and returns the new record of the audit log.
+// The checkpoint must extend the one in w, the host's current record of the log. Before the first
+// checkpoint, w contains only the name of the log.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
@@ -47,21 +49,22 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	return w
 }
 
-// Lost reports whether a provider's process may have lost its decisions. It compares the earlier
-// record of the process's audit log with the current one: the process may have lost decisions if,
-// for the first time, it has another log, or a log that lacks rows.
+// Lost reports whether a provider process may have lost its decisions. The arguments are the
+// earlier and the current record of the audit log of the process. Lost returns true when the
+// process first presents a different log, or a log that lacks rows.
 func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
-// Patience is the time for which a process that answers other requests may withhold the checkpoint
-// of an audit log that this host has seen before. After that, the host reports a fault.
+// Patience is how long a provider process may return no checkpoint of a known audit log while it
+// answers other requests. After that time the host reports a fault.
 const Patience = 6 * time.Hour
 
-// Withhold returns the record of an audit log after its process returned no checkpoint. If the
-// process was reached, or has fulfilled a need since, it is not down: it withholds its log. Doing
-// so for longer than Patience is a fault. A log that was never witnessed may be missing, because
-// the process may be of an older release.
+// Withhold returns the new record of an audit log after the provider process returned no
+// checkpoint. If the process was reached, or has fulfilled a need in the meantime, it is running
+// and withholds its log. This becomes a fault after Patience. If the host has never seen a
+// checkpoint of the log, there is no fault, because the process may be of an older release that has
+// no audit log.
 func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	since := w.Withheld
 	if since.IsZero() {

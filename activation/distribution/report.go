@@ -103,8 +103,8 @@ func (f *Follower) unreported(now time.Time) bool {
 }
 
 // connects reports whether a poll or a proof is about to open a connection that a report can use
-// afterwards. It returns false while the provider does not answer, because the report then needs a
-// connection of its own soon.
+// afterwards. A poll that failed and will be repeated counts too, because a provider that does not
+// answer would not answer a report on another connection either.
 func (f *Follower) connects() bool {
 	n := f.need
 	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)

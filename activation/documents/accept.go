@@ -14,27 +14,34 @@ import (
 // Codes of the errors with which a host refuses documents from the network.
 var (
 	CodeOlder    = hostapi.Code{Name: "older-document", Class: hostapi.Transient} // the provider does not have the newest documents yet
-	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // digest or signature does not verify
-	CodeForeign  = hostapi.Code{Name: "foreign-document", Class: hostapi.Denied}  // for another host
+	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // the digest or the signature is wrong
+	CodeForeign  = hostapi.Code{Name: "foreign-document", Class: hostapi.Denied}  // the document is for another host
 	CodeDisk     = hostapi.Code{Name: "disk", Class: hostapi.Transient}           // the state directory cannot be written
 	CodePending  = hostapi.Code{Name: "commit-pending", Class: hostapi.Transient} // a commit must be confirmed or rolled back first
-	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator holds documents back
-	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // no process can be started that would roll back
+	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator has suspended new documents, see Hold
+	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // the process that would roll the documents back cannot be started
 )
 
-// Offer contains verified documents from the network that are not yet in force.
+// Offer is a set of verified documents from the network that is not yet in force.
 type Offer struct {
 	Set      Set
-	Changed  bool // differs from the documents in force
+	Changed  bool // the set differs from the documents in force
 	received map[string]document.Document
 }
 
-// Accept puts documents from the network in force, all or none. After it, Set returns the documents
-// in force. If Arm is set and more than the versions changes, the change is an unattended commit.
-// If the answer omits the policy, the old policy stays in force, because a provider that can
-// withhold documents must not be able to remove them. Documents that are already in force are
-// accepted without effect. While a commit is pending, or an operator holds documents back, no other
-// documents are put in force. A newer revocation list is always accepted.
+// Accept verifies documents and a revocation list that a provider returned, and puts them in force.
+// Afterwards, Set returns the documents in force.
+//
+// The following rules apply:
+//
+//   - Either all of the documents come into force, or none of them.
+//   - If s.Arm is set and the content of a document changes, the documents are put in force as an
+//     unattended commit, which is rolled back unless a provider answers under it.
+//   - If the provider sends no policy, the old policy stays in force. A provider that withholds
+//     documents thus cannot remove them.
+//   - While a commit is pending, or an operator has suspended new documents with Hold, other
+//     documents are refused.
+//   - A newer revocation list is accepted in any case.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
 		return s.confirm(a.Has)
@@ -48,8 +55,9 @@ func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	return e
 }
 
-// confirm records that the network has the documents in force, if tag is theirs: an older document
-// from the network is refused from then on, as if the network had delivered these.
+// confirm records that the network has the documents in force, after a provider answered that the
+// documents with this tag are the newest. From then on, the host refuses an older document from the
+// network. If the tag belongs to other documents, confirm does nothing.
 func (s *Store) confirm(tag string) *hostapi.Error {
 	if s.confirmed() {
 		return nil
@@ -75,7 +83,8 @@ func (s *Store) confirm(tag string) *hostapi.Error {
 	return nil
 }
 
-// confirmed reports whether the network has had each document in force, or a newer one.
+// confirmed reports whether it is on record that the network has each of the documents in force, or
+// a newer version.
 func (s *Store) confirmed() bool {
 	return !slices.ContainsFunc(s.set.envelopes(), func(e document.Envelope) bool { return e.Newer(s.record.newest(e.Kind)) })
 }
@@ -122,8 +131,8 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	return nil
 }
 
-// Verify verifies documents from the network and returns them as an Offer. It changes nothing;
-// Accept would put the same documents in force.
+// Verify verifies documents from the network and returns them as an Offer. Unlike Accept, it does
+// not put them in force.
 func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil
@@ -179,10 +188,11 @@ func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	return Offer{Set: set, Changed: changed, received: byKind}, nil
 }
 
-// newer reports whether a document is verified, for this host, and newer than minVersion. It
-// returns false without an error for minVersion itself, and for an older document if the closure is
-// ahead of the published version. It returns an error for a document that is older than the newest
-// one from the network.
+// newer verifies a document from the network and reports whether it is newer than every earlier
+// version that counts (record.minVersion). If the document is older than one that the network has
+// already delivered, newer returns an error. It returns false without an error for the current
+// version. It does the same for an older version if the operator's closure is ahead of the
+// published documents.
 func (s *Store) newer(d document.Document, held document.Envelope, pins []signers.Set) (bool, *hostapi.Error) {
 	if err := d.VerifyAny(pins...); err != nil {
 		return false, hostapi.Errorf(CodeTampered, "document from the network: %v: publish with %s that this host pins, or deploy its closure", err, keysNeeded(pins[0]))
@@ -201,7 +211,8 @@ func (s *Store) newer(d document.Document, held document.Envelope, pins []signer
 	return false, nil
 }
 
-// keysNeeded returns the number of keys that must sign, in words for an error: "a key" or "2 keys".
+// keysNeeded returns how many keys must sign a document, as words for an error message, such as "a
+// key" or "2 keys".
 func keysNeeded(by signers.Set) string {
 	if by.Need() == 1 {
 		return "a key"
@@ -209,8 +220,8 @@ func keysNeeded(by signers.Set) string {
 	return fmt.Sprintf("%d keys", by.Need())
 }
 
-// lost reports whether a document is the newest one that the network had for this host, but is not
-// in force although it was not rolled back. It was then lost by a damaged disk.
+// lost reports whether a document was lost by a damaged disk. This is so if the document is the
+// newest one that the network delivered, but is not in force, although it was never rolled back.
 func (s *Store) lost(e, held document.Envelope) bool {
 	same := func(v document.Envelope) bool { return v.Serial == e.Serial && v.Digest == e.Digest }
 	back := s.record.newest(undone + e.Kind)
@@ -221,7 +232,8 @@ func (s *Store) lost(e, held document.Envelope) bool {
 	return err == nil && (c == nil || !slices.Contains(c.Documents, document.ReportedOf(e)))
 }
 
-// commit puts an offer in force if it changes something, and records the version from the network.
+// commit puts an offer in force if it differs from the documents in force. It also records that the
+// network has delivered this version.
 func (s *Store) commit(o Offer) error {
 	if o.Changed {
 		if err := s.put(o.Set); err != nil {

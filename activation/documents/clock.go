@@ -13,15 +13,15 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Clock is a reading of two clocks of a machine at one moment: the time since boot, which nobody
-// can set, and the wall clock.
+// Clock contains the readings of a machine's two clocks at the same moment: the time since boot,
+// which nobody can set, and the wall clock.
 type Clock struct {
 	Boot    string        // ID of the boot
 	Running time.Duration // CLOCK_BOOTTIME, which includes sleep
 	Wall    time.Time
 }
 
-// bootID is the file with the ID of the boot.
+// bootID is the file in which the kernel shows the ID of the current boot.
 const bootID = "/proc/sys/kernel/random/boot_id"
 
 // ReadClock reads both clocks.
@@ -37,7 +37,8 @@ func ReadClock() (Clock, error) {
 	return Clock{strings.TrimSpace(string(boot)), time.Duration(t.Nano()), time.Now()}, nil
 }
 
-// Commit returns a commit with a new ID that begins now and ends after the timeout.
+// Commit returns a commit with a new ID. The commit begins now, and its deadline is after the given
+// timeout.
 func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	return hostdir.Commit{
 		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
@@ -45,8 +46,9 @@ func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	}
 }
 
-// Left returns the time that remains until the deadline of a commit. After a reboot it uses the
-// wall clock, but never returns more than the commit's whole timeout.
+// Left returns how much time is left until the deadline of a commit. After a reboot this is
+// measured with the wall clock. The result is never longer than the timeout with which the commit
+// began.
 func (c Clock) Left(of hostdir.Commit) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
@@ -54,16 +56,18 @@ func (c Clock) Left(of hostdir.Commit) time.Duration {
 	return min(of.Deadline.Sub(c.Wall), of.Deadline.Sub(of.Begun.Time))
 }
 
-// Rearm returns the commit with its deadline converted to the clock of the current boot.
+// Rearm returns a copy of a commit whose deadline is measured with the clock of the current boot.
+// It is used after a reboot.
 func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
 }
 
-// Extend postpones the deadline of a commit if less time remains than left, and returns the commit.
-// The parameter most limits the time from the beginning of the commit to its deadline. Extend also
-// reports whether the deadline has changed.
+// Extend returns a copy of a commit with a later deadline. The new deadline is the time given by
+// left from now. However, the time between the beginning of the commit and its deadline is at most
+// the time given by most. Extend never makes a deadline earlier. It also reports whether the
+// deadline has changed.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
@@ -73,8 +77,8 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun returns the time at which a commit began, by CLOCK_BOOTTIME of the boot in which its
-// deadline is measured. It is negative if the commit began before that boot.
+// Begun returns the time at which a commit began, as a reading of CLOCK_BOOTTIME in the boot in
+// which its deadline is measured. The result is negative if the commit began before that boot.
 func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

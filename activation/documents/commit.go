@@ -17,20 +17,21 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Arm starts a process that will roll back a commit (commit.Supervise), and returns when that
-// process is running.
+// Arm starts the process that rolls a commit back if it is not confirmed (commit.Supervise). It
+// returns when that process is running.
 type Arm func(context.Context) error
 
-// ArmTimeout is the longest time that Arm may take. It is short, because the documents are locked
-// until Arm returns.
+// ArmTimeout limits the time that Arm may take. It is short, because other processes cannot change
+// documents until Arm returns.
 const ArmTimeout = 8 * time.Second
 
-// armError is an error of Arm.
+// armError is an error that an Arm function returned.
 type armError struct{ error }
 
-// Begin puts an offer in force as a commit, which is rolled back unless it is confirmed. Before
-// anything changes, the commit is on disk and arm has started the process that rolls it back. If
-// Begin returns both a commit and an error, the commit is pending nevertheless.
+// Begin puts an offer in force as a commit. The commit is rolled back unless it is confirmed.
+// Before any document changes, Begin writes the commit to disk and calls arm to start the process
+// that rolls it back. If Begin returns both a commit and an error, the commit is pending
+// nevertheless.
 func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -60,9 +61,10 @@ func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (
 	return &c, nil
 }
 
-// BeginSystem begins a commit for a change of the whole installation, which the caller makes
-// afterwards. When BeginSystem returns, the commit is on disk, and arm has started the process that
-// rolls it back. dir contains the documents of the new installation.
+// BeginSystem begins a commit for a change of the whole installation, such as a NixOS system. The
+// caller makes the change when BeginSystem has returned. By then, the commit is on disk and arm has
+// started the process that rolls it back. The argument dir is the directory with the documents of
+// the new installation.
 func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -92,7 +94,8 @@ func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir st
 	return &c, s.arm(ctx, c, arm)
 }
 
-// arm writes a commit, and removes it if no process can be started that would roll it back.
+// arm writes a commit to disk and starts the process that can roll it back. If the process cannot
+// be started, arm removes the commit again.
 func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	s.step("write commit")
 	if err := write(s.layout, c); err != nil {
@@ -107,8 +110,8 @@ func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	return nil
 }
 
-// Rearm replaces the deadline of a pending commit. It does nothing if the commit is no longer
-// pending.
+// Rearm stores a new deadline for a pending commit, which Clock.Rearm has computed. If the commit
+// is no longer pending, Rearm does nothing.
 func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -121,7 +124,8 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend postpones the deadline of the pending commit with this ID, as Clock.Extend does.
+// Extend postpones the deadline of the pending commit with this ID. See Clock.Extend for the
+// arguments left and most.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -142,8 +146,8 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	return nil
 }
 
-// Confirm makes the pending commit with this ID permanent. If check returns an error, the commit
-// stays as it is. A nil check allows every confirmation.
+// Confirm makes the pending commit with this ID permanent. Before that it calls check, unless check
+// is nil. If check returns an error, the commit stays pending and Confirm returns the error.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -169,7 +173,7 @@ func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.
 	return s.remove(l.CommitFile())
 }
 
-// inForce returns an error unless the documents or the system of a commit are in force.
+// inForce returns an error if the documents of a commit, or its system, are not in force.
 func (s *Store) inForce(c hostdir.Commit) error {
 	if c.System != nil {
 		if found := c.System.InForce(); found != c.System.To {
@@ -184,9 +188,9 @@ func (s *Store) inForce(c hostdir.Commit) error {
 	return err
 }
 
-// Undo rolls back the pending commit and returns it. It returns nil if there is no commit, or if
-// the commit has not changed anything yet. After an interruption it can be called again. If the
-// commit is for the whole installation, restore the old installation before calling Undo.
+// Undo rolls the pending commit back and returns it. It returns nil if there is no pending commit,
+// or if the commit has not changed anything yet. If Undo is interrupted, it can be called again.
+// For a commit of the whole installation, the caller must restore the old installation before.
 func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {
@@ -219,8 +223,8 @@ func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	return c, errors.Join(unnoted, s.sync())
 }
 
-// noteUndone records the documents of a commit before it is rolled back, so that they are not
-// fetched again.
+// noteUndone records the documents of a commit that is about to be rolled back, so that the host
+// does not accept them from the network again.
 func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	if s.record, err = loadRecord(s.layout.State()); err != nil {
 		return err
@@ -242,7 +246,8 @@ func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	return s.record.save(s.layout.State())
 }
 
-// NoneIsPending returns an error that describes the pending commit, or nil if no commit is pending.
+// NoneIsPending returns nil if no commit is pending. Otherwise it returns an error that describes
+// the pending commit.
 func (s *Store) NoneIsPending() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil {
@@ -251,8 +256,9 @@ func (s *Store) NoneIsPending() error {
 	return fmt.Errorf("%s is pending, want it confirmed or gone back, by itself at the latest on %s: flor status", c, c.Deadline.UTC().Format("2006-01-02 15:04:05 MST"))
 }
 
-// closureWaits returns an error if a closure must wait for a pending commit. A commit of the whole
-// installation contains its own closure.
+// closureWaits returns an error if a changed closure must wait for the end of the pending commit.
+// It need not wait if the commit is for the whole installation, because the closure is then part of
+// the change.
 func (s *Store) closureWaits() error {
 	if c, err := s.layout.PendingCommit(); c != nil && c.System != nil {
 		return err
@@ -260,7 +266,7 @@ func (s *Store) closureWaits() error {
 	return s.NoneIsPending()
 }
 
-// notPending returns the error for a commit that cannot be confirmed.
+// notPending returns the error for an attempt to confirm a commit that is not pending.
 func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	if pending != nil {
 		return fmt.Errorf("commit %q is not pending, want %q: flor sync --confirm %s", id, pending.ID, pending.ID)
@@ -271,8 +277,8 @@ func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
 }
 
-// Reported returns the versions of the documents in a set, in the form in which a host reports
-// them.
+// Reported returns the versions of the documents in a set, in the form that a host's report
+// contains.
 func (s Set) Reported() []document.Reported {
 	all := []document.Reported{document.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
@@ -289,7 +295,7 @@ func write(l hostdir.Layout, c hostdir.Commit) error {
 	return atomicfile.File(l.CommitFile(), append(b, '\n'), 0o644)
 }
 
-// remove removes a file of the state directory durably.
+// remove removes a file from the state directory and flushes the directory to disk.
 func (s *Store) remove(path string) error {
 	s.step("remove " + filepath.Base(path))
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -298,7 +304,7 @@ func (s *Store) remove(path string) error {
 	return s.sync()
 }
 
-// sync flushes the entries of the state directory.
+// sync flushes the state directory to disk.
 func (s *Store) sync() error {
 	s.step("sync state")
 	d, err := os.Open(string(s.layout))
@@ -315,9 +321,10 @@ func (s *Store) step(name string) {
 	}
 }
 
-// beginUnattended puts an offer in force as a commit that activation confirms itself. Its deadline
-// uses the wall clock until the supervising process adds the other clock, because activation is
-// confined and cannot read the boot ID.
+// beginUnattended puts an offer in force as a commit that activation itself confirms when a
+// provider answers. Activation is confined and cannot read the boot ID, so the deadline is first
+// measured with the wall clock. The process that supervises the commit then adds the clock of the
+// boot.
 func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
 	c := Clock{Wall: time.Now()}.Commit(s.Timeout)
 	c.Unattended = true
@@ -325,8 +332,8 @@ func (s *Store) beginUnattended(ctx context.Context, o Offer) error {
 	return err
 }
 
-// dropUnchanged removes an unattended commit that was left by an activation which died before it
-// changed anything. The caller holds the lock.
+// dropUnchanged removes an unattended commit that has not changed any document, because activation
+// died too early. The caller must hold the lock.
 func (s *Store) dropUnchanged() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil || err != nil || !c.Unattended || c.Generation != s.set.Generation {
@@ -335,9 +342,10 @@ func (s *Store) dropUnchanged() error {
 	return s.remove(s.layout.CommitFile())
 }
 
-// Unproved returns the unattended commit that still needs an answer from a provider, or nil. If the
-// commit is pending, an answer under the new documents makes it permanent. If the commit was
-// undone, an answer under the old documents shows that it had cut the host off.
+// Unproved returns the unattended commit for which an answer of a provider is still awaited, or nil
+// if there is none. If the commit is pending, undone is false, and an answer under the new
+// documents makes the commit permanent. If the commit was rolled back, undone is true, and an
+// answer under the old documents shows that the commit had cut the host off.
 func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
@@ -357,8 +365,8 @@ func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	return c, undone
 }
 
-// NoteAnswered records, for the commit that was undone last, that it had cut the host off: a
-// provider answers under the old documents, but did not answer under those of the commit.
+// NoteAnswered records that the commit that was last rolled back had cut the host off. It is called
+// when a provider answers under the old documents.
 func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -377,8 +385,10 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	return atomicfile.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
-// Redo puts the documents of the commit that was undone last in force again. They are in force as a
-// new commit if again returns true for them, and permanently otherwise.
+// Redo puts documents in force again that were rolled back. The argument id names their commit,
+// which must be the last one that was rolled back. Redo passes the documents to the function again.
+// If that function returns true, the documents are put in force as a new commit. Otherwise they are
+// permanent at once.
 func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -412,7 +422,7 @@ func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error
 	return s.remove(s.layout.UndoneFile())
 }
 
-// contents returns the digests of a set's documents.
+// contents returns the digests of the documents in a set.
 func (s Set) contents() (digests []string) {
 	for _, d := range s.Reported() {
 		digests = append(digests, d.Digest)

@@ -14,16 +14,17 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// rootsFile contains the roots of the set beside which it is stored.
+// rootsFile is the name of a file beside the copy of a set. It contains the roots of the set.
 const rootsFile = "roots.json"
 
-// copyOf returns the directory with a second copy of the set in force, for the case that the disk
-// damages the first.
+// copyOf returns the directory with a second copy of the documents in force. The copy is used if
+// the first one is damaged, for example by the disk.
 func (s *Store) copyOf() delivery.Dir {
 	return delivery.Dir{Path: s.layout.DocumentsCopy(), Step: s.dir.Step}
 }
 
-// copy updates the copy. Errors are ignored, because the next start writes it again.
+// copy updates the second copy of the documents. Errors are ignored, because the copy is written
+// again at the next start.
 func (s *Store) copy(set Set) {
 	files := set.files()
 	roots, err := json.Marshal(set.Manifest.Trust.Roots)
@@ -34,9 +35,10 @@ func (s *Store) copy(set Set) {
 	_, _ = s.copyOf().Deliver(files)
 }
 
-// recover returns the newest intact set besides the one in force, for which damage is the error. A
-// set with a root that the damaged set did not have is not considered, so that removed roots do not
-// come back.
+// recover finds documents to replace a damaged set in force. It returns the newest intact set among
+// the second copy and the previous generations. It skips a set that has a root which the damaged
+// set did not have, so that a removed root does not become valid again. If there is no such set,
+// the returned error includes the given one, which describes the damage.
 func (s *Store) recover(damage error) (newest Set, err error) {
 	accepted, known := s.roots()
 	candidates := []string{hostdir.Current(s.layout.DocumentsCopy())}
@@ -68,20 +70,21 @@ func (s *Store) recover(damage error) (newest Set, err error) {
 	return newest, nil
 }
 
-// roots returns the roots of the set in force, even if the set cannot be read. It returns false if
-// they are not known.
+// roots returns the roots of the documents in force, which are known even if the documents are
+// damaged. It returns false if the roots cannot be read either.
 func (s *Store) roots() (roots []string, known bool) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(s.layout.DocumentsCopy()), rootsFile))
 	known = err == nil && json.Unmarshal(b, &roots) == nil
 	return roots, known
 }
 
-// foreignRoot reports whether a set has a root that is not among the accepted ones.
+// foreignRoot reports whether a set has a root that is not in the list of accepted roots.
 func foreignRoot(set Set, accepted []string) bool {
 	return slices.ContainsFunc(set.Manifest.Trust.Roots, func(root string) bool { return !slices.Contains(accepted, root) })
 }
 
-// damaged reports whether documents existed but could not be read with the error err.
+// damaged reports whether documents are in force but damaged. The argument is the error of reading
+// them.
 func (s *Store) damaged(err error) bool {
 	var newer *document.NewerFormatError
 	if err == nil || errors.As(err, &newer) || errors.Is(err, fs.ErrPermission) {

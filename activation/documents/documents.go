@@ -1,18 +1,21 @@
-// Package documents decides which documents are in force on a host. Documents have two origins:
+// Package documents decides which documents are in force on a host. Documents come from two
+// sources:
 //
-//   - The closure is a directory named by the operator's deployment. It is trusted
-//     without a signature and may contain older documents. A closure that changed since
-//     it was last seen takes precedence over everything else.
-//   - Documents from the network need a signature by a key that the manifest in force
-//     pins. They must be for this host and newer, by serial and digest, than the documents
-//     in force, than any received before, and than any that an operator rolled back.
+//   - The closure is a directory that the operator's deployment names. It is trusted without a
+//     signature and may contain older documents. A closure that has changed since it was last seen
+//     takes precedence over all other documents.
+//   - Documents from the network must be signed by a key that the manifest in force contains. They
+//     must be for this host. They must also be newer, by serial and digest, than the documents in
+//     force, than all documents received before, and than all documents that an operator rolled
+//     back.
 //
-// The revocation list comes only from the network. It is signed in the same way as documents. Its
+// The revocation list comes only from the network and is signed in the same way as documents. Its
 // number only grows, and it is never rolled back (Layout.Revocations).
 //
-// The accepted documents form one generation of Layout.Documents; the documents seen from each
-// origin are recorded in Layout.State. The generation is put in force before the record is written,
-// so a process that dies in between accepts the same documents again, which changes nothing.
+// The documents in force form one generation of Layout.Documents. Layout.State records which
+// documents were seen from each source. A new generation is put in force before the record is
+// written. If the process dies in between, it accepts the same documents again after the restart,
+// which changes nothing.
 package documents
 
 import (
@@ -30,21 +33,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Set contains the documents that are in force together on a host.
+// Set is a set of documents that are in force together on a host.
 type Set struct {
-	Document document.Document // document of the manifest
+	Document document.Document // document that contains the manifest
 	Manifest document.Manifest
-	Roots    *trust.Roots       // roots of trust, with the revocation list if returned by Store.Set
-	Policy   *document.Document // nil unless the host is a provider host
+	Roots    *trust.Roots       // roots of trust; in the result of Store.Set, they include the revocation list
+	Policy   *document.Document // document that contains the policy; nil if the host is not a provider host
 
-	// Generation is the number under which the set is stored below Layout.Documents.
+	// Generation is the number of the generation in Layout.Documents that contains the set.
 	Generation int
 }
 
 // Store holds the documents of one host and decides which of them are in force.
 type Store struct {
 	// Arm and Timeout are used for the commits that Accept begins. If Arm is nil, Accept puts
-	// documents in force without a commit.
+	// documents in force permanently.
 	Arm     Arm
 	Timeout time.Duration
 
@@ -53,19 +56,19 @@ type Store struct {
 	dir     delivery.Dir
 	record  record
 	set     Set
-	waits   bool               // the closure waits for a pending commit
-	list    *trust.Revocations // list in force; nil for none
+	waits   bool               // a changed closure waits for the end of the pending commit
+	list    *trust.Revocations // revocation list in force; nil if there is none
 
 	verified *trust.Verified
 }
 
-// chains is the number of certificate chains that a host caches: its own and those of its
-// providers.
+// chains is the number of verified certificate chains that a host caches. It is enough for the
+// host's own chains and those of its providers.
 const chains = 64
 
-// Open returns the Store of a host. It first compares the closure with the documents in force,
-// because a changed closure takes precedence. If closure is empty, the accepted documents remain in
-// force. note describes the result for people.
+// Open returns the Store of a host. If the closure has changed, Open puts its documents in force
+// first, because they take precedence. If closure is empty, the documents that were accepted before
+// stay in force. The note describes the result for people.
 func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -85,8 +88,8 @@ func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note s
 	return s, note, nil
 }
 
-// dirOf returns the directory of documents. It keeps the generation to which a pending commit goes
-// back.
+// dirOf returns the directory with the generations of documents. It ensures that the generation to
+// which a pending commit would be rolled back is kept.
 func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	d := delivery.Dir{Path: l.Documents(), Step: step}
 	if c, _ := l.PendingCommit(); c != nil {
@@ -95,8 +98,8 @@ func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	return d
 }
 
-// Refresh reads documents that other processes have put in force. note describes the change, and is
-// empty if there is none.
+// Refresh reads documents that another process has put in force. The note describes the change, and
+// is empty if there is none.
 func (s *Store) Refresh() (note string, err error) {
 	if changed, err := s.outdated(); err != nil || !changed {
 		return "", err
@@ -116,14 +119,15 @@ func (s *Store) refresh() (note string, err error) {
 	return s.open()
 }
 
-// outdated reports whether other documents are in force than those of Set, or whether a waiting
-// closure can be put in force now.
+// outdated reports whether Set no longer returns the documents in force, or whether a closure that
+// had to wait can be put in force now.
 func (s *Store) outdated() (bool, error) {
 	n, err := s.dir.Current()
 	return n != s.set.Generation || s.waits && s.closureWaits() == nil, err
 }
 
-// open compares the closure with the documents in force.
+// open puts the documents of the closure in force if the closure has changed. Otherwise it keeps
+// the documents in force.
 func (s *Store) open() (note string, err error) {
 	l := s.layout
 	s.waits, s.dir = false, dirOf(l, s.dir.Step)
@@ -196,14 +200,14 @@ func (s *Store) open() (note string, err error) {
 	return note, nil
 }
 
-// Set returns the documents in force.
+// Set returns the documents in force, as they were last read.
 func (s *Store) Set() Set {
 	set := s.set
 	set.Roots = set.Roots.With(s.list).Remembering(s.verified)
 	return set
 }
 
-// held reads the current generation.
+// held reads the documents of the current generation from disk.
 func (s *Store) held() (Set, error) {
 	set, err := readSet(hostdir.Current(s.dir.Path), Set{})
 	if err != nil {
@@ -213,7 +217,7 @@ func (s *Store) held() (Set, error) {
 	return set, err
 }
 
-// put puts a set in force.
+// put puts a set of documents in force.
 func (s *Store) put(set Set) error {
 	var err error
 	if set.Generation, err = s.dir.Deliver(set.files()); err != nil {
@@ -224,7 +228,7 @@ func (s *Store) put(set Set) error {
 	return nil
 }
 
-// files returns the content of a set's files by name.
+// files returns the files in which a set is stored, by name.
 func (s Set) files() map[string]delivery.File {
 	files := map[string]delivery.File{}
 	add := func(d document.Document) {
@@ -239,7 +243,8 @@ func (s Set) files() map[string]delivery.File {
 	return files
 }
 
-// readSet reads the documents in dir. Unchanged documents are taken from old.
+// readSet reads the documents in a directory. For a document that equals the one in old, it reuses
+// the decoded form from old.
 func readSet(dir string, old Set) (Set, error) {
 	manifest, err := document.Reread(old.Document, dir, document.DocManifest)
 	if err != nil {
@@ -258,7 +263,7 @@ func readSet(dir string, old Set) (Set, error) {
 	return newSet(manifest, &policy)
 }
 
-// newSet checks the documents of a host.
+// newSet returns the set of the given documents, after checking that they fit together.
 func newSet(manifest document.Document, policy *document.Document) (Set, error) {
 	m := manifest.Manifest()
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
@@ -276,8 +281,8 @@ func newSet(manifest document.Document, policy *document.Document) (Set, error) 
 	return Set{Document: manifest, Manifest: m, Roots: roots, Policy: policy}, nil
 }
 
-// Withheld returns the oldest document of the set that the revocation list does not allow at the
-// time now. It returns nil if the list allows all documents, or if the host fetches no documents
+// Withheld returns the oldest document of the set that is older than the revocation list allows at
+// the time now. It returns nil if the list allows all documents, or if the host fetches no documents
 // from the network.
 func (s Set) Withheld(now time.Time) *trust.Withheld {
 	if s.Manifest.Documents() == nil {
@@ -286,7 +291,7 @@ func (s Set) Withheld(now time.Time) *trust.Withheld {
 	return s.Roots.Revocations().Withheld(s.envelopes(), now)
 }
 
-// envelopes returns the envelopes of the documents.
+// envelopes returns the envelopes of the documents in a set.
 func (s Set) envelopes() []document.Envelope {
 	all := []document.Envelope{s.Document.Envelope}
 	if s.Policy != nil {
@@ -295,7 +300,8 @@ func (s Set) envelopes() []document.Envelope {
 	return all
 }
 
-// Tag returns the entity tag by which a provider recognizes that a host already has this set.
+// Tag returns the entity tag of a set. A host sends the tag with its requests, so that the provider
+// knows whether the host already has the newest documents.
 func (s Set) Tag() string {
 	raw, _, _ := s.Document.Bytes()
 	envelopes := [][]byte{raw}
@@ -306,7 +312,8 @@ func (s Set) Tag() string {
 	return hostapi.Tag(envelopes...)
 }
 
-// digest returns a digest of a closure, including its envelopes.
+// digest returns a digest over the whole content of a closure, including the envelopes of its
+// documents.
 func (s Set) digest() string {
 	raw, _, _ := s.Document.Bytes()
 	all := append([]byte{}, raw...)

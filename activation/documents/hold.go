@@ -13,16 +13,19 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// LongestHold is the maximum duration of a hold, so that a forgotten hold ends by itself.
+// LongestHold is the maximum duration of a hold. It ensures that a hold ends even if the operator
+// forgets it.
 const LongestHold = 24 * time.Hour
 
-// hold keeps documents from the network from being put in force, except by a commit of an operator.
+// hold suspends documents from the network. While it lasts, only a commit of an operator puts such
+// documents in force.
 type hold struct {
 	Until unixtime.Time `json:"until"`
 }
 
-// Hold keeps documents from the network from being put in force for the duration d. A duration of
-// zero ends the hold. If a longer hold is already in place, nothing changes and began is false.
+// Hold suspends documents from the network for the duration d. During this time, only a commit of
+// an operator puts such documents in force. If d is zero, Hold ends the suspension. If documents
+// are already suspended for longer, Hold changes nothing and returns false.
 func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -46,8 +49,9 @@ func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	return true, atomicfile.File(l.HoldFile(), append(b, '\n'), 0o644)
 }
 
-// readHold returns the current hold, or the zero hold. A hold that cannot be read, or that dates
-// from before the clock was set back, is ignored.
+// readHold returns the current hold, or the zero value if there is none. It ignores a hold that
+// cannot be read. It also ignores a hold that would last longer than LongestHold, because the clock
+// was then set back.
 func readHold(l hostdir.Layout, now time.Time) (h hold) {
 	b, err := os.ReadFile(l.HoldFile())
 	if err != nil || json.Unmarshal(b, &h) != nil || !h.Until.After(now) || h.Until.After(now.Add(LongestHold+time.Minute)) {
@@ -56,7 +60,7 @@ func readHold(l hostdir.Layout, now time.Time) (h hold) {
 	return h
 }
 
-// isHeld returns an error if an operator holds documents back.
+// isHeld returns an error if an operator has suspended documents from the network.
 func (s *Store) isHeld() error {
 	h := readHold(s.layout, time.Now())
 	if h.Until.IsZero() {

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// heldError is the error for a lock that another process does not release.
+// heldError is the error for a lock that another process holds for too long.
 type heldError struct {
 	path string
 	pid  int
@@ -21,17 +21,19 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("%s: process %d has changed documents for %s: see what it waits for", e.path, e.pid, patience)
 }
 
-// patience is far longer than writing documents takes; it is shorter in tests.
+// patience is how long to wait for the lock. This is much longer than a process needs to write
+// documents. Tests use a shorter time.
 var patience = 10 * time.Second
 
-// dying is far longer than a killed process takes to end.
+// dying is how long to wait until a killed process has ended. This is much longer than the kernel
+// needs.
 const dying = 10 * time.Second
 
-// lock locks the documents in force for changes by this process. The kernel knows the process that
-// holds the lock (fcntl(2)), and releases the lock when that process ends.
+// lock waits for exclusive access to the documents in force. The kernel knows which process holds
+// the lock (fcntl(2)), and releases the lock when that process ends.
 func lock(l hostdir.Layout) (unlock func(), err error) { return lockWithin(l, patience) }
 
-// lockWithin waits at most most for the lock.
+// lockWithin is like lock, but waits no longer than the time given by most.
 func lockWithin(l hostdir.Layout, most time.Duration) (unlock func(), err error) {
 	if err := os.MkdirAll(string(l), 0o755); err != nil {
 		return nil, fmt.Errorf("state directory: %w", err)
@@ -58,7 +60,7 @@ func lockWithin(l hostdir.Layout, most time.Duration) (unlock func(), err error)
 	return nil, err
 }
 
-// holder returns an error that names the process holding the lock.
+// holder returns an error that names the process which holds the lock.
 func holder(f *os.File, path string) error {
 	of := unix.Flock_t{Type: unix.F_WRLCK}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_GETLK, &of); err != nil {
@@ -67,8 +69,8 @@ func holder(f *os.File, path string) error {
 	return &heldError{path, int(of.Pid)}
 }
 
-// insist is like lock for a caller that must not be delayed: a process that does not release the
-// lock hangs and is killed.
+// insist is like lock, but kills a process that does not release the lock in time. It is used for
+// the rollback, which a hanging process must not delay.
 func insist(l hostdir.Layout) (unlock func(), err error) {
 	unlock, err = lock(l)
 	var held *heldError

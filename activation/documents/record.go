@@ -14,24 +14,26 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// record is the content of Layout.State: the versions seen of each origin.
+// record is the content of the file Layout.State. It says which versions of the documents were seen
+// in the closure and from the network.
 type record struct {
 	Closure string             `json:"closure"` // digest of the envelopes in the last closure
-	Network map[string]version `json:"network"` // newest version from the network by kind; with the prefix undone, the newest version that was rolled back
+	Network map[string]version `json:"network"` // newest version from the network, by kind; with the prefix undone, the newest version that was rolled back
 }
 
-// undone is the prefix of keys for versions that were rolled back. They may not have come from the
-// network.
+// undone is the prefix of those keys in record.Network whose values are versions that were rolled
+// back. These versions may have come from the closure or from the network.
 const undone = "undone/"
 
-// version orders the documents of one kind.
+// version identifies a version of a document. Versions of the same kind of document are ordered.
 type version struct {
 	Serial int64  `json:"serial"`
 	Digest string `json:"digest"`
 }
 
-// loadRecord reads the record. Without a record, the closure takes precedence, because it is
-// trusted. A record that cannot be read is replaced by one made from the documents in force.
+// loadRecord reads the record from a file. If there is no file, it returns an empty record, so that
+// the closure takes precedence. The caller replaces a record that cannot be read by one made from
+// the documents in force.
 func loadRecord(path string) (record, error) {
 	var r record
 	b, err := os.ReadFile(path)
@@ -47,7 +49,8 @@ func loadRecord(path string) (record, error) {
 	return r, nil
 }
 
-// begin starts a record with a closure and the documents held after it.
+// begin fills in a new record, from the closure and from the documents that are in force after it
+// was read.
 func (r *record) begin(closure string, held Set) {
 	r.Closure = closure
 	r.noteFromNetwork(held.Document.Envelope)
@@ -67,7 +70,9 @@ func (r record) save(path string) error {
 	return atomicfile.File(path, append(b, '\n'), 0o644)
 }
 
-// minVersion returns the version than which a document of a kind from the network must be newer.
+// minVersion returns the version than which a document from the network must be newer. This is the
+// newest among the version in force, given by held, the versions that the network delivered, and
+// those that were rolled back.
 func (r record) minVersion(kind string, held document.Envelope) document.Envelope {
 	for _, key := range []string{kind, undone + kind} {
 		if e := r.newest(key); e.Newer(held) {
@@ -82,8 +87,9 @@ func (r record) newest(key string) document.Envelope {
 	return document.Envelope{Serial: v.Serial, Digest: v.Digest}
 }
 
-// noteRollback records the documents of held that are newer than those in next, which replace them,
-// so that the network cannot restore them. It reports whether there are any.
+// noteRollback records that the documents in the set held are replaced by older ones in the set
+// next. The network cannot put the recorded documents in force again. noteRollback reports whether
+// it has recorded any.
 func (r *record) noteRollback(held, next Set) bool {
 	noted := held.Document.Envelope.Newer(next.Document.Envelope) && r.noteUndone(held.Document.Envelope)
 	if held.Policy != nil && next.Policy != nil && held.Policy.Envelope.Newer(next.Policy.Envelope) {
@@ -92,10 +98,12 @@ func (r *record) noteRollback(held, next Set) bool {
 	return noted
 }
 
-// noteFromNetwork records a document from the network. It reports whether it is the newest so far.
+// noteFromNetwork records a version that was received from the network. It reports whether this is
+// the newest one so far.
 func (r *record) noteFromNetwork(e document.Envelope) bool { return r.note(e.Kind, e) }
 
-// noteUndone records a document that was rolled back. It reports whether it is the newest so far.
+// noteUndone records a version that was rolled back. It reports whether this is the newest one that
+// was rolled back so far.
 func (r *record) noteUndone(e document.Envelope) bool { return r.note(undone+e.Kind, e) }
 
 func (r *record) note(key string, e document.Envelope) bool {
@@ -109,8 +117,8 @@ func (r *record) note(key string, e document.Envelope) bool {
 	return true
 }
 
-// noteClosure records the reason why the closure is not in force; newer is nil if its format is not
-// the reason.
+// noteClosure records that the closure has a newer format than this release supports, as described
+// by newer. If newer is nil, it removes that record.
 func noteClosure(l hostdir.Layout, newer *document.NewerFormatError) error {
 	path := l.ClosureErrorFile()
 	if newer == nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// acceptRevocations puts a list from the network in force if it is newer. An older list, for
-// example of a provider that was restored from a backup, changes nothing.
+// acceptRevocations puts a revocation list in force if it is newer than the present one. An older
+// list is ignored. Providers that were restored from a backup may return one.
 func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error {
 	list, err := signed.Open()
 	var newer *document.NewerFormatError
@@ -60,7 +60,7 @@ func (s *Store) acceptRevocations(signed trust.SignedRevocations) *hostapi.Error
 	return nil
 }
 
-// hasList reports whether list, byte for byte, is the revocation list in force.
+// hasList reports whether the given list is byte for byte the revocation list in force.
 func (s *Store) hasList(list *trust.Revocations) bool {
 	held, err := trust.ReadRevocations(s.layout.Revocations(), s.list)
 	return err == nil && held != nil && held.AsSigned().List == list.AsSigned().List

@@ -19,17 +19,18 @@ var ports struct {
 	given  int            // ports given out, over all blocks
 }
 
-// Address returns a TCP address on loopback for a server that starts later, in another process, and
-// may be restarted. Neither this test process nor another one that runs at the same time gets the
-// address again: each process listens on the first port of a block of ports, which reserves the
-// other ports of the block.
+// Address returns a TCP address on the loopback interface for a server of a test. The server can
+// start later, in another process, and can be restarted. No other caller in this process or in
+// another test process gets the same address while this process runs. To ensure this, each test
+// process listens on the first port of a block of ports and thereby reserves the other ports of the
+// block.
 func Address() string {
 	ports.Lock()
 	defer ports.Unlock()
 	for range 4 * portBlocks * blockPorts {
 		const own = blockPorts - 1
 		if ports.given == len(ports.blocks)*own && !holdBlock() {
-			ports.given = 0 // reached by a process that runs for hours
+			ports.given = 0 // only a process that runs for hours gets here
 		}
 		block := ports.blocks[ports.given/own].Addr().(*net.TCPAddr)
 		port := block.Port + 1 + ports.given%own
@@ -43,7 +44,7 @@ func Address() string {
 	panic("no port of loopback is free")
 }
 
-// holdBlock reserves another block, and reports whether it found a free one.
+// holdBlock reserves another block of ports. It returns false if all blocks are taken.
 func holdBlock() bool {
 	for _, b := range rand.Perm(portBlocks) {
 		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+b*blockPorts)); err == nil {

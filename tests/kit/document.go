@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Document returns an unsigned document with a manifest or a policy as its body. It writes nil
-// lists as empty lists, because documents contain no null.
+// Document returns an unsigned document. The argument body is a manifest or a policy. Lists that
+// are nil become empty lists, because documents must not contain null.
 func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
@@ -30,21 +30,23 @@ func Document(serial int64, body any) document.Document {
 	return must(document.Open(JSON(e), raw, ""))
 }
 
-// Signed returns a signed document in the form in which config providers serve it.
+// Signed returns a signed document in the form in which a config provider serves it. The argument
+// body is a manifest or a policy.
 func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
 	sig := must(key.Sign(nil, document.SignedText(envelope)))
 	return hostapi.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
-// Write writes the files of a document into a directory, which it creates.
+// Write creates a directory and writes the files of a document into it.
 func Write(dir string, d document.Document) {
 	check(os.MkdirAll(dir, 0o755))
 	check(d.Write(dir))
 }
 
-// Swap replaces the files to which link leads, as activation does. It writes files to a new
-// directory beside link, and points link at this directory. Only the owner can read a private key.
+// Swap replaces the files in the directory to which the symbolic link leads, in the same way as
+// activation does. It writes the new files to a new directory beside the link, and then points the
+// link at that directory. A private key is written so that only its owner can read it.
 func Swap(link string, files map[string][]byte) {
 	check(os.MkdirAll(filepath.Dir(link), 0o755))
 	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))

@@ -1,6 +1,6 @@
-// Package kit creates the parts of a cluster that tests need: a CA with its SVIDs, SSH host keys,
-// needs and documents. Its functions panic on errors, so that programs without a testing.T can use
-// them too.
+// Package kit creates the parts of a cluster that tests need, such as a CA with its SVIDs, SSH host
+// keys, needs and documents. The functions panic on errors, so that programs without a testing.T
+// can use them too.
 package kit
 
 import (
@@ -9,18 +9,21 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Domain is the trust domain that this package uses for IDs and certificates by default.
+// Domain is the trust domain of the IDs and certificates that this package creates, unless a
+// function takes another one.
 const Domain = "demo.flor"
 
-// ID returns the SPIFFE ID in Domain whose path is short: "kind/name" or "kind/node/name".
+// ID returns a SPIFFE ID in the trust domain Domain. The argument short is the path of the ID, of
+// the form "kind/name" or "kind/node/name", for example "node/forge".
 func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
-// IDIn is like ID for another trust domain.
+// IDIn returns a SPIFFE ID in the given trust domain. The argument short is the path of the ID, as
+// for the function ID.
 func IDIn(domain, short string) spiffe.ID {
 	return must(spiffe.ParseID("spiffe://" + domain + "/" + short))
 }
 
-// ProviderID returns the SPIFFE ID of the provider process for a kind of need on a host.
+// ProviderID returns the SPIFFE ID of the provider process that serves one kind of need on a host.
 func ProviderID(host, kind string) spiffe.ID {
 	return ID("service/" + host + "/" + spiffe.ProviderService(kind))
 }

@@ -6,10 +6,11 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Issuer is the OIDC issuer at which users of a test cluster sign in.
+// Issuer is the OIDC issuer at which the users of a test cluster sign in.
 const Issuer = "http://auth." + Domain + ".rete"
 
-// CertNeed returns a need for an SVID. All other needs depend on the need for the node's own SVID.
+// CertNeed returns a need for an SVID with the given ID. If that is not the node's own ID, the need
+// depends on the need for the node's own SVID, like all other needs.
 func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	n := need("cert-"+string(of.Kind())+"-"+of.Name(), "cert", of, map[string]any{"id": of}, providers)
 	n.Deliver.Files = map[string]document.File{
@@ -24,7 +25,7 @@ func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	return n
 }
 
-// OIDCNeed returns a need for the OIDC client of a service. The service restarts when the client
+// OIDCNeed returns a need for an OIDC client of a service. The service is restarted when the client
 // changes.
 func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 	n := need(id, "oidc", service, map[string]any{
@@ -42,8 +43,8 @@ func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 // TokenIssuer is the issuer of the JWT-SVIDs of a test cluster.
 const TokenIssuer = "http://tokens." + Domain + ".rete"
 
-// JWTNeed returns a need for the JWT-SVIDs of a service. Without audiences, it returns a node's
-// need for the public keys that verify JWT-SVIDs.
+// JWTNeed returns a need for JWT-SVIDs of a service, for the given audiences. Without audiences, it
+// returns the need of a node for the public keys that verify JWT-SVIDs.
 func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	r, id := document.JWTRequest{Issuer: TokenIssuer}, "jwt-keys"
 	file, f := document.FileJWTKeys, document.File{Value: "jwks", Mode: "0444"}
@@ -57,7 +58,7 @@ func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	return n
 }
 
-// ConfigNeed returns the need for a host's own documents.
+// ConfigNeed returns the need of a host for its own documents.
 func ConfigNeed(node spiffe.ID, providers ...string) document.Need {
 	n := need("config-documents", "config", node, struct{}{}, providers)
 	n.Renew.Interval = 900
@@ -74,7 +75,7 @@ func need(id, kind string, of spiffe.ID, request any, providers []string) docume
 	}
 }
 
-// FederationNeed returns the need for the bundle of a foreign trust domain.
+// FederationNeed returns a need for the bundle of a foreign trust domain.
 func FederationNeed(name, trustDomain string, providers ...string) document.Need {
 	n := need("federation-"+name, document.KindFederation, ID("node/ursula"), map[string]string{"trustDomain": trustDomain}, providers)
 	n.Deliver.Files = map[string]document.File{document.FileTrustBundle: {Value: "bundle", Mode: "0444"}}

@@ -6,17 +6,18 @@ import (
 	"sync"
 )
 
-// Pipe is a net.Listener in memory, for tests with virtual time (testing/synctest).
+// Pipe is a net.Listener whose connections are in memory. It is used in tests with simulated time
+// (testing/synctest).
 type Pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}
 	once   sync.Once
 }
 
-// NewPipe returns a Pipe that is open for connections.
+// NewPipe returns a Pipe that accepts connections.
 func NewPipe() *Pipe { return &Pipe{conns: make(chan net.Conn), closed: make(chan struct{})} }
 
-// Dial connects to the listener.
+// Dial opens a connection to the Pipe.
 func (p *Pipe) Dial(ctx context.Context) (net.Conn, error) {
 	here, there := net.Pipe()
 	select {

@@ -9,27 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// Validator checks whether values match JSON schemas. All contains the schemas by file name. The
-// Validator supports only the keywords that our schemas use, and returns an error for any other
-// keyword.
+// Validator checks values against JSON schemas. The field All contains the schemas by file name.
+// Only the keywords that the schemas of this repository use are supported. For any other keyword,
+// Check returns an error.
 type Validator struct{ All map[string]Schema }
 
 // Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema or subschema, with the name of the file that contains it.
+// Place is a schema, or a part of one, together with the name of the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema
 }
 
-// Child returns the subschema of p at a keyword, or an empty Place if there is none.
+// Child returns the part of a schema under the given keyword. It returns the zero Place if the
+// schema does not have the keyword.
 func (p Place) Child(key string) Place {
 	s, _ := p.Schema[key].(Schema)
 	return Place{p.File, s}
 }
 
-// Follow resolves $ref in the schema at p.
+// Follow returns the schema to which a reference ($ref) leads. If the schema at p is not a
+// reference, Follow returns p.
 func (v Validator) Follow(p Place) Place {
 	for {
 		ref, ok := p.Schema["$ref"].(string)
@@ -50,7 +52,7 @@ func (v Validator) Follow(p Place) Place {
 	}
 }
 
-// Check returns an error if the value does not match the schema.
+// Check returns an error if the value does not match the schema at p.
 func (v Validator) Check(p Place, value any) error {
 	p = v.Follow(p)
 	for keyword, arg := range p.Schema {
@@ -158,7 +160,7 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Strings converts a decoded JSON list of strings to a Go slice.
+// Strings converts a list of strings that was decoded from JSON to a []string.
 func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))

@@ -10,12 +10,13 @@ import (
 	"time"
 )
 
-// Patience is the longest time that a test waits for an event that must happen. It is so long that
-// a test which reaches it hangs, even on a busy machine. No test depends on its value.
+// Patience is the longest time that a test waits for an event. It is much longer than any event
+// takes, even on a busy machine, so a test that waits longer has failed. No test depends on the
+// value.
 const Patience = 3 * time.Minute
 
-// Eventually waits until holds returns true, and fails the test if that takes longer than Patience.
-// The argument what names the condition in the test's failure.
+// Eventually waits until the function holds returns true. It fails the test if that takes longer
+// than Patience. The argument what describes the condition in the failure message.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -28,8 +29,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds calls try until try returns nil. It fails the test with the last error if that takes
-// longer than Patience.
+// Succeeds calls the function try until it returns nil. If that takes longer than Patience,
+// Succeeds fails the test with the last error.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -37,8 +38,8 @@ func Succeeds(t testing.TB, what string, try func() error) {
 	}
 }
 
-// Poll calls try until try returns nil. It returns the last error if that takes longer than
-// Patience, or if ctx ends. Pauses between the calls grow from 1 to 20 milliseconds.
+// Poll calls the function try until it returns nil. If that takes longer than Patience, or if ctx
+// ends, Poll returns the last error. The pauses between the calls grow from 1 to 20 milliseconds.
 func Poll(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -54,7 +55,7 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// Reads waits for the next value of the channel c and returns it. It fails the test if that takes
+// Reads waits for the next value of a channel and returns it. It fails the test if that takes
 // longer than Patience.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
@@ -66,9 +67,9 @@ func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	return value
 }
 
-// Settled calls value until the result has not changed for a while, and returns the result. On a
-// busy machine it may return while the value still grows. So a test may use Settled only to make a
-// situation more likely, and must not rely on the result.
+// Settled calls the function value until its result has not changed for a while, and returns the
+// result. On a busy machine, Settled may return while the result is still changing. A test may
+// therefore use it only to make a situation more likely.
 func Settled(value func() int64) int64 {
 	for last, same := value(), 0; ; {
 		time.Sleep(10 * time.Millisecond)
@@ -82,8 +83,8 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until n goroutines that execute a function, such as "net.(*TCPConn).Read", are
-// waiting for input, for a channel or for a lock.
+// Parked waits until n goroutines that execute a function are waiting for input, for a channel or
+// for a lock. The function is given by name, for example "net.(*TCPConn).Read".
 func Parked(t testing.TB, n int, function string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {
@@ -98,5 +99,6 @@ func Parked(t testing.TB, n int, function string) {
 	})
 }
 
-// NextSecond waits until the next second of the clock begins, for tests of values in whole seconds.
+// NextSecond waits until the wall clock reaches the next full second. Tests of values in whole
+// seconds use it.
 func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

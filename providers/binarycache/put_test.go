@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestRoom: what uploads are about to receive counts as written, and nothing more of them.
+// TestRoom checks the space that uploads reserve. An upload reserves space for the data that it is
+// about to receive, but not for data that the client has only announced.
 func TestRoom(t *testing.T) {
 	c := newCache(Config{Dir: t.TempDir()})
 	if err := os.Mkdir(c.temp(), 0o700); err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestKept: an authority is read once, and anew a second after a file of it is another; where that
-// cannot be used, the one before is not either.
+// TestKept checks that an issuing CA is read once, and again one second after one of its files was
+// replaced. If the new files cannot be used, the CA that was read before is not used either.
 func TestKept(t *testing.T) { synctest.Test(t, kept) }
 
 func kept(t *testing.T) {

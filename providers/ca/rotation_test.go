@@ -49,8 +49,8 @@ func prepare(t *testing.T, dir ca.Dir) {
 	}
 }
 
-// TestActivateInterrupted: however far an activation came, the next one ends it, and until
-// then the next root is known as such.
+// TestActivateInterrupted checks that an interrupted activation of a new root can be completed by
+// another one. Until then, the new root is still listed as the next root.
 func TestActivateInterrupted(t *testing.T) {
 	moves := [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}}
 	for done := range len(moves) {
@@ -117,7 +117,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// TestPrepareInterrupted: a key without its certificate is none, and is made again.
+// TestPrepareInterrupted checks that a key without a certificate is ignored, and is generated again
+// by the next preparation.
 func TestPrepareInterrupted(t *testing.T) {
 	dir, _, _ := prepared(t)
 	if err := os.Remove(dir.Path("next.crt")); err != nil {

@@ -48,7 +48,8 @@ func strict(v any) {
 	}
 }
 
-// TestOpenAPI: the document has the endpoints that there are, and answers are as it has them.
+// TestOpenAPI checks that the OpenAPI document lists exactly the endpoints that exist, and that the
+// answers of these endpoints match it.
 func TestOpenAPI(t *testing.T) {
 	e := startWith(t, (*env).others)
 	content := "correct horse"
@@ -208,7 +209,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// TestUnreadableReport: a host that reports nonsense breaks no page but its own.
+// TestUnreadableReport checks that an invalid report of a host does not affect the requests about
+// other hosts.
 func TestUnreadableReport(t *testing.T) {
 	e := start(t)
 	if _, err := e.Client(ursula).Report(t.Context(), []byte(`{"sequence":1,"needs":3}`)); err != nil {

@@ -440,8 +440,8 @@ func TestServerStates(t *testing.T) {
 	}
 }
 
-// TestSecrets: no password is in the log of a server that logs all statements, nor in the
-// store.
+// TestSecrets checks that passwords appear neither in the log of a database server that logs all
+// statements, nor in the provider's store.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	s, dir := postgresAt(t)

@@ -31,8 +31,9 @@ func webCertificate() (c *tls.Certificate, root string) {
 		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}))
 }
 
-// TestWeb: an endpoint of profile https_web proves itself with a certificate for its name, under the
-// roots of the policy. Its bundle is then accepted even if the bundle in force does not verify it.
+// TestWeb checks that an endpoint with the profile https_web authenticates with a certificate for
+// its name, issued below the roots in the policy. The bundle of such an endpoint is accepted even
+// if the bundle in force does not verify the endpoint.
 func TestWeb(t *testing.T) {
 	e := newEndpoint(t)
 	good, root := webCertificate()

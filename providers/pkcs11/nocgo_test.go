@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// TestNoCgo: without cgo the error names what is missing.
+// TestNoCgo checks that a program built without cgo returns an error that says how to build it.
 func TestNoCgo(t *testing.T) {
 	if _, err := pkcs11.Open(pkcs11.URI{}, nil); err == nil || !strings.Contains(err.Error(), "built without cgo") || !strings.Contains(err.Error(), "CGO_ENABLED=1 go build ./nix/cmd/florctl") {
 		t.Error(err)

@@ -114,7 +114,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestOpen: what is wrong is named with what to do, and the PIN nowhere.
+// TestOpen checks that each error says what to do about it, and that no error contains the PIN.
 func TestOpen(t *testing.T) {
 	module := softHSM(t)
 	good := uri(t, module, "object=demo.flor", "314159")

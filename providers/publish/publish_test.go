@@ -93,8 +93,8 @@ func canonical(t *testing.T, b []byte) string {
 	return string(c)
 }
 
-// TestNameClosures: the signed envelope names the store path, under a format that has it;
-// the body stays.
+// TestNameClosures checks that the signed envelope of a document contains the store path of the
+// host's system, in a format that supports this. The body of the document does not change.
 func TestNameClosures(t *testing.T) {
 	const system = "/nix/store/0mw6qwsrz35cck0wnjgmfnjzwnjbspsy-nixos-system-ursula"
 	k := kit.SigningKey("demo-1")

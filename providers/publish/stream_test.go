@@ -28,7 +28,8 @@ func read(text string, keys []string) (all []publish.Host, err error) {
 	return all, nil
 }
 
-// TestStream: a reader that pins the key reads everything that was written.
+// TestStream checks that a reader which trusts the signing key reads all documents that were
+// written.
 func TestStream(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	made, err := tree(k, now.Unix())
@@ -79,8 +80,8 @@ func TestStream(t *testing.T) {
 	}
 }
 
-// TestStreamOfNewer: a document that only a newer release understands is served to its
-// host, and signed as any.
+// TestStreamOfNewer checks that a document in a format which only a newer release understands is
+// signed like all others, and is served to its host.
 func TestStreamOfNewer(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	made, err := tree(k, now.Unix())

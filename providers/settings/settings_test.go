@@ -117,7 +117,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// TestOtherSections: what is wrong in the section of another kind stops no process.
+// TestOtherSections checks that a process starts although the section of another kind contains an
+// error.
 func TestOtherSections(t *testing.T) {
 	text := strings.Replace(whole, `"users"`, `"user"`, 1)
 	if _, s, err := load(t, `{"activation":"a","state":"b"}`, "config"); err != nil || s.Section.(*distribution.Settings).Keep.Or(10) != 10 {

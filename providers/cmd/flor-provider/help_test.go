@@ -8,8 +8,9 @@ import (
 	"github.com/florete/florete/tests/docs/commands"
 )
 
-// TestCommands: every command has help, from which docs/reference/flor-provider.md is made, and pages
-// call flor-provider with commands and flags that exist.
+// TestCommands checks that every command has a help text, and that pages use only commands and
+// flags of flor-provider that exist. The file docs/reference/flor-provider.md is generated from the
+// help texts.
 func TestCommands(t *testing.T) {
 	commands.Test(t, func() *cobra.Command { return newRoot("flor-provider", &target{}) }, `For operators who work on a provider host as root: every command of flor-provider. Most tasks have a
 command of [florctl](florctl.md), which you run on your own machine. On a host of several clusters,

@@ -67,14 +67,17 @@ func lasts(t *testing.T) time.Duration {
 	return d
 }
 
-// TestHistory: three replicas, of which some die, hang or are cut off from their store at any
-// moment, as do its members, grant what one provider would. FLORETE_LONG=1h runs it for so long.
+// TestHistory checks that three replicas of a provider grant the same requests as a single provider
+// would. Meanwhile replicas and members of their store die, hang or lose their connections at any
+// moment. The test lasts for the time in the variable FLORETE_LONG, for example FLORETE_LONG=1h. It
+// checks these conditions:
 //
-//	no request of a host is granted between the acknowledgement of its suspension and its resumption
-//	a request has one answer, whoever gives it and however often
-//	what was granted has its row in the audit log, once
-//	no request and no act of an operator that was interrupted is called a mistake of its caller
-//	an act whose outcome is unknown is accepted when it is repeated
+//   - While the suspension of a host is in force, no request of that host is granted.
+//   - A request has the same answer whichever replica gives it, and however often it is sent.
+//   - Each granted request has exactly one row in the audit log.
+//   - If a request or an operator's action is interrupted, the error does not blame the caller.
+//   - If the outcome of an operator's action is unknown, the action is accepted when it is
+//     repeated.
 func TestHistory(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -89,8 +89,8 @@ func (h *history) add(client int, in operation, call time.Time, out outcome) {
 	h.all = append(h.all, o)
 }
 
-// TestLinearizable: concurrent clients see the results of a single store while members die, hang and
-// return, and nothing is created twice.
+// TestLinearizable checks that concurrent clients see the results of a single store, and that
+// nothing is created twice. Meanwhile members of etcd die, hang and return.
 func TestLinearizable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -76,9 +76,9 @@ func environment(t *testing.T, path string) (all []string) {
 	return all
 }
 
-// TestReplacedMember: a member that lost its disk is refused, and joins again by what
-// page has an operator type. When a majority is lost for good, the member that is
-// left goes on alone, and others join it.
+// TestReplacedMember checks that a member which lost its disk is refused, and can join again with
+// the commands that the documentation describes. If a majority of the members is lost, the
+// remaining member continues alone, and new members can join it.
 func TestReplacedMember(t *testing.T) {
 	c := etcdtest.StartTLS(t, 3)
 	dir := c.Certificates("operator")

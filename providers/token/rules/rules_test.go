@@ -76,7 +76,8 @@ func TestPermissions(t *testing.T) {
 	}
 }
 
-// TestRolesOfRoles: however deep roles are, and where some have each other.
+// TestRolesOfRoles checks permissions that come from roles within roles. The roles are deeply
+// nested and contain each other in a circle.
 func TestRolesOfRoles(t *testing.T) {
 	deep := Set{Policies: []Policy{{"role:r30", "stream.read", "tenant:acme"}}, Groupings: []Grouping{{wiki, "role:r0"}, {"role:r30", "role:r0"}}}
 	for i := range 30 {

@@ -91,8 +91,8 @@ func TestVerify(t *testing.T) {
 	}
 }
 
-// TestRotation: a key that is not known is looked for, once a second, and what cannot be read
-// leaves those of before.
+// TestRotation checks that the verifier reads the keys again when a token was signed with an
+// unknown key, but at most once a second. If the keys cannot be read, the earlier keys stay in use.
 func TestRotation(t *testing.T) {
 	now := time.Now()
 	first, second := ring(t, jose.EdDSA), ring(t, jose.EdDSA)

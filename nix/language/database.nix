@@ -1,4 +1,4 @@
-# Records of database servers, and of databases of services.
+# The records of database servers, and of the databases of services.
 let
   inherit (import ./types)
     between

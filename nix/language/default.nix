@@ -1,5 +1,5 @@
-# The topology language: every record, its attributes, what they are for, their types and
-# defaults. docs/reference/topology.md is written from it.
+# The topology language: all records, with the attributes of each, their purpose, types and
+# defaults. docs/reference/topology.md is generated from this description.
 let
   inherit (builtins)
     attrNames

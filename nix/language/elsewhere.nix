@@ -1,5 +1,6 @@
-# Attributes for another cluster: its identities with roles here, and its services that roles here
-# lead to. `called` is an example of the name of one.
+# The attributes that describe another cluster: its identities that have roles in this cluster, and
+# its services that roles in this cluster reach. The argument `called` is an example of the name of
+# such a cluster.
 # { called } -> attributes of a record
 { called }:
 let

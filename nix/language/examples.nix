@@ -1,5 +1,6 @@
-# An example for an attribute: the one for its name, if its type accepts that, otherwise the example
-# of its format. The attributes of a record have their own examples.
+# Finds an example value for an attribute. This is the example for the attribute's name if the
+# attribute's type accepts that value, and otherwise the example for its format. Attributes of
+# records contain their own examples.
 # String -> About -> { example :: Any; } | { }
 let
   inherit (builtins)

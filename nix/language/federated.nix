@@ -1,4 +1,5 @@
-# The record of a foreign trust domain with identities that have roles here.
+# The record of a foreign trust domain. It lists those identities of the domain that have roles in
+# this cluster.
 let
   inherit (import ./types)
     default

@@ -1,5 +1,5 @@
-# A topology as a folder of files, so that each change is in the file of the changed part: path →
-# arguments for mkCluster.
+# Reads a topology from a folder in which each part of the topology has its own file. A change of a
+# part is then a change of its file. The result is the argument of mkCluster.
 #
 #   cluster.nix           name, trustDomain, trust and all attributes without a file of their own
 #   services.nix          the attribute `services`; likewise for other names
@@ -8,14 +8,16 @@
 #   hosts/eu/fra/web.nix  the host `web` in the host group "eu/fra", which exists because the
 #                         folder exists
 #
-# Faults of the files are in `_faults`; mkCluster reports them with all others.
+# A file can also be in JSON, with the extension .json. The key "$schema", which editors use, is
+# ignored.
 #
-# A .json file contains the same as data. "$schema", for editors, is ignored.
+# Files and folders whose names start with a dot or an underscore are ignored. In the top folder,
+# flake.nix, default.nix, and unrelated folders and JSON files are ignored too. If the name of a
+# file is almost that of an attribute, mkCluster reports it as a misspelled attribute. A file in any
+# other format is an error.
 #
-# Names that start with a dot or an underscore are ignored. At the top, so are flake.nix,
-# default.nix, and folders and JSON files with other names. A name that differs slightly from an
-# attribute counts as an attribute, which mkCluster refuses. A file of another format among them is
-# a fault.
+# The attribute `_faults` of the result contains the errors in the files. mkCluster reports them
+# together with all other errors.
 # folder :: Path -> AttrSet
 root:
 let

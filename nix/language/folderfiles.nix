@@ -1,5 +1,5 @@
-# Finds the files of a topology in a folder: those that are read, with their values, and the
-# folders.
+# Finds the files of a topology in a folder. The result contains the files that are read, with their
+# values, and the folders.
 # Path -> { place, regular, entries, alien, folders, holding, lookalike }
 root:
 let

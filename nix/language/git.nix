@@ -1,4 +1,4 @@
-# Records of forges, and of tokens of services.
+# The records of git forges, and of the tokens that services have at them.
 let
   inherit (import ./types)
     between

@@ -1,4 +1,5 @@
-# What an ingress passes to a service at its public names.
+# The record of ingress rules, which say which requests to the public names of a service an ingress
+# passes on.
 let
   inherit (import ./types)
     atMost

@@ -1,6 +1,6 @@
-# The language as a JSON Schema, for people who generate a topology or write it as JSON;
-# schema/input.schema.json is made from it. Only the compiler checks formats that need more than a
-# pattern, and rules about several attributes.
+# The topology language as a JSON Schema, for people who generate a topology or write it as JSON.
+# schema/input.schema.json is generated from it. The schema does not contain rules about several
+# attributes, or formats that need more than a pattern. Only the compiler checks these.
 let
   inherit (builtins)
     attrNames

@@ -1,4 +1,4 @@
-# The record with the limits of a service, a user or a relay.
+# The record that limits what a service, a user or a relay may use.
 let
   inherit (import ./types)
     between

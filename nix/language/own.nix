@@ -1,5 +1,5 @@
-# Records of kinds of need that a topology defines, and of needs of these kinds. A request is a
-# record whose fields the topology defines.
+# The records of kinds of need that a topology itself defines, and of the needs of these kinds. The
+# request of such a need is a record whose fields are defined by the topology.
 let
   inherit (builtins)
     attrNames

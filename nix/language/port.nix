@@ -1,4 +1,4 @@
-# The ports of a service that has several, by name: each a number or a record.
+# The ports of a service that has more than one, by name. Each port is a number or a record.
 let
   inherit (builtins) elem;
   inherit (import ./types)

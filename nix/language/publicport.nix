@@ -1,4 +1,4 @@
-# The public ports of a service, by name: each a number or a record.
+# The public ports of a service, by name. Each port is a number or a record.
 let
   inherit (import ./types)
     default

@@ -1,5 +1,5 @@
-# The reference of the language in Markdown: docs/reference/topology.md. Each record is a section,
-# and each attribute a row with its own anchor, such as #hostsname-address.
+# Generates the reference of the topology language in Markdown, docs/reference/topology.md. Each
+# record is a section, and each attribute is a row with its own anchor, such as #hostsname-address.
 let
   inherit (builtins)
     attrNames

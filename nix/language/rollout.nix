@@ -1,4 +1,4 @@
-# The record of the rollout, by which published versions reach hosts.
+# The record of the rollout, which says how published versions reach the hosts.
 let
   inherit (builtins) isBool;
   inherit (import ./types)

@@ -1,4 +1,4 @@
-# The record of a generated secret and its readers.
+# The record of a generated secret, and of the services and hosts that read it.
 let
   inherit (builtins) isPath;
   inherit (import ./types)

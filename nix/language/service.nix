@@ -1,4 +1,4 @@
-# The record of a service, with the attributes of each kind of need.
+# The record of a service. It includes the attributes for each kind of need that a service can have.
 let
   inherit (builtins) attrValues foldl';
   inherit (import ./types)

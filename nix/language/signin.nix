@@ -1,5 +1,5 @@
-# Further sources of users besides the users file of providers.oidc, and the settings of a service
-# for the sign-in of its users.
+# The records for the sign-in of users: sources of users other than the users file of
+# providers.oidc, and the sign-in settings of a service.
 let
   inherit (builtins) isString stringLength substring;
   inherit (import ./types)

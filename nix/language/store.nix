@@ -1,4 +1,5 @@
-# The state of providers: a file for each process, or a store that their hosts share.
+# The record that says where providers keep their state: each process in its own file, or all of
+# them in a store that their hosts share.
 let
   inherit (import ./types)
     between

@@ -1,4 +1,4 @@
-# The record of a tenant: who may do what with things of that tenant.
+# The record of a tenant. It says which actions each member may perform on the tenant's objects.
 let
   inherit (builtins) stringLength;
   inherit (import ./types)

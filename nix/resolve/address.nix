@@ -1,4 +1,4 @@
-# Addresses at which hosts are called and listen.
+# Computes the addresses at which other hosts reach a host, and the addresses at which it listens.
 let
   inherit (builtins)
     any

@@ -1,4 +1,4 @@
-# Aliases of services inside the cluster.
+# Computes the aliases of services, which are additional names for them inside the cluster.
 let
   inherit (builtins) concatMap filter listToAttrs;
   inherit (import ../lib) optionalAttrs sorted;

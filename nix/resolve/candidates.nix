@@ -1,7 +1,9 @@
-# The hosts on which a service may be placed: servers with the required tags, capabilities and
-# group. A host with `drain` or `cordon` only takes the services in `keeps`. The topology lists
-# them, because the compiler does not know earlier placements. A service that runs on all hosts
-# stays, because it has no other host to move to.
+# Finds the hosts on which a service may be placed. These are the servers that have the required
+# tags and capabilities and are in the required group.
+#
+# A host with `drain` or `cordon` accepts no further services. It keeps only those in its attribute
+# `keeps`, which the topology lists because the compiler does not know earlier placements. A service
+# that runs on all hosts also stays, because there is no other host to which it can move.
 # { hosts, paths, placed } -> { of :: Service -> [hostName], fitting :: Placement -> [hostName] }
 {
   hosts,

@@ -1,5 +1,5 @@
-# The topology as data: the result of topology.nix without functions. Other programs read it
-# (florctl plan, explain, graph), so names here are stable.
+# Returns the topology as data: the result of topology.nix without functions. The commands florctl
+# plan, explain and graph read this data, so its attribute names must remain stable.
 # Topology -> AttrSet
 t:
 let

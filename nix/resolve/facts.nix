@@ -1,4 +1,5 @@
-# The facts that hosts and services publish for other configurations: who has each, with its value.
+# Collects the facts that hosts and services publish for other configurations. For each fact, the
+# result contains the hosts and services that have it, with their values.
 # Topology -> { <fact> = { hosts.<name> = value; services.<name> = value; }; }
 t:
 let

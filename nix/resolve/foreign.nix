@@ -1,4 +1,5 @@
-# Services and identities of foreign trust domains and of other clusters of this one.
+# Resolves the services and identities of foreign trust domains, and of other clusters in the trust
+# domain of this cluster.
 let
   inherit (builtins)
     all

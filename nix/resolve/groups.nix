@@ -1,4 +1,5 @@
-# Host groups and the attributes that hosts inherit from them. "eu/fra" is in "eu".
+# Resolves host groups, and the attributes that hosts inherit from their groups. Groups are nested
+# by their names: the group "eu/fra" is part of the group "eu".
 # clean topology -> { outward; hosts; timed; }
 clean:
 let

@@ -1,5 +1,5 @@
-# An entry of a service in callers' manifests: the service under one of its IDs, on the hosts where
-# it has that ID.
+# Builds the entry of a service in the manifests of its callers. A service can have several IDs. The
+# entry is for one of them, and lists the hosts on which the service has that ID.
 # { hosts, usual } -> Service -> (id -> AttrSet) -> id -> Port -> [hostName] -> { name, value }
 {
   hosts,

@@ -1,5 +1,6 @@
-# Callers outside the cluster: machines without an agent, which are known by their addresses alone.
-# The node of the host in `via` reaches what they reach, by a role of its own.
+# Resolves callers outside the cluster. These are machines without an agent, which are identified
+# only by their addresses. They connect through the host in `via`. A separate role allows the node
+# of that host to reach the same services as these callers.
 let
   inherit (builtins) attrValues filter listToAttrs mapAttrs;
   inherit ((import ../lib/constants.nix).spiffe) reservedPrefix;

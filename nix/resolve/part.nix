@@ -1,7 +1,8 @@
-# Parts of a service with an instance for each host: "shell@forge" is the instance on one host,
-# "shell@eu" the instances on the hosts in a group or with a tag. A name with several of these
-# meanings is ambiguous, unless they lead to the same hosts. "wiki:metrics" is one port of a service
-# with several, and "shell@eu:metrics" one port of a part.
+# Resolves names that stand for a part of a service. If a service has an instance on each of its
+# hosts, "shell@forge" is the instance on the host forge, and "shell@eu" are the instances on the
+# hosts in the group or with the tag eu. Such a name is ambiguous if it has several of these
+# meanings and they lead to different hosts. If a service has several ports, "wiki:metrics" is one
+# of them, and "shell@eu:metrics" is a port of the instances in eu.
 let
   inherit (builtins)
     all

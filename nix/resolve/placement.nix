@@ -1,15 +1,19 @@
-# The hosts of each service: those that it names, or for services with replicas the chosen ones. The
-# choice is a pure function of the hosts, so that the plan shows every move before it happens.
-# candidates.nix finds the hosts that fit, and preference.nix orders them. A service with "all" gets
-# all of them.
+# Chooses the hosts of each service. A service runs on the hosts that it names. For a service with a
+# number of replicas, hosts are chosen by a strategy. A service with "all" runs on all suitable
+# hosts. candidates.nix finds the suitable hosts, and preference.nix orders them. The choice depends
+# only on the topology, so a plan shows each move of a service before it happens.
+#
+# The strategies are:
 #
 #   minimize-movement  rendezvous hashing: an added host takes only its share, and a removed host
 #                      gives away only its own services
-#   balanced           the hosts that run least, counted over services in order of name
+#   balanced           the hosts that run the fewest services so far; services are placed in the
+#                      order of their names
 #   locality           the hosts whose group shares the most levels with those in `near`
 #
-# If other placements matter (`balanced`, `apart`, `capacity`), services are placed one after the
-# other: those with pins first, and those on "all" last.
+# If the placement of a service depends on that of others (`balanced`, `apart`, `capacity`),
+# services are placed one after the other. Services with pins come first, and services on "all" come
+# last.
 { hosts, services }:
 let
   inherit (builtins)

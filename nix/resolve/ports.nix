@@ -1,14 +1,15 @@
-# The ports of a service: its only one, or each of several over each of its protocols.
+# Lists the ports of a service. A service with a single port has one entry. A service with several
+# ports has an entry for each port and each protocol of that port. An entry has these attributes:
 #
 #   key       suffix of the ID in the key of an instance: " metrics", " dns udp"; "" if the
 #             service has one port. A space sorts before all characters of names, so keys
 #             sort as entries do
-#   name      of the port, "" for an only port
-#   number    that callers use
-#   upstream  where the service listens
+#   name      name of the port, "" for an only port
+#   number    number that callers use
+#   upstream  address at which the service listens
 #   relies    port of 127.0.0.1 on which the service listens; null with another upstream
 #   identity  how the service learns its callers
-#   carried   attributes of its entries in manifests
+#   carried   attributes of the port's entries in manifests
 #
 # Service -> [Port]
 service:

@@ -1,4 +1,4 @@
-# The order in which a service prefers the hosts on which it may run.
+# Orders the hosts on which a service may run by the service's preference.
 # { hosts, paths } -> load -> Service -> [hostName] -> [hostName]
 { hosts, paths }:
 let

@@ -1,5 +1,7 @@
-# Public keys of secrets, as `florctl secret record` wrote them:
-# { <secret> = { generate; generation; public = [ … ]; }; } in JSON.
+# Reads the public keys of secrets from the JSON file that `florctl secret record` writes. The file
+# has this form:
+#
+#   { <secret> = { generate; generation; public = [ … ]; }; }
 let
   inherit (builtins)
     fromJSON

@@ -1,4 +1,5 @@
-# Relays: hosts through which others reach a host, such as one without an address.
+# Resolves relays. A relay is a host through which other hosts reach a host that they cannot reach
+# directly, for example because it has no public address.
 let
   inherit (builtins)
     any

@@ -1,6 +1,7 @@
-# The reserved services on the hosts of providers.config: operators act through one, and the other
-# is a Nix binary cache. Each exists if somebody holds a role with one of its two groups, and is a
-# member of both groups. Access, names, listeners and needs follow from that as for any service.
+# Defines the two reserved services on the hosts of providers.config. Operators work through one of
+# them, and the other is a Nix binary cache. Each service is a member of two service groups, and
+# exists if anyone has a role with one of these groups. Its access, names, listeners and needs are
+# computed in the same way as those of any other service.
 let
   inherit (builtins)
     any

@@ -1,6 +1,7 @@
-# Teams and roles with the teams and roles in them: a user has the roles of their teams, with or
-# without an end, and a role reaches what the roles in it reach. A circle is reported elsewhere, and
-# followed once.
+# Resolves teams within teams, and roles within roles. A user has the roles of their teams,
+# permanently or until an end date. A role reaches everything that the roles within it reach. If
+# teams or roles contain each other in a circle, the circle is followed once, and check/ reports the
+# error.
 # clean topology -> clean topology
 clean:
 let

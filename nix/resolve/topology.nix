@@ -1,6 +1,7 @@
-# The topology with every reference followed: which services run on which hosts, under which IDs.
-# The input is cleaned by language/; unknown references are dropped here and reported by check/.
-# Everything is indexed once and lazily, so evaluating one host does not evaluate the others.
+# Resolves all references in a topology. The result says which services run on which hosts, and
+# under which IDs. The input was cleaned by language/. Unknown references are dropped here, and
+# check/ reports them. All indexes are computed once and lazily, so evaluating one host does not
+# evaluate the others.
 # clean topology -> Topology
 clean:
 let

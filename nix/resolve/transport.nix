@@ -1,4 +1,4 @@
-# The transports of connections between forwarders.
+# Chooses the transports that forwarders use for connections to each other.
 let
   inherit (builtins)
     elem

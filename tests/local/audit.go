@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Decision is a row of a provider's audit log, in the form that florctl prints.
+// Decision is a row of a provider's audit log, in the JSON form that florctl prints.
 type Decision struct {
 	From     string `json:"from"`
 	Caller   string `json:"caller"`
@@ -18,12 +18,12 @@ type Decision struct {
 	Code     string `json:"code"`
 	Message  string `json:"message"`
 	Key      string `json:"key"`
-	Replayed bool   `json:"replayed"` // whether the answer repeats a recorded answer
+	Replayed bool   `json:"replayed"` // the provider repeated an earlier answer
 
-	Enrolment bool `json:"enrolment"` // whether a host without a certificate proved its identity by its host key
+	Enrolment bool `json:"enrolment"` // the host had no certificate and proved its identity with its host key
 }
 
-// Audit returns the audit log of a provider. The oldest row is first.
+// Audit returns the rows of a provider's audit log, with the oldest row first.
 func (o Operator) Audit(ctx context.Context, h *Host) ([]Decision, error) {
 	out, err := o.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(h.Dir, "provider.hujson"), "--json")
 	if err != nil {

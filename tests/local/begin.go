@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Begin creates the things that an operator has before a cluster exists: the root, the key that
-// signs documents, and the installed hosts. It returns the facts about them that the topology
-// needs, in the form of facts.json.
+// Begin creates what an operator has before a cluster exists: the root, the key that signs
+// documents, and the installed hosts. It returns the facts that the topology needs about these, in
+// the form of the file facts.json.
 func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
 	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) 
 }
 
 // Flake prepares the flake of a cluster. It copies the flake, adds the operator's root and the
-// facts, and locks the flake.
+// given facts, and locks the flake's inputs.
 func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	if err := o.Checkout(cluster); err != nil {
 		return err
@@ -59,8 +59,9 @@ func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	return o.Lock(ctx)
 }
 
-// Install makes the host a newly installed machine, which has only an SSH host key. It returns the
-// public key. The requests of the host to systemd are logged by its hook.
+// Install turns the host into a newly installed machine that has only an SSH host key, and returns
+// the public key. The host has a hook in place of systemd, which logs the units that it is asked to
+// restart.
 func (h *Host) Install() (public string, err error) {
 	if err := os.RemoveAll(h.Dir); err != nil {
 		return "", err
@@ -75,9 +76,9 @@ func (h *Host) Install() (public string, err error) {
 	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
 }
 
-// People writes the file users.hujson, which lists the people who can sign in at the issuer on the
-// host. All of them have the same password. Each name is the local part of an e-mail address in the
-// trust domain.
+// People writes the file users.hujson on the host, which lists the people who can sign in at the
+// OIDC issuer. All of them have the same password. Each name is the local part of an e-mail address
+// in the trust domain.
 func (h *Host) People(password string, names ...string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -90,7 +91,7 @@ func (h *Host) People(password string, names ...string) error {
 	return Write(filepath.Join(h.Dir, "users.hujson"), users)
 }
 
-// Halt stops all processes of the host. The processes that answer other processes stop last.
+// Halt stops all processes of the host. The processes that serve other processes are stopped last.
 func (h *Host) Halt() error {
 	h.mu.Lock()
 	var parts []string
@@ -108,7 +109,7 @@ func (h *Host) Halt() error {
 	return errors.Join(errs...)
 }
 
-// Write writes a value as JSON to a file that only its owner can read.
+// Write writes a value as JSON to a file that only the file's owner can read.
 func Write(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

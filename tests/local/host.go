@@ -26,8 +26,8 @@ import (
 // a slow or busy machine.
 const Limit = kit.Patience
 
-// Host is a host of the cluster. Its files are below the directory Dir. Its processes run the
-// programs in the directory Bin.
+// Host is a host of a cluster that runs on this machine. Its files are in the directory Dir. Its
+// processes run the programs in the directory Bin.
 type Host struct {
 	Name, Dir, Bin string
 	Manifest       document.Manifest // manifest in the documents that were deployed last
@@ -50,7 +50,8 @@ func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock
 func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
-// Deploy makes documents the closure of the host, as nixos-rebuild switch does.
+// Deploy makes the given directory of documents the closure of the host, as nixos-rebuild switch
+// does.
 func (h *Host) Deploy(documents string) error {
 	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
@@ -115,7 +116,7 @@ func onThread(f func() error) error {
 	return <-done
 }
 
-// PID returns the process ID of a part of the host that is running.
+// PID returns the process ID of a running part of the host.
 func (h *Host) PID(part string) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -152,15 +153,15 @@ func (h *Host) activateArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// Activate starts activation on the host, as its systemd unit would.
+// Activate starts activation on the host with the same arguments as its systemd unit.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-// Provide starts a provider process for each of the given kinds. Each process is its own part of
-// the host.
+// Provide starts a provider process for each of the given kinds of need. Each process is a separate
+// part of the host.
 func (h *Host) Provide(kinds ...string) error {
 	for _, kind := range kinds {
 		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
@@ -170,10 +171,11 @@ func (h *Host) Provide(kinds ...string) error {
 	return nil
 }
 
-// ProviderPart returns the name of the part of the host that serves a kind of need.
+// ProviderPart returns the name of the host's part that serves a kind of need.
 func ProviderPart(kind string) string { return "provider-" + kind }
 
-// Once runs activation on the host once. It returns the exit code and the output.
+// Once runs activation on the host until each due need was requested once. It returns the exit code
+// and the output.
 func (h *Host) Once(ctx context.Context) (int, string, error) {
 	args := h.activateArgs("--once")
 	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
@@ -185,7 +187,8 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs returns the states of all needs in the manifest of the host, by their IDs.
+// Needs returns the state of each need in the host's manifest. The keys of the map are the IDs of
+// the needs.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
@@ -201,8 +204,9 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Unfulfilled returns an error that names each need of the host that is not fulfilled or whose
-// dependent units have not been notified, with the reason. It returns nil if there is none.
+// Unfulfilled returns nil if all needs of the host are fulfilled, and all units that use the
+// delivered files have been restarted. Otherwise it returns an error that lists the other needs,
+// with the reason for each.
 func (h *Host) Unfulfilled() error {
 	all, err := h.Needs()
 	errs := []error{err}
@@ -219,24 +223,24 @@ func (h *Host) Unfulfilled() error {
 	return errors.Join(errs...)
 }
 
-// Fulfilled reports whether all needs of the host are fulfilled and all units that depend on them
-// have been notified.
+// Fulfilled reports whether all needs of the host are fulfilled, and all units that use the
+// delivered files have been restarted.
 func (h *Host) Fulfilled() bool { return h.Unfulfilled() == nil }
 
-// Requesting reports whether the host is waiting for an answer to a request.
+// Requesting reports whether the host has sent a request to a provider and waits for the answer.
 func (h *Host) Requesting() bool {
 	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
 	})
 }
 
-// Value returns the content of a file that was delivered for a need.
+// Value returns the content of a file that activation delivered for a need.
 func (h *Host) Value(need, file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.Layout().Need(need)), file))
 	return string(b), err
 }
 
-// SVID returns the certificate and the key that were delivered for a need.
+// SVID returns the certificate and private key that activation delivered for a need.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
@@ -250,8 +254,8 @@ func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// Ended returns the last line of output of each process that ended unexpectedly. The key of the map
-// is the part of the host.
+// Ended returns the processes of the host that ended unexpectedly. The keys of the map are parts of
+// the host, and the values are the last lines that the processes printed.
 func (h *Host) Ended() map[string]string {
 	last := map[string]string{}
 	h.mu.Lock()

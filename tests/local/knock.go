@@ -11,8 +11,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Knock connects to a forwarder with an SVID, as an attacker without a forwarder could, and opens a
-// TCP connection to a target. It returns nil if the target was reached, and otherwise the refusal.
+// Knock connects to a forwarder with an SVID and opens a TCP connection to a target, without using
+// a forwarder itself. An attacker who has the SVID could do the same. Knock returns nil if it
+// reaches the target, and the refusal as an error otherwise.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	h, err := Hold(ctx, address, target, svid)
 	if err == nil {
@@ -21,11 +22,11 @@ func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Cert
 	return err
 }
 
-// Held is an open connection that the forwarder has accepted.
+// Held is a connection that a forwarder has accepted and that is kept open. See Hold.
 type Held struct{ conn *quic.Conn }
 
-// Ended waits until the other side ends the connection, and returns the time at which this happens.
-// It waits at most for the given duration.
+// Ended waits until the forwarder closes the connection, and returns the time at which this
+// happened. It waits no longer than the given duration.
 func (h Held) Ended(within time.Duration) time.Time {
 	select {
 	case <-h.conn.Context().Done():
@@ -35,7 +36,8 @@ func (h Held) Ended(within time.Duration) time.Time {
 	return time.Now()
 }
 
-// Hold connects to a target as Knock does, and keeps the connection open.
+// Hold connects to a target in the same way as Knock, and keeps the connection to the forwarder
+// open.
 func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
 	dialable, err := spiffe.Dial(target)
 	if err != nil {

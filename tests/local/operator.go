@@ -15,20 +15,20 @@ import (
 )
 
 // Operator does the work of an operator, for tests and for the demo. Its files are in the directory
-// Work. The flake is in the folder cluster, and the operator's own files are in the folder
-// operator. The documents of each revision are in a folder with the name of the revision.
+// Work: the flake in the folder cluster, the operator's own files in the folder operator, and the
+// documents of each revision in a folder with the name of the revision.
 type Operator struct {
 	Repo string // path of a checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
 }
 
-// Path returns the path of a file or folder in Work.
+// Path returns the path of a file or folder in the directory Work.
 func (o Operator) Path(parts ...string) string {
 	return filepath.Join(append([]string{o.Work}, parts...)...)
 }
 
-// Checkout copies the flake of a cluster, and the flake of Florete that it uses.
+// Checkout copies the flake of a cluster, and the flake of Florete which that flake uses, to Work.
 func (o Operator) Checkout(cluster string) error {
 	for _, dir := range []string{"florete", "operator"} {
 		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
@@ -47,8 +47,8 @@ func (o Operator) Checkout(cluster string) error {
 	return Copy(cluster, o.Path("cluster"))
 }
 
-// SigningKey generates the key that signs documents, operator/signing.key. It returns the public
-// key.
+// SigningKey generates the key that signs documents and writes it to operator/signing.key. It
+// returns the public key.
 func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
 	if err != nil {
@@ -66,8 +66,8 @@ func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(public)), nil
 }
 
-// Lock creates the git repository of the cluster and locks the flake's inputs. Overriding the
-// inputs in each command would make git count the tree as changed.
+// Lock creates the git repository of the cluster and locks the inputs of the flake. The commands
+// need not override inputs then, which would make git consider the tree as changed.
 func (o Operator) Lock(ctx context.Context) error {
 	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
@@ -79,8 +79,8 @@ func (o Operator) Lock(ctx context.Context) error {
 	return err
 }
 
-// Commit commits the flake with a given commit time, compiles it, and signs the documents for
-// Publish. The documents are in a folder with the name of the revision.
+// Commit commits the flake with the given commit time and compiles it. The documents are in a
+// folder that has the given name. Commit also signs them, so that Publish can publish them.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.Record(ctx, at, message); err != nil {
 		return err
@@ -92,7 +92,8 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Record commits the flake with a given commit time. Unlike Commit, it signs nothing.
+// Record commits the flake with the given commit time. Unlike Commit, it does not compile or sign
+// documents.
 func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -100,11 +101,11 @@ func (o Operator) Record(ctx context.Context, at time.Time, message string) erro
 	return o.git(ctx, at, "commit", "--quiet", "--message", message)
 }
 
-// Signed returns the path of the documents of a revision that Commit has signed.
+// Signed returns the path of the signed documents of a revision that Commit has created.
 func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
 
-// Publish makes a provider import a revision that Commit has signed. It waits until the provider
-// has been started once.
+// Publish imports a revision that Commit has created into the store of a provider. If the provider
+// has never been started, Publish first waits for that.
 func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
 		return err
@@ -122,7 +123,7 @@ func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	return nil
 }
 
-// await waits until a process of the host has created a file.
+// await waits until a process of the host has created the file at path.
 func await(h *Host, path string) error {
 	for end := time.Now().Add(Limit); !exists(path); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -144,9 +145,10 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 	return nil
 }
 
-// Issue creates the issuing certificate of a provider. The provider generates the key, and the root
-// signs its CSR. Issue stops the provider and leaves the documents of the host in force. The
-// settings of the provider must name DIR/issuing.crt and the state DIR/provider.
+// Issue creates the issuing certificate of a provider: the provider generates the key, and the root
+// signs the CSR for it. After Issue, the provider is stopped and the documents of the host are in
+// force. The settings of the provider must name the files DIR/issuing.crt and DIR/provider, where
+// DIR is the directory of the host.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
 	if _, _, err := h.Once(ctx); err != nil {
 		return err
@@ -165,7 +167,7 @@ func (o Operator) Issue(ctx context.Context, h *Host) error {
 	return err
 }
 
-// Copy copies a file, or a directory with everything in it.
+// Copy copies a file, or a directory with all files in it.
 func Copy(from, to string) error {
 	info, err := os.Stat(from)
 	if err != nil {
@@ -181,7 +183,7 @@ func Copy(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// Run runs one of Florete's programs or a command of the machine. It returns the output.
+// Run runs a program of Florete or a command of the machine, and returns the output.
 func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
 	if own := filepath.Join(o.Bin, name); exists(own) {
 		name = own

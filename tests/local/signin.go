@@ -12,8 +12,8 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn performs the sign-in of a web program by OpenID Connect (Core 1.0, code flow with PKCE).
-// It uses the OIDC client that activation delivered to the program's host.
+// SignIn signs people in to a web program with OpenID Connect (Core 1.0, code flow with PKCE). It
+// uses the OIDC client that activation delivered to the program's host.
 type SignIn struct {
 	Host     *Host
 	Need     string                       // ID of the need that delivers the client
@@ -24,7 +24,8 @@ type SignIn struct {
 	begun map[string]string // PKCE verifier by state
 }
 
-// OIDCClient returns the files of an OIDC client that activation delivered to the host.
+// OIDCClient returns the content of the files of an OIDC client that activation delivered to the
+// host, by file name.
 func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
@@ -37,7 +38,7 @@ func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	return values, nil
 }
 
-// Begin begins a sign-in by redirecting a person to the issuer.
+// Begin starts the sign-in of a person by redirecting the person's browser to the issuer.
 func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	_, _, config, err := s.config(r.Context())
 	if err != nil {
@@ -54,8 +55,8 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// End ends a sign-in when the person comes back from the issuer. It redeems the code and decodes
-// the claims about the person.
+// End completes a sign-in when the issuer has redirected the browser back to the program. It
+// redeems the code and decodes the claims about the person into claims.
 func (s *SignIn) End(r *http.Request, claims any) error {
 	state := r.FormValue("state")
 	s.mu.Lock()
@@ -84,8 +85,8 @@ func (s *SignIn) End(r *http.Request, claims any) error {
 	return id.Claims(claims)
 }
 
-// config returns the configuration of the sign-in. It reads the delivered client each time, because
-// secrets are rotated.
+// config returns the configuration of the sign-in. It reads the delivered OIDC client for each
+// sign-in, because the client's secret is rotated.
 func (s *SignIn) config(ctx context.Context) (context.Context, *oidc.Provider, *oauth2.Config, error) {
 	values, err := s.Host.OIDCClient(s.Need)
 	if err != nil {

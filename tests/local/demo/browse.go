@@ -38,7 +38,7 @@ func (s *demo) local(host, service string) (netip.AddrPort, error) {
 	return netip.AddrPort{}, fmt.Errorf("%s does not reach %s", host, service)
 }
 
-// through returns an HTTP client that connects as an identity on a host.
+// through returns an HTTP client that connects to services as the given identity of a host.
 func (s *demo) through(host, identity string) (*http.Client, error) {
 	address, err := s.socks(host, identity)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s *demo) through(host, identity string) (*http.Client, error) {
 	return &http.Client{Jar: jar, Timeout: kit.Patience, Transport: &http.Transport{Proxy: http.ProxyURL(proxy), DisableKeepAlives: true}}, nil
 }
 
-// curl runs curl as a person would. It returns curl's message as the error.
+// curl runs curl as a person would. If curl fails, its message is the error.
 func (s *demo) curl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "curl", append([]string{"--silent", "--show-error", "--fail", "--max-time", "10", "--noproxy", ""}, args...)...)
 	out, err := cmd.Output()
@@ -92,7 +92,7 @@ var (
 	loginN = regexp.MustCompile(`(?i)<input[^>]*name="(login|password)"`)
 )
 
-// logIn opens Outline in Alice's browser and fills in the login form. It returns the page that
+// logIn opens Outline in Alice's browser and submits the login form. It returns the page that
 // follows.
 func (s *demo) logIn(ctx context.Context) (string, error) {
 	browser, err := s.through(newcomer, "user/alice")

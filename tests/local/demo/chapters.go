@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// arrive deploys all hosts while their provider is stopped. The provider's own host has the
-// previous revision. Then the provider starts, and gets the right policy from the published
-// documents.
+// arrive deploys all hosts while the provider is stopped. The provider's own host has documents of
+// the previous revision. Then arrive starts the provider, which gets its current policy from the
+// published documents.
 func (s *demo) arrive(ctx context.Context) error {
 	s.heading("five hosts activate; the provider is down")
 	for _, name := range hostNames {
@@ -90,7 +90,8 @@ func (s *demo) arrive(ctx context.Context) error {
 	return s.secret()
 }
 
-// talk connects to services and checks that connections succeed exactly as the roles allow.
+// talk connects to services, and checks that each connection succeeds or fails as the roles
+// require.
 func (s *demo) talk(ctx context.Context) error {
 	s.heading("hosts and people reach what their roles give them")
 	for _, host := range []string{"mgmt01", newcomer} {
@@ -108,8 +109,8 @@ func (s *demo) talk(ctx context.Context) error {
 	return nil
 }
 
-// reaches calls try until it returns the wanted text. The first attempts may fail, because an agent
-// must first get its identity.
+// reaches calls try until it returns the text want. The first calls may fail, because an agent
+// first has to obtain its identity.
 func (s *demo) reaches(ctx context.Context, name, want string, try func() (string, error)) {
 	var got string
 	var err error
@@ -124,14 +125,14 @@ func (s *demo) reaches(ctx context.Context, name, want string, try func() (strin
 	s.held(&s.paths, name, wait == nil, found)
 }
 
-// logInOnce logs Alice in to Outline with the delivered credentials.
+// logInOnce logs Alice in to Outline with the OIDC client that was delivered to Outline's host.
 func (s *demo) logInOnce(ctx context.Context) error {
 	s.heading("alice logs in to outline by OIDC")
 	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
 	return nil
 }
 
-// again runs activation on every host a second time. All needs are fulfilled, so no host may send a
+// again runs activation on every host once more. Since all needs are fulfilled, no host may send a
 // request.
 func (s *demo) again(ctx context.Context) error {
 	s.heading("every host activates again")

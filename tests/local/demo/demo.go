@@ -19,7 +19,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// demo is the example cluster together with the results of the demo so far.
+// demo is the running example cluster, with the results that the demo has collected so far.
 type demo struct {
 	options
 	hosts    map[string]*local.Host
@@ -34,7 +34,7 @@ type demo struct {
 	seconds  float64
 }
 
-// check is a condition that the demo has checked, with its result.
+// check is a condition that the demo has checked, together with the result.
 type check struct {
 	Name  string `json:"name"`
 	OK    bool   `json:"ok"`
@@ -93,7 +93,7 @@ func (s *demo) heading(format string, args ...any) {
 	fmt.Printf("%5.1fs  %s\n", at, fmt.Sprintf(format, args...))
 }
 
-// held adds a condition and its result to one of the lists of checks.
+// held adds a checked condition to one of the lists of checks.
 func (s *demo) held(list *[]check, name string, ok bool, found string) {
 	*list = append(*list, check{name, ok, found})
 	mark := "ok"
@@ -124,14 +124,14 @@ func (s *demo) stopAll() {
 	}
 }
 
-// publish makes the config provider serve the documents of a revision.
+// publish makes the config provider serve the documents of the named revision.
 func (s *demo) publish(ctx context.Context, name string) error {
 	return s.Publish(ctx, s.hosts[forge], name)
 }
 
-// breakIn simulates an intruder at the config provider. While the function do runs, the provider's
-// store is replaced by one with a forged publication. The provider's own import would refuse this
-// publication.
+// breakIn simulates an intruder who controls the config provider. While the function do runs, the
+// store of the provider is replaced by one that contains a forged publication. The intruder needs
+// another store, because the provider itself would refuse to import this publication.
 func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do func() error) error {
 	h, part := s.hosts[forge], local.ProviderPart(distribution.Name)
 	dir := filepath.Join(h.Dir, "provider", distribution.Name)

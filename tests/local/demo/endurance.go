@@ -13,13 +13,13 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// audit returns the audit log of the provider, which shows the requests that it has granted.
+// audit returns the audit log of the provider, which contains a row for each granted request.
 func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
 	return s.Audit(ctx, s.hosts[forge])
 }
 
-// crash kills the provider three times while hosts send requests, and starts it again each time. At
-// the end every need must be fulfilled, and every request must have been granted once.
+// crash kills and restarts the provider three times while hosts send requests. At the end, every
+// need must be fulfilled, and every request must have been granted exactly once.
 func (s *demo) crash(ctx context.Context) error {
 	s.heading("the provider is killed while hosts ask, and started again")
 	before, err := s.audit(ctx)
@@ -96,7 +96,8 @@ func (s *demo) crash(ctx context.Context) error {
 	return nil
 }
 
-// wipe deletes the disk of a host. The host must enrol again and get the same OIDC client.
+// wipe deletes the disk of a host. The host must then enrol again and receive the same OIDC client
+// as before.
 func (s *demo) wipe(ctx context.Context) error {
 	s.heading("ursula loses its disk and enrols again")
 	h := s.hosts["ursula"]
@@ -128,8 +129,8 @@ func (s *demo) wipe(ctx context.Context) error {
 	return nil
 }
 
-// rollBack switches ursula to its previous generation, as an operator may. If the same old document
-// comes over the network, ursula must refuse it.
+// rollBack switches the host ursula to its previous generation, as an operator may do. If the
+// network offers the same old document, ursula must refuse it.
 func (s *demo) rollBack(ctx context.Context) error {
 	s.heading("ursula is switched back to its previous generation, from before %s", newcomer)
 	h := s.hosts["ursula"]
@@ -185,7 +186,8 @@ func (s *demo) rollBack(ctx context.Context) error {
 	return nil
 }
 
-// refetch makes a host fetch its documents now. It returns the reason why the host refused them.
+// refetch makes a host request its documents now. If the host refuses them, refetch returns the
+// reason.
 func (s *demo) refetch(ctx context.Context, host string) error {
 	h := s.hosts[host]
 	if err := h.Stop("activate", syscall.SIGTERM); err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// strangers visits the services behind the beacon from outside the cluster. The reverse proxy on
-// the beacon knows the TLS name and the address of each service. It looks only at the name in the
-// ClientHello (RFC 6066).
+// strangers calls the public services from outside the cluster, through a reverse proxy in place of
+// the ingress on the host raishan. The proxy knows the TLS name and the address of each service. It
+// selects the service only by the name in the ClientHello (RFC 6066).
 func (s *demo) strangers(ctx context.Context) error {
 	s.heading("strangers come to the ingress on raishan")
 	names := map[string]string{}
@@ -68,8 +68,8 @@ func (s *demo) strangers(ctx context.Context) error {
 	return nil
 }
 
-// publicCertificates creates certificates for the public names, in place of those that a public CA
-// would issue.
+// publicCertificates creates certificates for the public names, which a public CA would otherwise
+// issue.
 func publicCertificates(names map[string]string) (*x509.CertPool, map[string]*tls.Certificate) {
 	roots, all := x509.NewCertPool(), map[string]*tls.Certificate{}
 	for name := range names {

@@ -1,6 +1,6 @@
 // Command demo runs the example cluster on this machine and shows everything that the README
-// describes. Every host has its own processes, state directory and loopback address. Run it with
-// ./tests/demo, which also builds it.
+// describes. Each host has its own processes, state directory and loopback address. The script
+// ./tests/demo builds the command and runs it.
 package main
 
 import (

@@ -20,7 +20,7 @@ const (
 var hostNames = []string{forge, "raishan", "ursula", "mgmt01", newcomer}
 
 // prepare does the work of an operator before the cluster starts. It creates the keys, the root CA,
-// three revisions of the flake and the issuing certificate.
+// three revisions of the flake, and the issuing certificate of the provider.
 func (s *demo) prepare(ctx context.Context) error {
 	var hosts []*local.Host
 	for _, name := range hostNames {
@@ -44,8 +44,8 @@ func (s *demo) prepare(ctx context.Context) error {
 	return s.issuer(ctx)
 }
 
-// revisions commits and compiles the cluster three times. The newcomer is absent in the first
-// revision. The last revision raises the generation of a secret. When the hosts start, the provider
+// revisions commits and compiles three revisions of the cluster. The first revision lacks the host
+// in newcomer. The last one has a higher generation of a secret. When the hosts start, the provider
 // still has the first revision.
 func (s *demo) revisions(ctx context.Context) error {
 	entry := s.Path("cluster", "hosts", newcomer+".nix")
@@ -79,7 +79,7 @@ func (s *demo) revisions(ctx context.Context) error {
 	return s.Commit(ctx, now, "rotate the password of wiki", "rotated")
 }
 
-// issuer makes the provider generate its issuing key, and signs the CSR of the key with the root.
+// issuer makes the provider generate its issuing key, and signs the CSR for this key with the root.
 func (s *demo) issuer(ctx context.Context) error {
 	h := s.hosts[forge]
 	if err := h.Deploy(s.Path("older", forge)); err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// refuse performs forbidden actions and checks that the cluster refuses each of them.
+// refuse performs forbidden actions, and checks that the cluster refuses each of them.
 func (s *demo) refuse(ctx context.Context) error {
 	s.heading("what nobody may do is refused")
 	_, err := s.curlSOCKS(ctx, "raishan", "user/bob", "wiki")
@@ -77,7 +77,8 @@ func (s *demo) refuse(ctx context.Context) error {
 	return s.tamper(ctx)
 }
 
-// refused checks that an action was refused. The error must contain all of the given texts.
+// refused checks that an action failed with an error. The error must contain all of the given
+// texts.
 func (s *demo) refused(name string, err error, about ...string) {
 	found := "was let in"
 	if err != nil {
@@ -90,7 +91,8 @@ func (s *demo) refused(name string, err error, about ...string) {
 	s.held(&s.refusals, name, ok, found)
 }
 
-// client returns a client of the provider, with the credentials of a host.
+// client returns a client of the provider for one kind of need. The client has the credentials of
+// the given host.
 func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	h := s.hosts[host]
 	roots, err := trust.NewRoots(kit.Domain, h.Manifest.Trust.Roots)
@@ -112,7 +114,7 @@ func (s *demo) client(host, kind string) (*hostapi.Client, error) {
 	return &hostapi.Client{Node: h.Manifest.Identity.ID, Provider: s.hosts["ursula"].Manifest.Providers[forge][kind], Roots: roots, SVID: svid, HostKey: key}, nil
 }
 
-// knock opens a stream to a service of ursula with a given certificate.
+// knock opens a connection to a service on the host ursula with the given certificate.
 func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate) error {
 	target, err := spiffe.NewID(kit.Domain, spiffe.KindService, "", service)
 	if err != nil {
@@ -121,7 +123,8 @@ func (s *demo) knock(ctx context.Context, service string, svid *tls.Certificate)
 	return local.Knock(ctx, s.hosts["ursula"].Manifest.Forwarder.Listen[0], target, svid)
 }
 
-// replay enrols with a proof, and then sends the same proof again on the same connection.
+// replay enrols with a proof, and then sends the same proof again over the same connection. The
+// provider must refuse it.
 func (s *demo) replay(ctx context.Context) error {
 	h := s.hosts["raishan"]
 	client, err := s.client(h.Name, "cert")
@@ -199,8 +202,9 @@ func (s *demo) replay(ctx context.Context) error {
 	return nil
 }
 
-// tamper simulates an intruder at the config provider. The intruder serves a manifest with another
-// role, with a matching digest, and signed with the intruder's own key. Hosts must refuse it.
+// tamper simulates an intruder who controls the config provider. The intruder serves a manifest
+// with an additional role. The digest of this manifest is right, but it is signed with the
+// intruder's own key. The hosts must refuse it.
 func (s *demo) tamper(ctx context.Context) error {
 	mallory, _, err := signature.GenerateKeypair("demo-1", nil)
 	if err != nil {
@@ -247,7 +251,8 @@ func (s *demo) tamper(ctx context.Context) error {
 	return nil
 }
 
-// promoted returns a forged manifest of raishan, in which the host has the role of an operator.
+// promoted returns a forged manifest of the host raishan that gives the host the role of an
+// operator.
 func promoted(d document.Document) (document.Document, error) {
 	envelope, body, _ := d.Bytes()
 	evil := bytes.Replace(body, []byte(`"roles":["beacon"`), []byte(`"roles":["operator"`), 1)

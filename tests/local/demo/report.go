@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// watch records when each need is fulfilled and how many attempts that took.
+// watch records when each need is fulfilled, and how many attempts this took.
 func (s *demo) watch() {
 	for _, h := range s.hosts {
 		all, err := h.Needs()
@@ -27,7 +27,7 @@ func (s *demo) watch() {
 	}
 }
 
-// unfulfilled lists the needs that are not fulfilled, with the reason for each.
+// unfulfilled returns a list of the needs that are not fulfilled, with the reason for each.
 func (s *demo) unfulfilled() string {
 	var b strings.Builder
 	for _, name := range hostNames {
@@ -55,7 +55,7 @@ func waits(log, need string) string {
 	return strings.Join(all, ", ")
 }
 
-// row is a row of the final table, which shows one need.
+// row is a row of the table that the demo prints at its end. It shows one need.
 type row struct {
 	Host     string  `json:"host"`
 	Need     string  `json:"need"`
@@ -64,8 +64,8 @@ type row struct {
 	Seconds  float64 `json:"seconds"`
 }
 
-// report prints the final table of needs, the conditions that failed, and a summary. It reports
-// whether all conditions were met.
+// report prints the table of needs, the conditions that were not met, and a summary. It returns
+// true if all conditions were met.
 func (s *demo) report() (bool, error) {
 	var rows []row
 	fulfilled := 0

@@ -10,12 +10,12 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// These constants name the need and the file of a secret that the topology mentions but does not
-// contain.
+// wikisPassword is the ID of the need for a secret, and wikisFile is the name of the secret's file.
+// The topology names the secret but does not contain it.
 const wikisPassword, wikisFile = "file-wiki-smtp-password", "smtp-password"
 
-// putPassword puts the secret into the provider's directory, as an operator would. Only the
-// provider can read it.
+// putPassword writes the secret to the provider's directory, as an operator would do. Only the
+// provider can read the file.
 func (s *demo) putPassword(secret string) error {
 	at := filepath.Join(s.hosts[forge].Dir, "files", "wiki", wikisFile)
 	if err := os.MkdirAll(filepath.Dir(at), 0o700); err != nil {
@@ -24,8 +24,8 @@ func (s *demo) putPassword(secret string) error {
 	return os.WriteFile(at, []byte(secret), 0o600)
 }
 
-// wikisSecret returns the secret that was delivered to wiki. It also reports whether only the
-// account of wiki can read it.
+// wikisSecret returns the secret that was delivered for the service wiki. It also reports whether
+// the account of wiki is the only one that can read it.
 func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	h := s.hosts["ursula"]
 	info, err := os.Stat(filepath.Join(hostdir.Current(h.Layout().Need(wikisPassword)), wikisFile))
@@ -36,13 +36,13 @@ func (s *demo) wikisSecret() (secret string, private bool, err error) {
 	return secret, info.Mode().Perm() == 0o400, err
 }
 
-// notified returns how often a unit of ursula was notified.
+// notified returns how often a unit on the host ursula was restarted because its files had changed.
 func (s *demo) notified(unit string) int {
 	b, _ := os.ReadFile(s.hosts["ursula"].Log("hook"))
 	return strings.Count(string(b), unit)
 }
 
-// secret checks that the secret was delivered from the provider to the host of wiki.
+// secret checks that the provider's secret was delivered to the host of the service wiki.
 func (s *demo) secret() error {
 	secret, private, err := s.wikisSecret()
 	if err != nil {
@@ -53,8 +53,8 @@ func (s *demo) secret() error {
 	return nil
 }
 
-// rotate rotates the secret: it replaces the file at the provider and raises the generation in the
-// flake.
+// rotate rotates the secret. It replaces the file at the provider and deploys the revision with a
+// higher generation.
 func (s *demo) rotate(ctx context.Context) error {
 	s.heading("the secret of wiki is replaced, and its generation raised")
 	if err := s.putPassword("marlin"); err != nil {

@@ -11,7 +11,7 @@ import (
 // since1900 is the number of seconds from 1900 to the Unix epoch.
 const since1900 = 2_208_988_800
 
-// tellTime runs a time server, which answers every datagram with the time (RFC 868).
+// tellTime runs a time server (RFC 868), which answers each datagram with the current time.
 func tellTime(ctx context.Context, address string) error {
 	c, err := net.ListenPacket("udp", address)
 	if err != nil {
@@ -30,7 +30,7 @@ func tellTime(ctx context.Context, address string) error {
 	return nil
 }
 
-// askTime requests the time from the time server with an empty datagram (RFC 868).
+// askTime gets the time from the time server by sending an empty datagram (RFC 868).
 func (s *demo) askTime(host string) (string, error) {
 	address, err := s.local(host, "service/time")
 	if err != nil {

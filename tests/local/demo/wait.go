@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/tests/local"
 )
 
-// until waits until ok returns true. If the time limit is exceeded, the error lists the needs that
-// are not fulfilled and the processes that have ended.
+// until waits until ok returns true. If that takes too long, until returns an error that lists the
+// unfulfilled needs and the processes that have ended.
 func (s *demo) until(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, local.Limit)
 	defer cancel()
@@ -26,7 +26,7 @@ func (s *demo) until(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-// ended returns the last line of output of each process that ended unexpectedly.
+// ended returns the processes that ended unexpectedly, with the last line that each has printed.
 func (s *demo) ended() string {
 	var b strings.Builder
 	for _, name := range hostNames {

@@ -116,9 +116,9 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 	return artifact, received(err)
 }
 
-// Checkpoint fetches the newest checkpoint of a provider's audit log. The log is that of the
-// process for the given kind. The answer includes a proof that the log still contains all rows of
-// an earlier checkpoint. The argument from is the size of that earlier checkpoint.
+// Checkpoint fetches the newest checkpoint of the audit log that a provider keeps for a kind of
+// need. The answer includes a proof that the log still contains all rows of an earlier checkpoint.
+// The argument from is the size of that earlier checkpoint.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {

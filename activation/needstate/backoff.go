@@ -29,8 +29,8 @@ const Slow = time.Hour
 const longest = 2 * Slow
 
 // Wait returns how long to wait after a failed attempt. The first attempt has number 1. The result
-// is the provider's RetryAfter plus the jitter. If the provider is full, the jitter is that of a
-// first attempt, because such a provider already spreads the hosts by their RetryAfter.
+// is the provider's RetryAfter plus the jitter. If the provider is full, the jitter is chosen as
+// after the first attempt, because such a provider already spreads the hosts by their RetryAfter.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:

@@ -119,7 +119,7 @@ func bringUp(ctx context.Context) (*cluster, error) {
 	for name, h := range map[string]**local.Host{"p": &c.p, "b": &c.b, "c": &c.c} {
 		*h = &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
 	}
-	for _, step := range []func(context.Context) error{c.build, c.prepare, c.provide, c.serve, c.serveNamed, c.activate} {
+	for _, step := range []func(context.Context) error{c.build, c.prepare, c.provide, c.serve, c.serveNamed, c.serveStrangers, c.activate} {
 		if err := step(ctx); err != nil {
 			c.stop()
 			return nil, err
@@ -225,7 +225,7 @@ func (c *cluster) serve(context.Context) error {
 			c.unread = append(c.unread, conn)
 		}
 	}()
-	for _, port := range []int{8901, 8903, 8904} {
+	for _, port := range []int{8901, 8903, 8904, 8910, 8911} {
 		l, err := c.listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
 		if err != nil {
 			return err

@@ -15,7 +15,17 @@ import (
 // a forwarder itself. An attacker who has the SVID could do the same. Knock returns nil if it
 // reaches the target, and the refusal as an error otherwise.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
-	h, err := Hold(ctx, address, target, svid)
+	return knock(ctx, address, wire.Preamble{Type: wire.TCP, Target: target}, svid)
+}
+
+// KnockFor is like Knock, and states that the connection belongs to a stranger with the addresses
+// in origin.
+func KnockFor(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate, origin wire.Origin) error {
+	return knock(ctx, address, wire.Preamble{Type: wire.Entered, Target: target, Origin: origin}, svid)
+}
+
+func knock(ctx context.Context, address string, p wire.Preamble, svid *tls.Certificate) error {
+	h, err := hold(ctx, address, p, svid)
 	if err == nil {
 		h.conn.CloseWithError(0, "")
 	}
@@ -39,7 +49,11 @@ func (h Held) Ended(within time.Duration) time.Time {
 // Hold connects to a target in the same way as Knock, and keeps the connection to the forwarder
 // open.
 func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
-	dialable, err := spiffe.Dial(target)
+	return hold(ctx, address, wire.Preamble{Type: wire.TCP, Target: target}, svid)
+}
+
+func hold(ctx context.Context, address string, p wire.Preamble, svid *tls.Certificate) (h Held, err error) {
+	dialable, err := spiffe.Dial(p.Target)
 	if err != nil {
 		return h, err
 	}
@@ -62,7 +76,7 @@ func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certi
 		return h, err
 	}
 	_ = stream.SetDeadline(time.Now().Add(Limit))
-	if _, err := stream.Write(wire.Preamble{Type: wire.TCP, Target: target}.Append(nil)); err != nil {
+	if _, err := stream.Write(p.Append(nil)); err != nil {
 		return h, err
 	}
 	_, err = stream.Read(make([]byte, 1))

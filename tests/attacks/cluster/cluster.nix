@@ -8,6 +8,9 @@
 #  - Bob may reach only the issuer.
 #  - Dora operates the config provider, and Erin may read there.
 #
+# Strangers reach `mail` and `queue` through host `c`, and the machine `scanner`, which has no agent,
+# reaches `inner`. The node of `p` and Alice may reach `mail`, too.
+#
 # Nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
@@ -31,13 +34,18 @@ in
   };
 
   hosts = {
-    p = host 1 "p" { inherit (facts) instance; };
+    p = host 1 "p" {
+      inherit (facts) instance;
+      roles = [ "edge" ];
+    };
     b = host 2 "b" {
       callers = {
         "service/wiki" = [ facts.account ];
       };
     };
     c = host 3 "c" {
+      capabilities = [ "ingress" ];
+      roles = [ "edge" ];
       users = [
         "alice"
         "bob"
@@ -95,6 +103,23 @@ in
       down = on "b" 8905 { };
       echo = on "b" 8901 { scope = "both"; };
       heard = on "b" 8902 { protocol = "udp"; };
+      inner = on "b" 8911 { };
+      mail = on "b" 8909 {
+        identity = "proxy-v2";
+        visibility = "public";
+        publicPorts.smtp = {
+          port = 2525;
+          from = [ "${facts.loopback}.0.66" ];
+          limits.connections = 2;
+        };
+      };
+      queue = on "b" 8910 {
+        visibility = "public";
+        publicPorts.mq = {
+          port = 8883;
+          serverNames = [ "mq.example.org" ];
+        };
+      };
       requests = on "b" 8907 {
         protocol = "http";
         identity = "http";
@@ -122,6 +147,12 @@ in
         };
       };
     };
+
+  outside.scanner = {
+    addresses = [ "${facts.loopback}.0.67" ];
+    via = "c";
+    reaches = [ "inner" ];
+  };
 
   users = {
     alice.roles = [ "writer" ];
@@ -165,12 +196,17 @@ in
       "down"
       "echo"
       "heard"
+      "mail"
       "requests"
       "tokens"
       "wiki"
     ];
     reader.services = [ "auth" ];
     visitor.services = [ "echo" ];
+    edge.services = [
+      "mail"
+      "queue"
+    ];
     oidc-client.services = [ "auth" ];
     auditor.serviceGroups = [ "control-plane" ];
     operator.serviceGroups = [

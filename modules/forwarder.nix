@@ -67,7 +67,7 @@ in
                 inherit name;
                 value = r.listen;
               }) ([ r.tlsName ] ++ r.tlsAliases or [ ])
-            ) (filter (r: r ? tlsName && !(r.ingress or { } ? from || r.ingress or { } ? paths)) forwarder.reach)
+            ) (filter (r: r ? tlsName && !r ? gate && !(r.ingress or { } ? from || r.ingress or { } ? paths)) forwarder.reach)
           )
         else
           { };
@@ -78,8 +78,8 @@ in
       description = ''
         The public names that a reverse proxy on this host serves, each with the local listener to which the
         proxy forwards. They are the `tlsName` and `tlsAliases` of the services that the host reaches, if the
-        host has the capability `ingress`. Names of services with rules for networks or paths are left out,
-        because your proxy would not apply the rules.
+        host has the capability `ingress`. Names of services with rules for networks or paths, or with a sign-in at
+        the ingress, are left out, because your proxy would not apply them.
       '';
     };
 

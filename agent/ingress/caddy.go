@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -199,7 +200,7 @@ func (c *Caddy) render(s Sites) (object, error) {
 		names = append(names, site.Name)
 		pairs = append(pairs, object{"certificate": certificate, "key": key})
 		plain = append(plain, object{"match": host, "handle": []object{redirectTo(caddyHost(site))}, "terminal": true})
-		routes = append(routes, object{"match": host, "handle": []object{{"handler": "subroute", "routes": site.caddy()}}, "terminal": true})
+		routes = append(routes, object{"match": host, "handle": []object{{"handler": "subroute", "routes": site.caddy(s.Gate)}}, "terminal": true})
 	}
 	unknown := object{"handle": []object{{
 		"handler": "static_response", "status_code": 404, "headers": object{"Content-Type": []string{"text/plain"}}, "body": unknownName,
@@ -265,7 +266,7 @@ func only(value, pattern string, matches bool) []object {
 //
 // The routes do not pass on an upgrade to HTTP/2 in clear text. After such an upgrade, a client
 // could send requests to the service that the proxy does not check.
-func (s Site) caddy() (routes []object) {
+func (s Site) caddy(socket string) (routes []object) {
 	add := func(match []object, handle ...object) {
 		r := object{"handle": handle}
 		if match != nil {
@@ -298,24 +299,65 @@ func (s Site) caddy() (routes []object) {
 		add([]object{{"expression": fmt.Sprintf(`{%s}.matches('^[0-9]{1,18}$') && int({%[1]s}) > %d`, length, most)}}, answer(http.StatusRequestEntityTooLarge)...)
 		add(nil, object{"handler": "request_body", "max_size": most})
 	}
-	for _, r := range s.Routes() {
-		var handle []object
-		if r.Deny {
-			handle = answer(http.StatusForbidden)
-		} else {
-			if len(r.From) > 0 {
-				denied := object{"match": []object{{"not": []object{{"remote_ip": object{"ranges": r.From}}}}}, "handle": answer(http.StatusForbidden)}
-				handle = append(handle, object{"handler": "subroute", "routes": []object{denied}})
-			}
-			handle = append(handle, s.proxy(r.Upstream))
+	if s.Gated {
+		for _, e := range s.GateEntries() {
+			handle := limited(e.Decision.Deny, e.Decision.From, s.ask(socket, e.Path+"?{http.request.uri.query}"))
+			routes = append(routes, object{"match": []object{{"path": []string{e.Path}}}, "handle": handle, "terminal": true})
 		}
-		route := object{"handle": handle, "terminal": true}
+	}
+	for _, r := range s.Routes() {
+		pass := []object{s.proxy(r.Upstream)}
+		if s.Gated {
+			pass = []object{s.admit(socket), s.proxy(r.Upstream)}
+		}
+		route := object{"handle": limited(r.Deny, r.From, pass...), "terminal": true}
 		if r.Pattern != "" {
 			route["match"] = []object{{"path_regexp": object{"pattern": "(?i)" + r.Pattern}}}
 		}
 		routes = append(routes, route)
 	}
 	return routes
+}
+
+// limited returns the handlers for requests that rules deny or limit to networks.
+func limited(deny bool, from []netip.Prefix, pass ...object) []object {
+	if deny {
+		return answer(http.StatusForbidden)
+	}
+	if len(from) == 0 {
+		return pass
+	}
+	denied := object{"match": []object{{"not": []object{{"remote_ip": object{"ranges": from}}}}}, "handle": answer(http.StatusForbidden)}
+	return append([]object{{"handler": "subroute", "routes": []object{denied}}}, pass...)
+}
+
+// ask returns the handler that passes a request to the gate, without its body.
+func (s Site) ask(socket, uri string) object {
+	return object{
+		"handler": "reverse_proxy", "upstreams": []object{{"dial": "unix/" + socket}},
+		"rewrite": object{"method": http.MethodGet, "uri": uri},
+		"headers": object{"request": object{
+			"delete": []string{"Upgrade", "Connection"},
+			"set": object{
+				"Host": []string{s.Name}, gate.TargetHeader: []string{"{http.request.orig_uri}"}, gate.MethodHeader: []string{"{http.request.orig_method}"}, gate.UpgradeHeader: []string{"{http.request.header.Upgrade}"},
+			},
+		}},
+	}
+}
+
+// admit returns the handler that asks the gate whether a request has a session. The answer of the
+// gate goes to the browser, unless the request has one. The next handler then passes it on.
+func (s Site) admit(socket string) object {
+	set := object{}
+	for _, h := range gate.Headers {
+		set[h.Request] = []string{"{http.reverse_proxy.header." + h.Answer + "}"}
+	}
+	h := s.ask(socket, gate.EnterPath)
+	h["handle_response"] = []object{{
+		"match":  object{"status_code": []int{http.StatusNoContent}},
+		"routes": []object{{"handle": []object{{"handler": "headers", "request": object{"set": set}}}}},
+	}}
+	return h
 }
 
 // proxy returns the handler that passes requests to a listener.

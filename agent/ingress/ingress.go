@@ -23,8 +23,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -36,6 +38,7 @@ type Config struct {
 	Layout hostdir.Layout
 	Proxy  Proxy
 	Poll   time.Duration // maximum interval between checks for changes; default 10 s
+	Socket string        // path of the Unix socket at which the proxy asks the gate
 	Log    *slog.Logger
 }
 
@@ -50,6 +53,7 @@ type Proxy interface {
 type Sites struct {
 	Thumbprint string // thumbprint of the ACME account, used to answer challenges; may be empty
 	All        []Site // sorted by name, wildcards last, because an exact name takes precedence
+	Gate       string // path of the socket of the gate, for sites whose visitors must sign in
 
 	Local     []uint16     // ports on loopback that the cluster's local listeners use
 	Addresses []netip.Addr // addresses of this host without loopback
@@ -64,6 +68,9 @@ type Site struct {
 
 	// Redirect is the name to which visitors are redirected. It is empty for a name of a service.
 	Redirect string
+
+	// Gated reports whether visitors must sign in.
+	Gated bool
 
 	Rules document.PublicRules
 	Ports map[string]netip.AddrPort // listeners of the service's ports by name, for the rules
@@ -86,10 +93,25 @@ func Run(ctx context.Context, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
 	}
-	var failed journal.Once
+	var failed, gateFailed journal.Once
 	var document document.Document
+	asked := gate.New(c.Log)
+	var serving sync.WaitGroup
+	defer serving.Wait()
+	serving.Go(func() {
+		// Without the gate, the proxy passes no request to the sites of the gate.
+		for c.Socket != "" && ctx.Err() == nil {
+			if err := c.serveGate(ctx, asked); ctx.Err() == nil && gateFailed.News(err) {
+				c.Log.Error("nobody can sign in at public names", "error", err)
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(c.Poll):
+			}
+		}
+	})
 	watch.Follow(ctx, c.Log, c.Poll, func() []string {
-		dirs, err := c.apply(ctx, &document)
+		dirs, err := c.apply(ctx, &document, asked)
 		none := errors.Is(err, fs.ErrNotExist) // no documents are in force yet
 		if !none && ctx.Err() == nil && failed.News(err) {
 			c.Log.Warn("public names stay as they are", "error", err)
@@ -101,7 +123,7 @@ func Run(ctx context.Context, c Config) error {
 
 // apply configures the proxy for the manifest and the certificates on disk. It returns the
 // directories that Run must watch, because apply must be called again after a change in them.
-func (c Config) apply(ctx context.Context, document *document.Document) (dirs []string, err error) {
+func (c Config) apply(ctx context.Context, document *document.Document, g *gate.Gate) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
 		return nil, err
@@ -114,6 +136,13 @@ func (c Config) apply(ctx context.Context, document *document.Document) (dirs []
 	if err != nil {
 		return dirs, err
 	}
+	gates, clients, err := gatesOf(c.Layout, doc.Manifest())
+	dirs = append(dirs, clients...)
+	if err != nil {
+		return dirs, err
+	}
+	g.Set(gates)
+	sites.Gate = c.Socket
 	changed, err := c.Proxy.Apply(ctx, sites)
 	if changed {
 		served := slices.DeleteFunc(slices.Clone(sites.All), func(s Site) bool { return s.Certificate == "" })
@@ -162,7 +191,7 @@ func sitesOf(layout hostdir.Layout, m document.Manifest) (s Sites, dirs []string
 		}
 		names := slices.Concat([]string{r.TLSName}, r.TLSAliases, slices.Collect(maps.Keys(r.Redirects)))
 		for _, name := range names {
-			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC, Redirect: r.Redirects[name], Rules: r.Ingress, Ports: ports}
+			site := Site{Name: name, Upstream: r.Listen, GRPC: r.GRPC, Redirect: r.Redirects[name], Gated: r.Gate != nil, Rules: r.Ingress, Ports: ports}
 			for _, c := range certificates {
 				if !slices.ContainsFunc(c.Names, func(n string) bool { return n == site.Name || document.Covers(n, site.Name) }) {
 					continue

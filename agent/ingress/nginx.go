@@ -10,10 +10,12 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
 
+	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/terminal"
@@ -145,10 +147,20 @@ type passed struct {
 
 // nginxFuncs are the functions of the template.
 var nginxFuncs = template.FuncMap{
-	"strangersClaims": func() []string { return strangersClaims },
-	"ambiguous":       func() string { return ambiguous },
-	"unknownName":     func() string { return strings.TrimSpace(unknownName) },
-	"pass":            func(s Site, at netip.AddrPort) passed { return passed{s, at} },
+	"checkPath":     func() string { return gate.CheckPath },
+	"startPath":     func() string { return gate.StartPath },
+	"targetHeader":  func() string { return gate.TargetHeader },
+	"methodHeader":  func() string { return gate.MethodHeader },
+	"upgradeHeader": func() string { return gate.UpgradeHeader },
+	"gateHeaders":   func() any { return gate.Headers },
+	"variable":      func(header string) string { return strings.ReplaceAll(strings.ToLower(header), "-", "_") },
+	"ambiguous":     func() string { return ambiguous },
+	"unknownName":   func() string { return strings.TrimSpace(unknownName) },
+	// A gated site sets the headers that describe the person.
+	"claims": func(gated bool) []string {
+		return slices.DeleteFunc(slices.Clone(strangersClaims), func(name string) bool { return gated && gate.Sets(name) })
+	},
+	"pass": func(s Site, at netip.AddrPort) passed { return passed{s, at} },
 }
 
 // nginxFile is the template of the configuration file. The names, addresses and paths in it need no
@@ -229,16 +241,39 @@ server {
 {{- if .Rules.Restricts}}
 	if ($request_uri ~* "{{ambiguous}}") { return 400; }
 {{- end}}
+{{- if .Gated}}
+	location = /.florete/check {
+		internal;
+		{{- template "ask" $s}}
+		proxy_pass http://unix:{{$.Gate}}:{{checkPath}};
+	}
+	location = /.florete/start {
+		internal;
+		{{- template "ask" $s}}
+		proxy_pass http://unix:{{$.Gate}}:{{startPath}};
+	}
+{{- range .GateEntries}}
+	location = {{.Path}} {
+{{- template "limit" .Decision}}
+{{- if not .Decision.Deny}}
+		set $florete_method $request_method;
+		{{- template "ask" $s}}
+		proxy_pass http://unix:{{$.Gate}}:{{.Path}};
+{{- end}}
+	}
+{{- end}}
+{{- end}}
 {{- range .Routes}}
 	location {{if .Pattern}}~* "{{.Pattern}}"{{else}}/{{end}} {
-{{- if .Deny}}
-		return 403;
-{{- else}}
-{{- range .From}}
-		allow {{.}};
+{{- template "limit" .}}
+{{- if not .Deny}}
+{{- if $s.Gated}}
+		set $florete_method $request_method; # an error page has method GET
+		auth_request /.florete/check;
+		error_page 401 = /.florete/start;
+{{- range $i, $h := gateHeaders}}
+		auth_request_set $florete_gate_{{$i}} $upstream_http_{{variable $h.Answer}};
 {{- end}}
-{{- if .From}}
-		deny all;
 {{- end}}
 {{- template "pass" (pass $s .Upstream)}}
 {{- end}}
@@ -249,6 +284,34 @@ server {
 {{- end}}
 {{- end}}
 
+{{- define "limit"}}
+{{- if .Deny}}
+		return 403;
+{{- else}}
+{{- range .From}}
+		allow {{.}};
+{{- end}}
+{{- if .From}}
+		deny all;
+{{- end}}
+{{- end}}
+{{- end}}
+
+{{- define "ask"}}
+		proxy_pass_request_body off;
+		proxy_pass_request_headers off;
+		proxy_set_header Content-Length "";
+		proxy_set_header Host {{.Name}};
+		proxy_set_header Cookie $http_cookie;
+		proxy_set_header Sec-Fetch-Mode $http_sec_fetch_mode;
+		proxy_set_header Sec-Fetch-Site $http_sec_fetch_site;
+		proxy_set_header {{targetHeader}} $request_uri;
+		proxy_set_header {{methodHeader}} $florete_method;
+		proxy_set_header {{upgradeHeader}} $http_upgrade;
+		proxy_http_version 1.1;
+		proxy_read_timeout 60s;
+{{- end}}
+
 {{- define "pass"}}
 {{- if .Rules.HSTS}}
 		{{if .GRPC}}grpc{{else}}proxy{{end}}_hide_header Strict-Transport-Security;
@@ -256,7 +319,7 @@ server {
 {{- if .GRPC}}
 		grpc_pass grpc://{{.Upstream}};
 		grpc_set_header Host $host;
-{{- range strangersClaims}}
+{{- range claims .Gated}}
 		grpc_set_header {{.}} "";
 {{- end}}
 		grpc_set_header X-Real-IP $remote_addr;
@@ -277,8 +340,13 @@ server {
 		proxy_set_header Connection $florete_connection;
 {{- end}}
 		proxy_set_header HTTP2-Settings "";
-{{- range strangersClaims}}
+{{- range claims .Gated}}
 		proxy_set_header {{.}} "";
+{{- end}}
+{{- if .Gated}}
+{{- range $i, $h := gateHeaders}}
+		proxy_set_header {{$h.Request}} $florete_gate_{{$i}};
+{{- end}}
 {{- end}}
 		proxy_set_header X-Real-IP $remote_addr;
 		proxy_set_header X-Forwarded-For $remote_addr;

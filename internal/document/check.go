@@ -48,6 +48,9 @@ func (m Manifest) check() error {
 	if err := m.Forwarder.check(); err != nil {
 		return err
 	}
+	if err := m.checkGate(); err != nil {
+		return fmt.Errorf("manifest of %s: %w", m.Host, err)
+	}
 	if err := m.Forwarder.checkEntries(m.Identity.ID); err != nil {
 		return err
 	}

@@ -236,6 +236,8 @@ type Reachable struct {
 	GRPC bool `json:"grpc,omitempty"`
 	// Ingress restricts the requests that an ingress passes to the service at its public names.
 	Ingress PublicRules `json:"ingress,omitzero"`
+	// Gate requires strangers to sign in before they reach the service at its public names.
+	Gate *Gate `json:"gate,omitempty"`
 	// Redirects maps further public names to public names of the service. If a browser visits a
 	// further name, an ingress redirects the browser to the public name for it.
 	Redirects map[string]string `json:"redirects,omitempty"`

@@ -58,10 +58,12 @@ type Renew struct {
 
 // Kinds of need that hosts treat in a special way. A need of kind cert delivers an SVID, for which
 // the host generates the key. A need of kind config delivers the host's documents. A need of kind
-// tls delivers a certificate for public names.
+// oidc delivers the credentials of a client at an issuer. A need of kind tls delivers a certificate
+// for public names.
 const (
 	KindCert   = "cert"
 	KindConfig = "config"
+	KindOIDC   = "oidc"
 	KindTLS    = "tls"
 )
 

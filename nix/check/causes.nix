@@ -158,4 +158,6 @@
   FL168 = "`ingress.hosts` of a service names a host without the capability `ingress`. Cure: Give the host the capability, or name another.";
   FL169 = "A path of `ingress.paths` leads to a port that the service does not have, that is not over TCP, or that no role of an ingress host reaches. Cure: Use the name of a port in `ports`, and give the proxy a role that reaches it.";
   FL170 = "`redirects` leads to a name that is not the public name of a service, or that is redirected itself. Cure: Write `tlsName` or one of `tlsAliases` of a public service.";
+  FL171 = "`sso.mode = \"gate\"` requires a sign-in at the public names of a service, and the topology does not let an ingress do that. Cure: Give the service exact public names, and let `flor ingress` configure the proxy (`providers.tls`). Or let the service sign people in itself, with `mode = \"oidc\"`.";
+  FL172 = "An ingress requires strangers to sign in and tells the service who they are. Callers inside the cluster reach the same port without a sign-in, and could send the same headers. Cure: Let only the ingress reach the service. If the callers are trusted, acknowledge the fault.";
 }

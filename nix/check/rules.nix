@@ -132,6 +132,7 @@ severity "error" {
   FL168 = "ingress that does not serve a public name";
   FL169 = "path to a port that an ingress does not reach";
   FL170 = "redirect to a name that no service has";
+  FL171 = "sign-in at an ingress that cannot work";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -166,4 +167,5 @@ severity "error" {
   FL161 = "disruption budget that holds no host back";
   FL162 = "relays without a path salt";
   FL166 = "threshold that needs every signing key";
+  FL172 = "sign-in at an ingress that callers inside do not need";
 }

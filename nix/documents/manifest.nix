@@ -57,6 +57,7 @@ let
       entries (access.leadingTo service key) (access.allowTo service key);
 
   publicNames = import ../resolve/publicnames.nix;
+  gate = import ../resolve/gate.nix;
   redirected = publicNames.redirects t;
 
   # Public names by service ID, for hosts with an ingress that serve them.
@@ -74,6 +75,7 @@ let
             // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
             // optionalAttrs s.grpc { grpc = true; }
             // optionalAttrs (rules != { }) { ingress = rules; }
+            // gate.attribute t s
             // optionalAttrs (redirected ? ${s.name}) {
               redirects = only redirected.${s.name} t.redirects;
             };

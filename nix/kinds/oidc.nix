@@ -23,6 +23,9 @@ let
     optionalAttrs (service.sso.${name} != [ ]) { ${name} = sort lessThan service.sso.${name}; };
 
   wanting = services: filter (s: s.sso.mode == "oidc") services;
+
+  # Services at whose public names an ingress requires a sign-in.
+  gate = import ../resolve/gate.nix;
 in
 {
   doc = "Signs people in (OpenID Connect).";
@@ -67,11 +70,46 @@ in
 
   service.sso = of "How people sign in to the service." signin.sso;
 
-  reasons = clean: map (s: "services.${s.name}.sso needs it") (wanting (attrValues clean.services));
+  reasons = clean: map (s: "services.${s.name}.sso needs it") (
+    filter (s: s.sso.mode != "none") (attrValues clean.services)
+  );
 
   needs =
-    t: host:
+    t:
+    let
+      gates = gate.onHosts t;
+    in
+    host:
     map (service: {
+      id = gate.need service;
+      for = host.id;
+      what = "sign-in of ${service.name} at the ingress";
+      request = {
+        inherit (t.providers.oidc) issuer;
+        service = service.shared;
+        redirectURIs = gate.redirectURIs service;
+      }
+      // sorted "allowedGroups" service;
+      files = {
+        client-id = {
+          value = "clientId";
+          mode = "0400";
+        };
+        client-secret = {
+          value = "clientSecret";
+          mode = "0400";
+        };
+        issuer = {
+          value = "issuer";
+          mode = "0400";
+        };
+      };
+      # Hosts that share a client must notice when another host had it replaced.
+      renew = { };
+      inherit (service.sso) dependsOn generation;
+      place = "services.${service.name}.sso";
+    }) gates.${host.name}
+    ++ map (service: {
       id = "oidc-${service.name}";
       for = service.idOn host.name;
       request = {
@@ -107,6 +145,9 @@ in
       place = "services.${service.name}.sso";
     }) (wanting host.wanting);
 
+  # A host has several needs for gates.
+  label = need: if gate.isNeed need.id then need.id else "oidc";
+
   check =
     {
       access,
@@ -141,10 +182,20 @@ in
           || s.public
           || s.generation != 1
           || s.rotate != 0
+          || s.session != null
         );
 
       inherit (clean.providers.oidc) registration;
       issuers = import ../check/issuers.nix { inherit clean lib; };
+      gates = import ../check/gate.nix {
+        inherit
+          access
+          clean
+          issuer
+          lib
+          t
+          ;
+      };
     in
     {
       top =
@@ -167,7 +218,7 @@ in
           [ ]
         else
           when (idle s.sso && shapes.services.${n} == [ ]) (
-            excluded "write mode = \"oidc\";, or take out what it would be for" "services.${n}.sso"
+            excluded "write mode = \"oidc\"; or mode = \"gate\";, or take out what it would be for" "services.${n}.sso"
               "mode = \"none\""
           )
           ++ when (s.sso.rotate > 0 && shared n) [
@@ -184,6 +235,11 @@ in
               "public = true"
           )
           ++ when (shapes.services.${n} == [ ]) (issuers.service n s)
+          ++ when (s.sso.mode == "oidc" && s.sso.session != null) (
+            excluded "take session out: the service decides how long people stay signed in" "services.${n}.sso.session"
+              "mode = \"oidc\""
+          )
+          ++ when (s.sso.mode == "gate" && shapes.services.${n} == [ ]) (gates.service n s)
           ++ when (s.sso.mode == "oidc") (
             when (s.sso.redirectURIs == [ ]) (
               missing "services.${n}.sso" "redirectURIs"
@@ -204,7 +260,9 @@ in
           holders = [ t.services.${n} ] ++ map (h: t.hosts.${h}) t.services.${n}.hosts;
           reaches = any (p: any (r: elem r access.leading.${issuer} or [ ]) p.roles) holders;
         in
-        if
+        if s.sso.mode == "gate" && shapes.services.${n} == [ ] then
+          gates.warnings n s
+        else if
           s.sso.mode != "oidc"
           || issuer == null
           || !t.services ? ${issuer}

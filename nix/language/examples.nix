@@ -33,6 +33,7 @@ let
       rev = "8eeec93";
       serial = 1784011430;
       service = "wiki";
+      session = 12;
       timeout = 3600;
       title = "Example Inc.";
       who = "alice";

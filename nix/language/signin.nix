@@ -111,10 +111,16 @@ in
   );
 
   sso = record "sso" {
-    mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client." (enum [
+    mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client. `gate`: an ingress requires strangers to sign in, for services without a sign-in of their own." (enum [
       "none"
       "oidc"
+      "gate"
     ]);
+    session =
+      default
+        "Hours after which people sign in again, with `mode = \"gate\"`. By default 12. At an issuer of others, a session also ends with its ID token."
+        null
+        (between 1 720 "hours");
     restart = of "Unit to restart after the credentials changed." unit;
     redirectURIs = of "Callback URLs of the client." (atMost 32 url);
     postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
@@ -126,7 +132,7 @@ in
         "profile"
       ])
     );
-    allowedGroups = of "Groups whose people get tokens. By default everybody does." (
+    allowedGroups = of "Groups whose people get tokens, or pass the gate. By default everybody does." (
       atMost 32 (word {
         want = "the name of a group, at most 128 characters";
         hint = "put it in double quotes";

@@ -45,7 +45,8 @@ type issuerServer struct {
 	clients clients
 	tokens  tokens
 	guard   *guard
-	account func(email string) bool // whether it is somebody's
+	account func(email string) bool     // whether it is somebody's
+	users   map[string]storage.Password // by permanent ID
 	policy  func() *Policy
 	signer  signer.Signer
 	audit   *server.Audit
@@ -63,7 +64,7 @@ func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storag
 	}
 	log := slog.New(&sparing{Handler: p.log.Handler(), said: &said{}}).With("issuer", issuer)
 	people := accounts{users: users, secret: p.cfg.Key.Derive("florete oidc unknown accounts v1", 32)}
-	s := &issuerServer{issuer: u, guard: newGuard(), clients: p.clients, audit: p.cfg.Audit, log: log, policy: p.cfg.Policy,
+	s := &issuerServer{issuer: u, guard: newGuard(), clients: p.clients, audit: p.cfg.Audit, log: log, policy: p.cfg.Policy, users: byID(users),
 		account: func(email string) bool { _, ok := people.find(email); return ok }}
 	s.records = dexstore.New(p.cfg.Store, p.cfg.Key)
 	s.tokens = tokens{s.records, p.cfg.Store, p.cfg.Key}

@@ -48,7 +48,7 @@ type Settings struct {
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},
-		Ending:     map[string]time.Duration{endedPrefix: tokensLive, spentPrefix: codesLive},
+		Ending:     map[string]time.Duration{endedPrefix: endedLives, spentPrefix: codesLive},
 		Secrets:    true,
 	}
 }

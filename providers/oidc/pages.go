@@ -45,6 +45,7 @@ func (s *issuerServer) routes(assets fs.FS, discovery []byte) http.Handler {
 		"GET /auth/{connector}/login":  s.login,
 		"POST /auth/{connector}/login": s.login,
 		"GET /callback":                s.callback,
+		"POST /person":                 s.person,
 		"GET /logout":                  s.logout,
 		"POST /logout":                 s.logout,
 	} {

@@ -25,7 +25,7 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	x.refresh, x.secret = presented(r.PostFormValue("refresh_token"))
 	x.presented = clientSecret(r)
 	out := &answer{ResponseWriter: w, exchange: x, status: http.StatusOK}
-	s.dex.ServeHTTP(out, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	s.dex.ServeHTTP(out, r.WithContext(withExchange(r.Context(), x)))
 	if out.status == http.StatusOK {
 		return
 	}

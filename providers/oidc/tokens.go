@@ -40,6 +40,10 @@ type exchange struct {
 
 type exchangeKey struct{}
 
+func withExchange(ctx context.Context, x *exchange) context.Context {
+	return context.WithValue(ctx, exchangeKey{}, x)
+}
+
 func exchangeOf(ctx context.Context) *exchange {
 	x, _ := ctx.Value(exchangeKey{}).(*exchange)
 	if x == nil {
@@ -159,7 +163,7 @@ func (t tokens) end(ctx context.Context, refresh, client, user string) error {
 			}
 		}
 	}
-	lease, err := t.db.Lease(ctx, tokensLive)
+	lease, err := t.db.Lease(ctx, endedLives)
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,7 @@ then takes the names from requests to /proxy/ensure on a Unix socket instead of 
 			default:
 				return fmt.Errorf("--server %q: want nginx or caddy", server)
 			}
+			c.Socket = filepath.Join("/run", m.Unit("ingress"), "gate.sock")
 			if socket == "" {
 				return ingress.Run(cmd.Context(), c)
 			}

@@ -95,6 +95,7 @@ type Service struct {
 	Ingress      document.PublicRules // rules for strangers at the public names
 	IngressHosts []string             // hosts that serve the public names; empty for all that reach the service
 	Redirects    map[string]string    // further public names, with the names to which they are redirected
+	SSO          struct{ Mode string }
 	// PublicPorts lists the ports at which strangers reach the service, by the name of the port of
 	// the service. If the service has one port, the names have no meaning.
 	PublicPorts map[string]PublicPort
@@ -106,6 +107,9 @@ type Service struct {
 	Placement   struct{ Capabilities []string } // capabilities that these hosts need
 	Facts       map[string]any                  // values that configurations of other hosts may read
 }
+
+// Gated reports whether an ingress requires strangers to sign in before they reach the service.
+func (s Service) Gated() bool { return s.SSO.Mode == "gate" }
 
 // Scoped reports whether the service has a separate identity on each host.
 func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
@@ -298,7 +302,10 @@ func (t Topology) Origin(place string) string {
 
 // Provider lists the hosts that answer needs of one kind, and the capabilities that these hosts
 // require.
-type Provider struct{ Hosts, Requires []string }
+type Provider struct {
+	Hosts, Requires []string
+	Issuer          string // of kind oidc: where people sign in
+}
 
 // ReadTopology returns the topology of a cluster. It returns an error if the cluster has faults.
 func ReadTopology(ctx context.Context, src Source) (Topology, error) {

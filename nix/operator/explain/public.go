@@ -15,6 +15,8 @@ import (
 type Edge struct {
 	// Ingress lists the hosts through which anyone can reach a public service, sorted.
 	Ingress []string `json:"ingress,omitempty"`
+	// SignIn is the issuer at which strangers must sign in first. It is empty if they need not.
+	SignIn string `json:"signIn,omitempty"`
 	// TLSName is the public name of the service.
 	TLSName string `json:"tlsName,omitempty"`
 	// TLSAliases lists additional public names of the service.
@@ -79,6 +81,9 @@ func (a *Access) edge(target string) Edge {
 	if len(s.Ingress.From) > 0 || s.Ingress.Restricts() {
 		e.Rules = "services." + name + ".ingress"
 	}
+	if s.Gated() {
+		e.SignIn = a.t.Providers["oidc"].Issuer
+	}
 	return e
 }
 
@@ -116,6 +121,9 @@ func (e Edge) String() string {
 	}
 	if len(e.Ingress) > 0 {
 		who := "anyone reaches"
+		if e.SignIn != "" {
+			who = "anyone who signs in reaches"
+		}
 		if e.Rules != "" {
 			who = "strangers reach"
 		}
@@ -125,6 +133,9 @@ func (e Edge) String() string {
 		}
 		if e.Rules != "" {
 			fmt.Fprintf(&b, ", by the rules in %s", e.Rules)
+		}
+		if e.SignIn != "" {
+			fmt.Fprintf(&b, "; it needs a sign-in at %s", e.SignIn)
 		}
 		b.WriteString("\n")
 	}

@@ -32,6 +32,8 @@ type Visit struct {
 	// from all networks.
 	Networks []netip.Prefix `json:"networks,omitempty"`
 	Deny     bool           `json:"deny,omitempty"` // the rule denies it to everyone
+	// SignIn is the issuer at which a stranger must sign in first. It is empty if a stranger need not.
+	SignIn string `json:"signIn,omitempty"`
 }
 
 // IsStranger reports whether the word that an operator typed for a principal means strangers.
@@ -75,6 +77,9 @@ func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 		v.Service += ":" + d.Port
 	}
 	v.Deny, v.Networks = d.Deny, d.From
+	if s.Gated() && !d.Deny {
+		v.SignIn = a.t.Providers["oidc"].Issuer
+	}
 	switch {
 	case d.Path != "":
 		v.Rule = "services." + name + ".ingress.paths." + strconv.Quote(d.Path)
@@ -105,6 +110,14 @@ func (a *Access) visited(host string) (service, to string) {
 
 // String returns the answer as text for people.
 func (v Visit) String() string {
+	text := v.reached()
+	if v.SignIn != "" && v.Allowed {
+		text += fmt.Sprintf("  needs a sign-in at %s\n", v.SignIn)
+	}
+	return text
+}
+
+func (v Visit) reached() string {
 	who := "strangers"
 	if v.From.IsValid() {
 		who = v.From.String()

@@ -112,6 +112,8 @@ func publicName(a at) []fact {
 	if object(a.up[0]["ingress"])["from"] != nil {
 		return nil
 	}
-	service := a.port(a.up[0])
-	return one(entrance(a.host(), shown(a.v), service), Right{"anyone", "reach", service})
+	service, who := a.port(a.up[0]), signedIn("anyone", gateOf(object(a.root), object(a.up[0])))
+	comes := entrance(a.host(), shown(a.v), service)
+	comes.Who = who
+	return one(comes, Right{who, "reach", service})
 }

@@ -78,6 +78,11 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "public name", "takes in strangers for "+element+" as "+unquote.Replace(value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "ingress":
 		noun, words = "rule for strangers", strings.Join(append([]string{"rules for strangers to " + element}, rest[1:]...), ", ")+": "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "gate":
+		noun, words = "sign-in of strangers", "has strangers sign in before they reach "+element
+		if len(rest) > 1 {
+			words = fmt.Sprintf("sign-in of strangers to %s, %s: %s", element, rest[1], value)
+		}
 	case section == "reach" && len(rest) > 0 && rest[0] == "redirects":
 		noun, words = "redirect", strings.Join(append([]string{"redirects to " + element}, rest[1:]...), ", ")+": "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":

@@ -190,8 +190,8 @@ func (d *delta) topology(was, is compile.Topology) {
 	for s, t := range map[side]compile.Topology{before: was, after: is} {
 		var facts []fact
 		for name, service := range t.Services {
-			// The networks of strangers are in documents.
-			if service.Visibility != "public" || len(service.Ingress.From) > 0 {
+			// The networks of strangers, and where they must sign in, are in documents.
+			if service.Visibility != "public" || len(service.Ingress.From) > 0 || service.Gated() {
 				continue
 			}
 			facts = append(facts, fact{Right: Right{"anyone", "reach", "service/" + name}})

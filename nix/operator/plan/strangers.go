@@ -25,6 +25,30 @@ func redirect(a at) []fact {
 type public struct {
 	service, port string // the port is that of the service to which requests go without a rule
 	rules         document.PublicRules
+	issuer        string // issuer at which strangers must sign in; empty if they need not
+}
+
+// signedIn returns the words for strangers who pass the gate of an issuer.
+func signedIn(who, issuer string) string {
+	if issuer == "" {
+		return who
+	}
+	return who + " who signs in at " + issuer
+}
+
+// gateOf returns the issuer at which strangers must sign in before they reach a service through an
+// ingress. It is empty if they need not.
+func gateOf(manifest, entry map[string]any) string {
+	g := object(entry["gate"])
+	if g == nil {
+		return ""
+	}
+	for _, n := range list(manifest["needs"]) {
+		if need := object(n); need["id"] == g["need"] {
+			return shown(object(need["request"])["issuer"])
+		}
+	}
+	return "an unknown issuer"
 }
 
 // publicNames returns the public names that a host serves.
@@ -33,7 +57,7 @@ func publicNames(manifest map[string]any) (map[string]public, error) {
 	a := at{walk: &walk{root: manifest}}
 	for _, v := range list(object(manifest["forwarder"])["reach"]) {
 		entry := object(v)
-		p := public{service: a.id(entry["id"]), port: a.port(entry)}
+		p := public{service: a.id(entry["id"]), port: a.port(entry), issuer: gateOf(manifest, entry)}
 		if rules := entry["ingress"]; rules != nil {
 			b, err := json.Marshal(rules)
 			if err == nil {
@@ -95,9 +119,9 @@ func (d *delta) strangers(host string, was, is documents) error {
 				if both {
 					there = other.rules.At(path)
 				}
-				sameTarget := both && p.to(here) == other.to(there)
+				sameTarget := both && p.to(here) == other.to(there) && (other.issuer == "" || other.issuer == p.issuer)
 				for _, who := range beyond(here, there, sameTarget) {
-					d.note(side(s), p.open(host, name, path, who, here, both))
+					d.note(side(s), p.open(host, name, path, signedIn(who, p.issuer), here, both))
 				}
 			}
 		}
@@ -147,12 +171,12 @@ func (p public) open(host, name, path, who string, d document.Decision, both boo
 		facts[0].because = []Right{whole}
 		if !both {
 			anyone := whole
-			anyone.Who = "anyone"
+			anyone.Who = signedIn("anyone", p.issuer)
 			facts[0].because = append(facts[0].because, anyone)
 		}
 		return facts
 	}
-	if who == "anyone" {
+	if who == signedIn("anyone", p.issuer) {
 		facts = append(facts, one(Right{who, "reach", target})...)
 	}
 	return facts

@@ -1,0 +1,41 @@
+package document
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Gate is the sign-in that an ingress requires from strangers before it passes requests to a
+// service.
+type Gate struct {
+	Need    string `json:"need"`          // ID of the need of kind oidc with the credentials of the client
+	Session int    `json:"session"`       // maximum age of a session in seconds
+	Own     bool   `json:"own,omitempty"` // the issuer belongs to the cluster
+}
+
+// maxSession is the maximum of Session: 30 days.
+const maxSession = 30 * 86400
+
+// checkGate checks the sign-ins that an ingress requires. The needs with their credentials must be
+// in the manifest.
+func (m Manifest) checkGate() error {
+	for i, r := range m.Forwarder.Reach {
+		g := r.Gate
+		if g == nil {
+			continue
+		}
+		switch {
+		case r.TLSName == "":
+			return fmt.Errorf("forwarder.reach[%d].gate: the service has no tlsName", i)
+		case slices.ContainsFunc(r.TLSAliases, IsWildcard):
+			return fmt.Errorf("forwarder.reach[%d].gate: want no wildcard among tlsAliases %q", i, r.TLSAliases)
+		case r.GRPC:
+			return fmt.Errorf("forwarder.reach[%d].gate: programs that speak gRPC cannot sign in", i)
+		case g.Session < 1 || g.Session > maxSession:
+			return fmt.Errorf("forwarder.reach[%d].gate: session %d, want 1 to %d seconds", i, g.Session, maxSession)
+		case !slices.ContainsFunc(m.Needs, func(n Need) bool { return n.ID == g.Need && n.Kind == KindOIDC }):
+			return fmt.Errorf("forwarder.reach[%d].gate: no need %q of kind %s", i, g.Need, KindOIDC)
+		}
+	}
+	return nil
+}

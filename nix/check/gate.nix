@@ -1,0 +1,111 @@
+# Faults of sign-ins that an ingress requires (`sso.mode = "gate"`).
+{
+  access,
+  clean,
+  issuer,
+  lib,
+  t,
+}:
+let
+  inherit (builtins)
+    any
+    attrNames
+    attrValues
+    concatMap
+    concatStringsSep
+    elem
+    filter
+    head
+    ;
+  inherit (lib)
+    excluded
+    fault
+    missing
+    show
+    when
+    ;
+  inherit (import ../lib/names.nix) entrance;
+  inherit (import ../resolve/publicnames.nix) isWild;
+  unwritten = (import ../language/signin.nix).sso.zero;
+  onHosts = (import ../resolve/gate.nix).onHosts (t // { inherit access; });
+
+  # The hosts whose ingress serves the gate of a service.
+  serving = n: filter (h: any (s: s.name == n) onHosts.${h}) (attrNames onHosts);
+
+  cannot = n: problem: value: remedy: [
+    (fault {
+      id = "FL171";
+      place = "services.${n}.sso.mode";
+      inherit problem value remedy;
+    })
+  ];
+in
+{
+  # service :: String -> Service -> [Fault]
+  service =
+    n: s:
+    let
+      place = "services.${n}.sso";
+      # Ports that lead past the gate.
+      past = filter (p: s.ports == { } || p == entrance) (attrNames s.publicPorts);
+    in
+    concatMap (a: when (s.sso.${a} != unwritten.${a}) (excluded "take it out: the ingress has the client" "${place}.${a}" "mode = \"gate\"")) [
+      "postLogoutRedirectURIs"
+      "public"
+      "redirectURIs"
+      "restart"
+      "rotate"
+      "scopes"
+    ]
+    ++ when (s.grpc) (excluded "take one of them out: programs that speak gRPC cannot sign in" "services.${n}.grpc" "sso.mode = \"gate\"")
+    ++ when (s.tlsName == "" || s.visibility != "public") (
+      cannot n "only an ingress can require a sign-in, and the service has no public name: found" (
+        if s.tlsName == "" then "no tlsName" else "visibility = ${show s.visibility}"
+      ) "write visibility = \"public\"; and tlsName = \"…\";, or take the gate out"
+    )
+    ++ when (any isWild s.tlsAliases) (
+      cannot n "an issuer leads people back to exact names only, not to" (concatStringsSep ", " (
+        filter isWild s.tlsAliases
+      )) "write each name in tlsAliases, or take the wildcard out"
+    )
+    ++ when (clean.providers.tls.hosts == [ ]) (
+      cannot n "a proxy that you configure yourself would require no sign-in: found" "no providers.tls" "write providers.tls = { … };, so that flor ingress configures the proxy, or take the gate out"
+    )
+    ++ when (past != [ ]) (
+      cannot n "strangers would reach the service without a sign-in at" "publicPorts.${head past}" "take the public port out, or the gate"
+    );
+
+  # warnings :: String -> Service -> [Fault]
+  warnings =
+    n: s:
+    let
+      hosts = serving n;
+      away =
+        if issuer == null || !t.services ? ${issuer} then
+          [ ]
+        else
+          filter (h: !any (r: elem r (access.leading.${issuer} or [ ])) t.hosts.${h}.roles) hosts;
+
+      # The identities that reach the service, and are not those of an ingress that serves it.
+      own = concatMap (h: map (i: i.id) access.identities.${h}) hosts;
+      others = if hosts == [ ] then [ ] else filter (id: !elem id own) (access.allow.${n} or [ ]);
+    in
+    concatMap (h: [
+      (fault {
+        id = "FL045";
+        place = "services.${n}.sso";
+        problem = "signing in needs the issuer, which ingress ${h} may not reach:";
+        value = "service ${issuer}";
+        remedy = "give hosts.${h}.roles a role that reaches ${issuer}";
+      })
+    ]) away
+    ++ when (others != [ ]) [
+      (fault {
+        id = "FL172";
+        place = "services.${n}.sso.mode";
+        problem = "callers inside the cluster reach the service without a sign-in, and may claim to be anyone:";
+        value = concatStringsSep ", " (map (import ../lib/names.nix).short others);
+        remedy = "take services.${n} out of their roles, or acknowledge this";
+      })
+    ];
+}

@@ -1,0 +1,58 @@
+# Services at whose public names an ingress requires a sign-in.
+let
+  inherit (builtins)
+    any
+    attrValues
+    elem
+    filter
+    lessThan
+    mapAttrs
+    match
+    sort
+    ;
+  inherit (import ../lib/names.nix) entrance;
+  inherit (import ../lib) optionalAttrs;
+  inherit (import ./publicnames.nix) serves;
+
+  callback = "/.florete/callback";
+
+  isGated = s: s.sso.mode == "gate" && s.tlsName != "" && s.visibility == "public" && s.shared != null;
+  isEntrance = i: i.value.entry.port or entrance == entrance;
+
+  # Names of services begin with a letter or digit, so "oidc--" is not the need of a service.
+  need = s: "oidc--${s.name}";
+in
+{
+  inherit need;
+
+  # Reports whether the ID of a need is that of a gate.
+  isNeed = id: match "oidc--.*" id != null;
+
+  # host → the services whose gate it serves
+  # onHosts :: Topology -> { hostName = [Service]; }
+  onHosts =
+    t:
+    let
+      gated = filter isGated (attrValues t.services);
+    in
+    mapAttrs (
+      name: host:
+      filter (
+        s: serves host s && any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables
+      ) gated
+    ) t.hosts;
+
+  redirectURIs = s: sort lessThan (map (name: "https://${name}${callback}") ([ s.tlsName ] ++ s.tlsAliases));
+
+  # The attribute of an entry in the manifest of an ingress.
+  # attribute :: Topology -> Service -> AttrSet
+  attribute =
+    t: s:
+    optionalAttrs (isGated s) {
+      gate = {
+        need = need s;
+        session = (if s.sso.session == null then 12 else s.sso.session) * 3600;
+      }
+      // optionalAttrs (t.providers.oidc.registration == "") { own = true; };
+    };
+}

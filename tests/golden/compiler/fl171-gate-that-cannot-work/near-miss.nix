@@ -1,0 +1,32 @@
+{ base, merge, ... }:
+merge base {
+  hosts.alpha = {
+    capabilities = [ "ingress" ];
+    roles = [ "ingress" ];
+  };
+  services.wiki = {
+    visibility = "public";
+    tlsName = "wiki.example.org";
+    sso.mode = "gate";
+  };
+  services.auth = {
+    host = "alpha";
+    port = 5556;
+    listenPort = 80;
+  };
+  users.ann.roles = [ "sign-in" ];
+  roles.ingress.services = [
+    "auth"
+    "wiki"
+  ];
+  roles.reader.services = [ "auth" ];
+  roles.sign-in.services = [ "auth" ];
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "http://auth.golden.flor.rete";
+  };
+  providers.tls = {
+    hosts = [ "alpha" ];
+    contact = "admin@example.org";
+  };
+}

@@ -73,7 +73,11 @@ func (c *cluster) filesOn(host string) bool {
 func (c *cluster) principals() (all []principal) {
 	for name, h := range c.Hosts {
 		has := c.all(h)
-		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, append([]string{"node"}, has.Roles...)})
+		held := append([]string{"node"}, has.Roles...)
+		for _, o := range c.outsideOn(name) {
+			held = append(held, outsideRole+o)
+		}
+		all = append(all, principal{"spiffe://laws.flor/node/" + name, name, held})
 		for _, u := range has.Users {
 			held := []string{}
 			for r := range c.Roles {
@@ -100,7 +104,7 @@ func (c *cluster) may(held, wanted, host, id string) bool {
 	if c.Services[wanted].Visibility == "host" || held == "node" && wanted == spiffe.ControlService {
 		return false
 	}
-	r := c.Roles[held]
+	r := c.role(held)
 	for _, name := range r.Except {
 		if c.means(name, wanted, host, id) || c.shares(name, wanted, id) {
 			return false

@@ -6,7 +6,8 @@ import (
 
 // cluster is a topology as people write it. The letter of a name shows its sort, so that a name in a
 // document can be recognized: h3x is a host, s4x a service, n4x its public name, i5x a group of
-// hosts, t6x a tag, k7x a capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant.
+// hosts, t6x a tag, k7x a capability, m8x an instance, w9x a team, q1x a secret, y1x a tenant, o2x an
+// outside caller.
 type cluster struct {
 	Serial        int                 `json:"serial"`
 	Name          string              `json:"name"`
@@ -22,6 +23,8 @@ type cluster struct {
 	ServiceGroups map[string][]string `json:"serviceGroups,omitempty"`
 	Providers     map[string]provider `json:"providers"`
 	Rollout       *rollout            `json:"rollout,omitempty"`
+	Outside       map[string]*outside `json:"outside,omitempty"`
+	Redirects     map[string]string   `json:"redirects,omitempty"`
 
 	Secrets   map[string]*generated `json:"secrets,omitempty"`
 	Tenants   map[string]*tenant    `json:"tenants,omitempty"`
@@ -93,6 +96,9 @@ type service struct {
 	Needs      map[string]need         `json:"needs,omitempty"`
 	Limits     *document.Limits        `json:"limits,omitempty"`
 	Facts      map[string]any          `json:"facts,omitempty"`
+
+	PublicPorts map[string]*publicPort `json:"publicPorts,omitempty"`
+	Ingress     *publicRules           `json:"ingress,omitempty"`
 
 	Databases map[string]database `json:"databases,omitempty"`
 	Git       map[string]gitToken `json:"git,omitempty"`

@@ -269,8 +269,59 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		hosts := slices.Sorted(maps.Keys(c.Hosts))
 		return onProvider("config", func(g generator, p *provider) { p.Hosts = append(slices.Clone(p.Hosts), hosts[g.IntN(len(hosts))]) })(g, c)
 	},
-	"a host more": func(g generator, c *cluster) bool { d, _ := g.withHost(c); *c = *d; return true },
-	"a role less": func(g generator, c *cluster) bool { *c = *g.withoutRole(c); return true },
+	"a public port": onService(func(g generator, s *service) bool {
+		s.PublicPorts = map[string]*publicPort{"smtp": {Port: 3998, From: g.some(strange, 2)}}
+		return s.Visibility == "public"
+	}),
+	"another public port":       onPublicPort(func(_ generator, p *publicPort) bool { p.Port++; return true }),
+	"other strangers":           onPublicPort(func(g generator, p *publicPort) bool { p.From = g.some(strange, 3); return true }),
+	"all strangers":             onPublicPort(func(_ generator, p *publicPort) bool { had := p.From != nil; p.From = nil; return had }),
+	"other limits of strangers": onPublicPort(func(g generator, p *publicPort) bool { p.Limits = g.limits(); return true }),
+	"no limits of strangers":    onPublicPort(func(_ generator, p *publicPort) bool { had := p.Limits != nil; p.Limits = nil; return had }),
+	"a server name less": onPublicPort(func(_ generator, p *publicPort) bool {
+		had := p.ServerNames
+		p.ServerNames = had[:len(had)/2]
+		return had != nil
+	}),
+	"a server name more": onPublicPort(func(_ generator, p *publicPort) bool {
+		p.ServerNames = append(p.ServerNames, "more.example.net")
+		return len(p.ServerNames) > 1
+	}),
+	"strangers at all ingresses": onPublicPort(func(_ generator, p *publicPort) bool { had := p.Hosts != nil; p.Hosts = nil; return had }),
+	"a path denied":              onRules(func(_ generator, r *publicRules) bool { r.Paths["/admin"] = &pathRule{Deny: true}; return true }),
+	"a path for all":             onRules(func(_ generator, r *publicRules) bool { r.Paths["/admin"] = &pathRule{}; return true }),
+	"a path within another": onRules(func(g generator, r *publicRules) bool {
+		r.Paths["/admin/health"] = &pathRule{From: g.some(strange, 1)}
+		return true
+	}),
+	"a path for everyone": onRules(func(_ generator, r *publicRules) bool {
+		r.Paths["/admin/health"] = &pathRule{From: []string{"0.0.0.0/0", "::/0"}}
+		return true
+	}),
+	"no paths":                 onRules(func(_ generator, r *publicRules) bool { had := len(r.Paths) > 0; r.Paths = nil; return had }),
+	"a public name for others": onRules(func(g generator, r *publicRules) bool { r.From = g.some(strange, 3); return true }),
+	"a public name for all":    onRules(func(_ generator, r *publicRules) bool { had := r.From != nil; r.From = nil; return had }),
+	"a public name at all":     onRules(func(_ generator, r *publicRules) bool { had := r.Hosts != nil; r.Hosts = nil; return had }),
+	"how an ingress carries":   onRules(func(_ generator, r *publicRules) bool { r.HSTS, r.MaxBody, r.Timeout = 7, 7, 7; return true }),
+	"another redirect": func(_ generator, c *cluster) bool {
+		for _, s := range c.Services {
+			if s.TLSName != "" {
+				c.Redirects["more."+s.TLSName] = s.TLSName
+				return true
+			}
+		}
+		return false
+	},
+	"no redirects":                    func(_ generator, c *cluster) bool { had := len(c.Redirects) > 0; c.Redirects = nil; return had },
+	"an address of an outside caller": onOutside(func(_ generator, o *outside) bool { o.Addresses = append(o.Addresses, "192.0.2.77"); return true }),
+	"a network of an outside caller":  onOutside(func(_ generator, o *outside) bool { o.Addresses = []string{"192.0.2.0/24"}; return true }),
+	"another outside caller": func(g generator, c *cluster) bool {
+		g.outside(c, "o9x", "192.0.2.99")
+		return c.Outside["o9x"] != nil
+	},
+	"no outside callers": func(_ generator, c *cluster) bool { had := len(c.Outside) > 0; c.Outside = nil; return had },
+	"a host more":        func(g generator, c *cluster) bool { d, _ := g.withHost(c); *c = *d; return true },
+	"a role less":        func(g generator, c *cluster) bool { *c = *g.withoutRole(c); return true },
 	"a service less": func(g generator, c *cluster) bool {
 		services := slices.Sorted(maps.Keys(c.Services))
 		c.drop(services[g.IntN(len(services))])
@@ -281,7 +332,12 @@ var edits = map[string]func(g generator, c *cluster) bool{
 // drop removes a service, and its name everywhere.
 func (c *cluster) drop(name string) {
 	is := func(s string) bool { return s == name }
+	maps.DeleteFunc(c.Redirects, func(_, to string) bool { return to == c.Services[name].TLSName })
 	delete(c.Services, name)
+	for _, o := range c.Outside {
+		o.Reaches = slices.DeleteFunc(slices.Clone(o.Reaches), func(s string) bool { bare, _ := cutPort(s); return bare == name })
+	}
+	maps.DeleteFunc(c.Outside, func(_ string, o *outside) bool { return len(o.Reaches) == 0 })
 	for _, r := range c.Roles {
 		r.Services = slices.DeleteFunc(slices.Clone(r.Services), is)
 	}
@@ -331,6 +387,40 @@ func onSSO(edit func(map[string]any)) func(generator, *cluster) bool {
 		}
 		return false
 	}
+}
+
+func onPublicPort(edit func(generator, *publicPort) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		var all []*publicPort
+		for _, name := range sorted(c.Services) {
+			for _, port := range sorted(c.Services[name].PublicPorts) {
+				all = append(all, c.Services[name].PublicPorts[port])
+			}
+		}
+		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return slices.ContainsFunc(all, func(p *publicPort) bool { return edit(g, p) })
+	}
+}
+
+func onRules(edit func(generator, *publicRules) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool {
+		var all []*publicRules
+		for _, name := range sorted(c.Services) {
+			if r := c.Services[name].Ingress; r != nil {
+				r.Paths = maps.Clone(r.Paths)
+				if r.Paths == nil {
+					r.Paths = map[string]*pathRule{}
+				}
+				all = append(all, r)
+			}
+		}
+		g.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		return slices.ContainsFunc(all, func(r *publicRules) bool { return edit(g, r) })
+	}
+}
+
+func onOutside(edit func(generator, *outside) bool) func(generator, *cluster) bool {
+	return func(g generator, c *cluster) bool { return len(c.Outside) > 0 && edit(g, pick(g, c.Outside)) }
 }
 
 func onForeign(edit func(generator, *cluster, *federated) bool) func(generator, *cluster) bool {

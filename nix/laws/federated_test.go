@@ -167,7 +167,7 @@ func (c *cluster) nameAbroad() {
 
 // leads reports whether a role is one of some roles, or contains one.
 func (c *cluster) leads(held string, to []string) bool {
-	return slices.Contains(to, held) || slices.ContainsFunc(c.Roles[held].Roles, func(in string) bool { return c.leads(in, to) })
+	return slices.Contains(to, held) || slices.ContainsFunc(c.role(held).Roles, func(in string) bool { return c.leads(in, to) })
 }
 
 // reaching returns the pairs of principals of this cluster and services anywhere.

@@ -124,6 +124,7 @@ func (g generator) cluster() *cluster {
 	c.aliases()
 	c.nameAbroad()
 	g.relays(c)
+	c.edge()
 	return c
 }
 

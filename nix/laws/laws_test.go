@@ -167,7 +167,7 @@ func TestAddedHostLeavesOthersAlone(t *testing.T) {
 }
 
 // mention matches generated names, and the addresses of generated hosts and outside programs.
-var mention = regexp.MustCompile(`\b([hsurgnitkmq]\d+x|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
+var mention = regexp.MustCompile(`\b([hsurgnitkmqo]\d+x|192\.0\.2\.\d+|10\.[89]\.\d+\.\d+|fd09::\d+|203\.0\.113\.\d+)\b`)
 
 // TestNeedToKnow checks that a manifest names no host, user, service, role or group that it does
 // not need.
@@ -219,6 +219,10 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 	for _, r := range c.all(c.Hosts[name]).Roles {
 		need[r] = true
 	}
+	for _, o := range c.outsideOn(name) {
+		need[o] = true
+		parts(strings.Join(c.Outside[o].Addresses, " "))
+	}
 	for _, s := range c.runs(name) {
 		parts(c.Services[s].Upstream)
 	}
@@ -256,7 +260,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 					for _, alias := range v.Aliases {
 						parts(alias + "." + c.TrustDomain + ".rete")
 					}
-					if slices.Contains(c.ingress(s), name) {
+					if slices.Contains(c.serves(s), name) {
 						for _, name := range append([]string{v.TLSName}, v.TLSAliases...) {
 							parts(name)
 						}

@@ -155,7 +155,7 @@ func (g generator) fleet(n int, strategy string) *cluster {
 		c.Services[name] = &service{Port: 8000 + i, Replicas: 1 + g.IntN(min(3, n)), Placement: &placement{Strategy: strategy}}
 		all = append(all, name)
 	}
-	c.Teams = nil
+	c.Teams, c.Outside, c.Redirects = nil, nil, nil
 	c.Roles = map[string]*role{"node": {Services: all}, "operator": {Services: all}}
 	c.ServiceGroups = map[string][]string{"control-plane": {}, "control-plane-write": {}}
 	c.Users, c.HostGroups, c.Rollout, c.Secrets, c.Tenants = nil, nil, nil, nil, nil

@@ -48,7 +48,7 @@ func (g generator) certify(c *cluster) {
 // certified reports whether a host has certificates for public names.
 func (c *cluster) certified(host string) bool {
 	for name, s := range c.Services {
-		if s.TLSName != "" && slices.Contains(c.ingress(name), host) {
+		if s.TLSName != "" && slices.Contains(c.serves(name), host) {
 			return true
 		}
 	}
@@ -59,7 +59,7 @@ func (c *cluster) certified(host string) bool {
 // key.
 func (c *cluster) certifiedBoth(one, other string) bool {
 	for name, s := range c.Services {
-		if on := c.ingress(name); s.TLSName != "" && slices.Contains(on, one) && slices.Contains(on, other) {
+		if on := c.serves(name); s.TLSName != "" && slices.Contains(on, one) && slices.Contains(on, other) {
 			return true
 		}
 	}
@@ -70,7 +70,10 @@ func (c *cluster) certifiedBoth(one, other string) bool {
 func (c *cluster) withdraw() *cluster {
 	for name, s := range c.Services {
 		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
-			s.Visibility, s.TLSName, s.TLSAliases, s.GRPC = "", "", nil, false
+			s.private(c)
+		}
+		if s.Visibility == "public" {
+			c.withdrawEdge(name)
 		}
 	}
 	return c
@@ -108,7 +111,7 @@ func TestIngressIsTold(t *testing.T) {
 				if service.TLSName == "" {
 					continue
 				}
-				for _, host := range c.ingress(name) {
+				for _, host := range c.serves(name) {
 					told := slices.ContainsFunc(manifests[host].Forwarder.Reach, func(r document.Reachable) bool {
 						return r.ID.Name() == name && r.TLSName == service.TLSName && slices.Equal(r.TLSAliases, service.TLSAliases)
 					})

@@ -44,9 +44,8 @@ var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)
 // forEver matches lengths of which 0 is the maximum.
 var forEver = regexp.MustCompile(`/(rotate|keyLifetime)$`)
 
-// limit matches limits of a service, a caller, a relay or an entry, of which the absence is the
-// maximum.
-var limit = regexp.MustCompile(`^manifest/forwarder/((publish|limits|entries)/\S+?|relay)/limits/\w+$`)
+// limit matches limits of a service, a caller or a relay, of which the absence is the maximum.
+var limit = regexp.MustCompile(`^manifest/forwarder/((publish|limits)/\S+?|relay)/limits/\w+$`)
 
 // unlimited adds the maximum of every limit that a manifest could have and lacks.
 func unlimited(host string, body any, lengths map[string]float64) {
@@ -60,9 +59,6 @@ func unlimited(host string, body any, lengths map[string]float64) {
 	}
 	if forwarder["relay"] != nil {
 		note("relay")
-	}
-	for _, e := range list(forwarder["entries"]) {
-		note("entries", e.(map[string]any)["id"])
 	}
 	for _, p := range publish {
 		p := p.(map[string]any)
@@ -84,6 +80,7 @@ type said struct {
 // lacks. Statements begin with the name of the host, so equal documents are skipped.
 func more(was, is compiled) (all []string) {
 	before := map[string][]said{} // by host
+	probes := probesOf(was, is)
 	for host, docs := range is.Documents {
 		for kind, raw := range docs {
 			if had, ok := was.Documents[host][kind]; ok && had.Body == raw.Body {
@@ -92,10 +89,10 @@ func more(was, is compiled) (all []string) {
 			if before[host] == nil {
 				before[host] = []said{}
 				for kind, raw := range was.Documents[host] {
-					before[host] = append(before[host], leaves(host, kind, raw.Body))
+					before[host] = append(before[host], leaves(host, kind, raw.Body, probes))
 				}
 			}
-			now := leaves(host, kind, raw.Body)
+			now := leaves(host, kind, raw.Body, probes)
 			for s := range now.seen {
 				if !slices.ContainsFunc(before[host], func(b said) bool { return b.seen[s] }) {
 					all = append(all, s)
@@ -147,8 +144,9 @@ func beside(c compiled) map[string]bool {
 	return seen
 }
 
-// leaves returns the statements of a document of a host.
-func leaves(host, kind, text string) said {
+// leaves returns the statements of a document of a host. The strangers of probes stand for all
+// others.
+func leaves(host, kind, text string, probes strangers) said {
 	seen, lengths := map[string]bool{}, map[string]float64{}
 	var body any
 	if err := json.Unmarshal([]byte(text), &body); err != nil {
@@ -172,6 +170,7 @@ func leaves(host, kind, text string) said {
 		}
 	}
 	unrestricted(body)
+	entered(host, body, probes, seen, lengths)
 	spread(kind, body, func(place string, v any) {
 		for _, re := range harmless {
 			if re.MatchString(place) {
@@ -338,7 +337,7 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 		c := generator{rand.New(rand.NewPCG(s, 1))}.cluster()
 		all = append(all, raw(c))
 		tries = append(tries, try{"", nil, c, s})
-		left := 8
+		left := 10
 		for _, name := range slices.Clone(next) {
 			d := c.clone()
 			g := generator{rand.New(rand.NewPCG(s, hash(name)))}

@@ -93,7 +93,7 @@ func (l *udpListener) begin(k sessionKey, c connection, head, oob []byte) *sessi
 			if len(head) > 0 {
 				b = slices.Concat(head, b)
 			}
-			x.answered.Store(true) // before the sender can go on
+			x.answered.Store(true)                               // before the sender can go on
 			_, _, _ = l.conn.WriteMsgUDPAddrPort(b, oob, k.from) // a datagram is accepted at once or lost
 		},
 		Idle:      datagram.Idle,

@@ -14,8 +14,8 @@ import (
 // machine, is thus noticed within a minute even if the kernel does not report it.
 const maxSleep = time.Minute
 
-// finish is how long running requests may continue after new documents have come into force. A
-// request that is cut off then is sent again over another connection.
+// finish is the time for which running requests may continue after new documents have come into
+// force. A request that is cut off then is sent again over another connection.
 const finish = time.Second
 
 // need is a need with the state of its delivery and of the restarts of its units.

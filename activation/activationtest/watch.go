@@ -10,8 +10,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// watchHold is how long the provider holds a watch open if there are no newer documents. The value
-// was chosen so that a watch does not end at the moment at which a host checks its report.
+// watchHold is the time for which the provider holds a watch open if there are no newer documents.
+// The value was chosen so that a watch does not end at the moment at which a host checks its
+// report.
 const watchHold = 4*time.Minute + 3500*time.Millisecond
 
 // SetWatch turns the provider's support for watches on or off. A watch is a request that waits

@@ -86,7 +86,7 @@ const (
 	crlFirst = time.Minute
 	crlEvery = 2 * time.Hour
 
-	// crlUnknown is how long the host waits before it asks a provider for CRLs again that did not
+	// crlUnknown is the time that the host waits before it asks a provider for CRLs again that did not
 	// know the request.
 	crlUnknown = 24 * time.Hour
 

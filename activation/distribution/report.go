@@ -19,11 +19,11 @@ const (
 	reportEvery = 5 * time.Minute
 	// lookEvery is the interval at which the host checks whether its state has changed.
 	lookEvery = 10 * time.Second
-	// reportFirst is how long the next watch is postponed after new documents, so that their report
-	// can be sent first over the same connection. It is short, because the host does not learn of
-	// newer documents and revocations in the meantime.
+	// reportFirst is the time by which the next watch is postponed after new documents, so that
+	// their report can be sent first over the same connection. It is short, because the host does
+	// not learn of newer documents and revocations in the meantime.
 	reportFirst = 3 * time.Second
-	// reportAlone is how long the report of new documents waits for the connection over which these
+	// reportAlone is the time that the report of new documents waits for the connection over which these
 	// documents are fetched and proved. After that the report uses a connection of its own.
 	reportAlone = 2 * time.Minute
 	// listReport is the time that the forwarder has to load a new revocation list before the host

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// notOffered is how long a host only polls after none of its providers supported watches.
+	// notOffered is the time for which a host only polls after none of its providers supported watches.
 	notOffered = time.Hour
 	// rewatch is the time over which hosts spread their next watches. Otherwise all hosts whose
 	// watches were cut off together would return together.

@@ -21,11 +21,11 @@ func (e *heldError) Error() string {
 	return fmt.Sprintf("%s: process %d has changed documents for %s: see what it waits for", e.path, e.pid, patience)
 }
 
-// patience is how long to wait for the lock. This is much longer than a process needs to write
+// patience is the longest wait for the lock. This is much longer than a process needs to write
 // documents. Tests use a shorter time.
 var patience = 10 * time.Second
 
-// dying is how long to wait until a killed process has ended. This is much longer than the kernel
+// dying is the longest wait until a killed process has ended. This is much longer than the kernel
 // needs.
 const dying = 10 * time.Second
 

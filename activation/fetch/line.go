@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// lineLife is how long a line is used before it is replaced. The host then verifies the
+	// lineLife is the time for which a line is used before it is replaced. The host then verifies the
 	// provider again, and presents its own newest SVID.
 	lineLife = time.Hour
 
-	// lineIdle is how long an unused line can be kept. It is shorter than the time after which a
-	// provider closes an idle connection.
+	// lineIdle is the time for which an unused line can be kept. It is shorter than the time after
+	// which a provider closes an idle connection.
 	lineIdle = 20 * time.Second
 
-	// leave is how long the host waits for a silent provider of documents if there are other
+	// leave is the time that the host waits for a silent provider of documents if there are other
 	// providers. The providers are not tried in parallel, because their documents may differ.
 	leave = 2 * time.Second
 )

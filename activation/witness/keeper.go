@@ -25,7 +25,7 @@ const (
 	witnessFirst = time.Minute
 	witnessEvery = time.Hour
 
-	// witnessUnknown is how long the host waits before it asks a provider again that never had an
+	// witnessUnknown is the time that the host waits before it asks a provider again that never had an
 	// audit log.
 	witnessUnknown = 24 * time.Hour
 )

@@ -56,8 +56,8 @@ func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
 
-// Patience is how long a provider process may return no checkpoint of a known audit log while it
-// answers other requests. After that time the host reports a fault.
+// Patience is the longest time for which a provider process may return no checkpoint of a known audit
+// log while it answers other requests. After that time the host reports a fault.
 const Patience = 6 * time.Hour
 
 // Withhold returns the new record of an audit log after the provider process returned no

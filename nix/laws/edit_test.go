@@ -306,6 +306,9 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"another redirect": func(_ generator, c *cluster) bool {
 		for _, s := range c.Services {
 			if s.TLSName != "" {
+				if c.Redirects == nil {
+					c.Redirects = map[string]string{}
+				}
 				c.Redirects["more."+s.TLSName] = s.TLSName
 				return true
 			}

@@ -27,7 +27,13 @@ let
     in
     name == domain || more > 0 && substring more (-1) name == ".${domain}";
 
-  above = name: head (match "[^.]+\\.(.*)" name);
+  # The name without its first label. Empty for a single label, and for a name that is not valid.
+  above =
+    name:
+    let
+      rest = match "[^.]+\\.(.*)" name;
+    in
+    if rest == null then "" else head rest;
 
   isWild = name: substring 0 2 name == "*.";
   short = text: substring 0 16 (hashString "sha256" text);

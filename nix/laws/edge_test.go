@@ -157,6 +157,9 @@ func (g generator) outside(c *cluster, name, address string) {
 		o.Addresses = append(o.Addresses, address+"1/32")
 	}
 	if len(o.Reaches) > 0 {
+		if c.Outside == nil {
+			c.Outside = map[string]*outside{}
+		}
 		c.Outside[name] = o
 	}
 }

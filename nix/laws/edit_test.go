@@ -66,11 +66,19 @@ var edits = map[string]func(g generator, c *cluster) bool{
 		to.Aliases = append(slices.Clone(to.Aliases), name)
 		return true
 	},
-	"no alias":               onService(func(g generator, s *service) bool { had := s.Aliases != nil; s.Aliases = nil; return had }),
-	"no public name of many": onService(func(g generator, s *service) bool { had := s.TLSAliases != nil; s.TLSAliases = nil; return had }),
-	"another secret":         onFile(func(f *file) { f.Ref = "root/key" }),
-	"another mode":           onFile(func(f *file) { f.Mode = "0640" }),
-	"own mode":               onFile(func(f *file) { f.Mode = "0400" }),
+	"no alias": onService(func(g generator, s *service) bool { had := s.Aliases != nil; s.Aliases = nil; return had }),
+	"no public name of many": func(_ generator, c *cluster) bool {
+		for _, name := range sorted(c.Services) {
+			if s := c.Services[name]; s.TLSAliases != nil {
+				s.TLSAliases = nil
+				return true
+			}
+		}
+		return false
+	},
+	"another secret": onFile(func(f *file) { f.Ref = "root/key" }),
+	"another mode":   onFile(func(f *file) { f.Mode = "0640" }),
+	"own mode":       onFile(func(f *file) { f.Mode = "0400" }),
 	"longer secret": onSecret(func(g generator, c *cluster, s *generated) bool {
 		had := s.Length
 		s.Length += 8
@@ -304,8 +312,8 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"a public name at all":     onRules(func(_ generator, r *publicRules) bool { had := r.Hosts != nil; r.Hosts = nil; return had }),
 	"how an ingress carries":   onRules(func(_ generator, r *publicRules) bool { r.HSTS, r.MaxBody, r.Timeout = 7, 7, 7; return true }),
 	"another redirect": func(_ generator, c *cluster) bool {
-		for _, s := range c.Services {
-			if s.TLSName != "" {
+		for _, name := range sorted(c.Services) {
+			if s := c.Services[name]; s.TLSName != "" {
 				if c.Redirects == nil {
 					c.Redirects = map[string]string{}
 				}

@@ -31,6 +31,7 @@ var harmless = map[string]*regexp.Regexp{
 	"members of the store prove who they are":     regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
 	"names that stand for a path or a service":    regexp.MustCompile(`^manifest/forwarder/(relay/routes/\S*/(label|next)|reach/\S+/via/\S*/label|(reach|publish)/\S+/opaqueName)$`),
 	"how a proxy carries what it lets in anyway":  regexp.MustCompile(`^manifest/forwarder/reach/\S+/ingress/(hsts|maxBody|timeout)$`),
+	"how long people stay who may sign in anyway": regexp.MustCompile(`^manifest/forwarder/reach/\S+/gate/session$`),
 	"order alone": regexp.MustCompile(`^manifest/needs/[\w-]+/dependsOn/`),
 	"an operator's words for the same, not a value": regexp.MustCompile(`^\w+/host$`),
 }
@@ -337,7 +338,7 @@ func TestPlanWidensWhenAnythingMore(t *testing.T) {
 		c := generator{rand.New(rand.NewPCG(s, 1))}.cluster()
 		all = append(all, raw(c))
 		tries = append(tries, try{"", nil, c, s})
-		left := 10
+		left := 12
 		for _, name := range slices.Clone(next) {
 			d := c.clone()
 			g := generator{rand.New(rand.NewPCG(s, hash(name)))}

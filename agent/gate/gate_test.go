@@ -247,6 +247,106 @@ func TestSignIn(t *testing.T) {
 	refused("a code a second time", attacker, "wiki.example", second)
 }
 
+// TestSignInOnce checks the limits of a sign-in: its time, the method of the request that ends it, and
+// the nonce of its ID token.
+func TestSignInOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.browser()
+	path := f.back(v, "wiki.example", "/", gatetest.Alice)
+	if resp := f.ask(v, "wiki.example", path, "", MethodHeader, http.MethodPost); resp.StatusCode != http.StatusMethodNotAllowed {
+		t.Errorf("a form ends a sign-in: %d", resp.StatusCode)
+	}
+	f.later(loginTime + time.Second)
+	if resp := f.ask(v, "wiki.example", path, ""); resp.StatusCode != http.StatusBadRequest {
+		t.Errorf("a sign-in that began too long ago: %d", resp.StatusCode)
+	}
+	f.later(0)
+	u, err := url.Parse(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := f.sites["wiki.example"]
+	var b begun
+	if !s.open(purposeLogin, u.Query().Get("state"), &b) {
+		t.Fatal("the gate cannot open its own state")
+	}
+	other := b
+	other.Nonce = random()
+	if in, err := f.exchange(t.Context(), s, u.Query().Get("code"), other); err == nil || !strings.Contains(err.Error(), "not for this sign-in") {
+		t.Errorf("the ID token of another sign-in: %v, %v", in, err)
+	}
+}
+
+// TestStart checks that only a browser which opens a page is led to the issuer.
+func TestStart(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	v := f.browser()
+	for _, c := range []struct {
+		headers []string
+		want    int
+	}{
+		{nil, http.StatusSeeOther},
+		{[]string{MethodHeader, http.MethodHead}, http.StatusSeeOther},
+		{[]string{"Sec-Fetch-Mode", "navigate"}, http.StatusSeeOther},
+		{[]string{MethodHeader, http.MethodPost}, http.StatusUnauthorized},
+		{[]string{"Sec-Fetch-Mode", "cors"}, http.StatusUnauthorized},
+		{[]string{"Sec-Fetch-Mode", "websocket"}, http.StatusUnauthorized},
+		{[]string{UpgradeHeader, "websocket"}, http.StatusUnauthorized},
+	} {
+		for _, path := range []string{StartPath, EnterPath} {
+			if resp := f.ask(v, "wiki.example", path, "/", c.headers...); resp.StatusCode != c.want {
+				t.Errorf("%s with %q: status %d, want %d", path, c.headers, resp.StatusCode, c.want)
+			}
+		}
+	}
+}
+
+// TestCookies checks that a value for one purpose is not valid for another, that two session cookies
+// are none, and that no header has a value which a proxy could take for more than one.
+func TestCookies(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, func(s *Site) { s.Own = false })
+	s := f.sites["wiki.example"]
+	in := session{Subject: "a", Name: "Zoë", Email: "a@example.org\r\nX-Forwarded-Groups: admins", Groups: []string{"writers"}, Begun: time.Now().Unix(), Until: time.Now().Add(time.Hour).Unix()}
+	value := s.seal(purposeSession, in)
+	if !s.open(purposeSession, value, new(session)) || s.open(purposeSession, s.seal(purposeLogin, in), new(session)) {
+		t.Error("a value for one purpose is valid for another, or for none")
+	}
+	check := func(cookies ...string) *http.Response {
+		r := httptest.NewRequest(http.MethodGet, "http://gate"+CheckPath, nil)
+		r.Host = s.Name
+		for _, c := range cookies {
+			r.AddCookie(&http.Cookie{Name: sessionCookie, Value: c})
+		}
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, r)
+		return w.Result()
+	}
+	resp := check(value)
+	if resp.StatusCode != http.StatusNoContent || resp.Header.Get("X-Florete-User") != "a" {
+		t.Fatalf("%d %v: this test sees nothing", resp.StatusCode, resp.Header)
+	}
+	for _, header := range []string{"X-Florete-Preferred-Username", "X-Florete-Email"} {
+		if got := resp.Header.Values(header); got != nil {
+			t.Errorf("%s: %q", header, got)
+		}
+	}
+	if resp := check(value, value); resp.StatusCode != http.StatusUnauthorized {
+		t.Errorf("two session cookies: status %d", resp.StatusCode)
+	}
+}
+
+// TestClaims checks which claims of an ID token become part of a session.
+func TestClaims(t *testing.T) {
+	no := false
+	in := claims{Email: "a@example.org", Verified: &no, Name: "Alice", Groups: []string{"writers", "a,admins", "b\n"}}.session()
+	if in.Email != "" || in.Name != "Alice" || len(in.Groups) != 1 || in.Groups[0] != "writers" {
+		t.Errorf("got %+v", in)
+	}
+}
+
 // TestGroups checks that a person outside the groups gets no session.
 func TestGroups(t *testing.T) {
 	t.Parallel()
@@ -292,11 +392,13 @@ func TestSignOut(t *testing.T) {
 	f.signIn(laptop, "docs.example", "/", gatetest.Alice)
 	stolen := cookie(phone, "wiki.example", sessionCookie)
 	f.signIn(phone, "other.example", "/", gatetest.Alice)
-	if resp := f.ask(phone, "wiki.example", SignOutPath, "", "Sec-Fetch-Site", "cross-site"); resp.StatusCode != http.StatusForbidden || !f.admitted(phone, "wiki.example") {
-		t.Errorf("another site signs people out: %d", resp.StatusCode)
+	for _, from := range []string{"cross-site", "same-site"} {
+		if resp := f.ask(phone, "wiki.example", SignOutPath, "", "Sec-Fetch-Site", from); resp.StatusCode != http.StatusForbidden || !f.admitted(phone, "wiki.example") {
+			t.Errorf("another site, %s, signs people out: %d", from, resp.StatusCode)
+		}
 	}
-	if resp := f.ask(phone, "wiki.example", SignOutPath, ""); resp.StatusCode != http.StatusOK || f.admitted(phone, "wiki.example") {
-		t.Errorf("signing out: %d", resp.StatusCode)
+	if resp := f.ask(phone, "wiki.example", SignOutPath, ""); resp.StatusCode != http.StatusOK || f.admitted(phone, "wiki.example") || cookie(phone, "wiki.example", sessionCookie) != "" {
+		t.Errorf("signing out: %d, cookie %q", resp.StatusCode, cookie(phone, "wiki.example", sessionCookie))
 	}
 	put(phone, "wiki.example", sessionCookie, stolen)
 	if f.admitted(phone, "wiki.example") || f.admitted(laptop, "docs.example") {
@@ -324,6 +426,11 @@ func TestRevoked(t *testing.T) {
 	f.later(2 * time.Minute)
 	if !f.admitted(v, "wiki.example") {
 		t.Fatal("the session of a person who may sign in ends")
+	}
+	s := f.sites["wiki.example"]
+	s.Client = &Client{Issuer: s.Client.Issuer, ID: s.Client.ID, Secret: strings.Repeat("x", 43)}
+	if about, err := f.Gate.ask(t.Context(), s, session{Subject: "a"}, false); err != nil || about.Active {
+		t.Errorf("the client has ended: %+v, %v", about, err)
 	}
 	f.issuer.Stop()
 	f.later(4 * time.Minute)

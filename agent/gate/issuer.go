@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,24 +140,13 @@ func (g *Gate) exchange(ctx context.Context, s Site, code string, b begun) (in s
 	if token.Nonce == "" || !equal(token.Nonce, b.Nonce) {
 		return in, errors.New("ID token: it is not for this sign-in")
 	}
-	var claims struct {
-		Email    string   `json:"email"`
-		Verified *bool    `json:"email_verified"`
-		Login    string   `json:"preferred_username"`
-		Name     string   `json:"name"`
-		Groups   []string `json:"groups"`
-	}
-	if err := token.Claims(&claims); err != nil {
+	var c claims
+	if err := token.Claims(&c); err != nil {
 		return in, fmt.Errorf("ID token: %w", err)
 	}
 	now := g.now()
-	in = session{Subject: token.Subject, Name: claims.Login, Groups: listed(claims.Groups), Begun: now.Unix(), Until: now.Add(s.Session).Unix()}
-	if in.Name == "" {
-		in.Name = claims.Name
-	}
-	if claims.Verified == nil || *claims.Verified {
-		in.Email = claims.Email
-	}
+	in = c.session()
+	in.Subject, in.Begun, in.Until = token.Subject, now.Unix(), now.Add(s.Session).Unix()
 	if len(in.Email)+len(in.Name)+len(in.Subject) > maxGroups/2 || in.Subject == "" {
 		return in, errors.New("ID token: its claims do not fit into a cookie")
 	}
@@ -164,6 +154,25 @@ func (g *Gate) exchange(ctx context.Context, s Site, code string, b begun) (in s
 		in.Until = min(in.Until, token.Expiry.Unix())
 	}
 	return in, nil
+}
+
+// claims are the claims of an ID token that describe a person (OpenID Connect Core 1.0 section 5.1).
+type claims struct {
+	Email    string   `json:"email"`
+	Verified *bool    `json:"email_verified"`
+	Login    string   `json:"preferred_username"`
+	Name     string   `json:"name"`
+	Groups   []string `json:"groups"`
+}
+
+// session returns a session with the claims. It leaves out an email address that the issuer calls
+// unverified.
+func (c claims) session() session {
+	in := session{Name: cmp.Or(c.Login, c.Name), Groups: listed(c.Groups)}
+	if c.Verified == nil || *c.Verified {
+		in.Email = c.Email
+	}
+	return in
 }
 
 // listed returns the groups that can be in a list with commas, up to a total length.

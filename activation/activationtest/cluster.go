@@ -22,7 +22,7 @@ var (
 	Service = kit.ID("service/outline")
 )
 
-// Cluster is a test cluster from the operator's view: the CA, the signing key and the documents.
+// Cluster contains the CA, the signing key and the documents of a test cluster.
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA

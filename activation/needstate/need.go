@@ -91,7 +91,7 @@ func (n *Need) Look(now time.Time) (generation int) {
 	return n.seen.generation
 }
 
-// LookAgain makes the next call of Look check the disk, however recent the last check was.
+// LookAgain makes the next call of Look check the disk, even if Look has just checked it.
 func (n *Need) LookAgain() { n.seen = seen{} }
 
 // present reports whether all files that the need delivers exist.

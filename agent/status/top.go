@@ -128,8 +128,8 @@ func shortID(id string) string {
 	return parsed.Short()
 }
 
-// WatchTop measures the load of a forwarder and calls the function show after each interval. It
-// returns when ctx ends or when this function returns false.
+// WatchTop measures the load of a forwarder and passes each measurement to show, once per interval.
+// It returns when ctx ends or when show returns false.
 func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
 	before, _, err := Fetch(ctx, socket)
 	if err != nil {

@@ -75,7 +75,7 @@ var (
 // Name returns the name of the kind.
 func (f Files) Name() string { return Name }
 
-// Request contains the parameters of a need of kind file that the policy grants.
+// Request describes a file that the policy permits a host to fetch.
 type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }

@@ -238,8 +238,8 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause returns the rollout as paused. The pause lasts until Resume is called. Hosts keep the
-// documents that they were offered.
+// Pause returns the state of the rollout after an operator has paused it. Hosts keep the documents
+// that they were offered. Resume ends the pause.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s

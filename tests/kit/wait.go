@@ -83,8 +83,9 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until n goroutines that execute a function are waiting for input, for a channel or
-// for a lock. The function is given by name, for example "net.(*TCPConn).Read".
+// Parked waits until n goroutines are blocked in a function. The function is given by name, for
+// example "net.(*TCPConn).Read". A goroutine is blocked while it waits for input, a channel or a
+// lock.
 func Parked(t testing.TB, n int, function string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {

@@ -40,9 +40,9 @@ type Principal struct {
 // New returns the Access of a topology at no particular time. Roles that have ended count as valid.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At returns the Access of a topology at a time, without the roles that have ended by then. The
-// topology may contain such roles, because Nix only leaves out roles that ended before the compiled
-// commit. Hosts end later roles by their own clocks.
+// At returns the access that a topology gives at a time. Roles that end before that time are left
+// out. A topology may contain such roles: the compiler leaves out only roles that ended before the
+// commit was made, and hosts end the others by their own clocks.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {

@@ -45,7 +45,7 @@ const (
 	limit = 1400 << 10
 )
 
-// Store is a store.Store whose state is a tree of an etcd cluster.
+// Store is a store.Store that keeps its keys below one prefix of an etcd cluster.
 type Store struct {
 	client *clientv3.Client
 	tree   string

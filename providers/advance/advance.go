@@ -191,9 +191,9 @@ var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 // ErrAct is the error of an act that the current state of the rollout does not permit.
 var ErrAct = errors.New("the rollout cannot be changed")
 
-// Do changes the rollout as an operator asked, for example pauses it. It writes an audit row, which
-// names the operator, in the same transaction. It returns the new state of the rollout and the audit
-// row as written.
+// Do changes the rollout as an operator asked, for example pauses it. In the same transaction, it
+// writes an audit row, which names the operator. It returns the new state of the rollout and the
+// audit row as written.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)

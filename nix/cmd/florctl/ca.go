@@ -27,7 +27,7 @@ func newCAInitCmd() *cobra.Command {
 certificates of a cluster come. You need this command only without florctl init, which also
 creates a root. The command writes four files to DIR, and does not overwrite existing files:
 
-  ca.crt       the root certificate, which belongs into the flake
+  ca.crt       the root certificate, which belongs in the flake
   ca.key       the root key, which you keep offline; florctl ca sign uses it
   enrol.crt    the certificate that signs the certificates in identity files
   enrol.key    the key of enrol.crt; florctl id issue uses it

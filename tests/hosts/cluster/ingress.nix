@@ -1,4 +1,5 @@
-# Mgmt01 is the ingress for the wiki, at a name outside DNS and at a port, and for a name server.
+# Mgmt01 is the ingress for the wiki, at a name outside DNS and at a port, for a name server, and for
+# a board that has no sign-in of its own.
 base: {
   hosts = base.hosts // {
     mgmt01 = base.hosts.mgmt01 // {
@@ -20,6 +21,16 @@ base: {
       visibility = "public";
       publicPorts.names = 53;
     };
+    board = {
+      host = "ursula";
+      port = 3000;
+      visibility = "public";
+      tlsName = "board.internal";
+      sso = {
+        mode = "gate";
+        allowedGroups = [ "writers" ];
+      };
+    };
     # The identity under which nginx's workers act.
     proxy = {
       host = "mgmt01";
@@ -30,8 +41,13 @@ base: {
     };
   };
   roles = base.roles // {
-    gate.services = [ "wiki" ];
+    gate.services = [
+      "board"
+      "wiki"
+    ];
     edge.services = [
+      "auth"
+      "board"
       "names"
       "wiki"
     ];

@@ -47,6 +47,7 @@ type forwarder struct {
 	older      olders
 	turn       sync.Mutex // held during reconcile and by readers of the other fields
 	draining   bool
+	toNext     sockets // sockets on which this process answers the next one while it drains
 	in         *inbound.Server
 	out        *outbound.Server
 	pings      atomic.Pointer[outbound.Server] // same as out, for goroutines other than the loop

@@ -201,9 +201,25 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 		f.out.Drain()
 		f.in.Drain()
 	}
+	f.toNext = f.answerNext()
 	next.Yield()
 	f.older.end(0) // closes this process's copies only; the next process has its own
 	return next
+}
+
+// answerNext opens the sockets on which this process, while it drains, answers the next one. They
+// must be open before that process begins: it is asked about connections of both at once.
+func (f *forwarder) answerNext() sockets {
+	all := sockets{}
+	for _, word := range []string{"status", "whois"} {
+		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
+		if err != nil {
+			f.Log.Warn("draining", "error", err) // the answers will lack this process's connections
+			continue
+		}
+		all[word] = ln
+	}
+	return all
 }
 
 // drain lets the remaining connections end after another process has taken over. It returns when
@@ -214,12 +230,9 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 	defer end()
 	f.Log.Info("draining", "for", f.drainTimeout())
 	answer := func(word string, serve func(net.Listener)) {
-		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
-		if err != nil {
-			f.Log.Warn("draining", "error", err) // the status will not show this process's connections
-			return
+		if ln := f.toNext[word]; ln != nil {
+			serve(ln)
 		}
-		serve(ln)
 	}
 	parallel(
 		func() { answer("status", func(ln net.Listener) { status.Serve(left, ln, f.status) }) },

@@ -81,8 +81,9 @@ func (s *State) RetryLocal(now time.Time) {
 // changed and the need was waiting for that.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 
-// Resumed makes a need due at once if it waits or was refused. It is called when an operator has
-// restarted activation, because the operator may have removed the cause.
+// Resumed ends the wait of a need that failed or was refused, so that it is requested at once. It
+// is called when an operator has restarted activation, because the operator may have removed the
+// cause.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
 	case hostdir.NeedDenied, hostdir.NeedInvalid:

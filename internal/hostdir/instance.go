@@ -57,8 +57,8 @@ func (m Instance) Agent() string { return filepath.Join(m.Run(), "agent/status.s
 // need the path in the environment variable SPIFFE_ENDPOINT_SOCKET.
 func (m Instance) Workload() string { return filepath.Join(m.Run(), "workload.sock") }
 
-// Refetch returns the directory in which programs request that activation fetch a need again. A
-// request is a file with the name of the need.
+// Refetch returns the directory in which programs leave requests for activation. To have a
+// credential fetched again, a program creates a file there that is named after the need.
 func (m Instance) Refetch() string { return filepath.Join("/run", m.Unit("host")) }
 
 // Etc returns the directory of the instance's documents and settings, such as /etc/florete.

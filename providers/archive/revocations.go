@@ -61,9 +61,9 @@ type ListTerms struct {
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations replaces the revocation list that hosts are offered. The new list must have enough
-// signatures of the signers in the terms, and a higher number than the list in force. Setting the
-// same list again changes nothing.
+// SetRevocations replaces the revocation list that hosts are offered. The new list needs a higher
+// number than the list in force, and as many signatures as the terms require. Setting the same list
+// again changes nothing.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {

@@ -187,9 +187,8 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is revoked", id[:16], t.Hosts))
 }
 
-// Decide approves or rejects the join request of a host. The argument admission is an operator's
-// signed admission of the device, which approves the request. If it is nil, the request is
-// rejected. A repeated decision changes nothing.
+// Decide approves the join request of a host if admission is the operator's signed admission of the
+// device. If admission is nil, Decide rejects the request. A repeated decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)

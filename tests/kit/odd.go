@@ -81,7 +81,7 @@ func (f *forged) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 }
 
 // URIs returns a function for OddIssuing that replaces the subject alternative names of a
-// certificate by the given URIs. The URIs need not be valid.
+// certificate with the given URIs. The URIs need not be valid.
 func URIs(texts ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		var names []asn1.RawValue

@@ -33,8 +33,8 @@ type Lot struct {
 	epoll   *os.File
 }
 
-// Socket is a socket in a Lot, which waits for data on the socket while it is idle. Only one
-// goroutine at a time may read the socket.
+// Socket is a socket that can be parked in a Lot while no data arrives. Only one goroutine at a
+// time may read the socket.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable

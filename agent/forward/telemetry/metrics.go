@@ -125,7 +125,7 @@ func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, cal
 	return Conn{Sent: &one.sent, Received: &one.received, Dropped: &one.dropped, of: c, path: p, counts: one}
 }
 
-// Opened records the time from the beginning of the connection until the upstream was connected.
+// Opened records how long it took to connect the upstream, from the beginning of the connection.
 func (c Conn) Opened(d time.Duration) { c.path.opens.add(d) }
 
 // Done records that the connection has ended.

@@ -62,12 +62,12 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject returns the name that a subject in an issuer's token has in rules, such as
+// Subject returns the name by which rules refer to a subject of an issuer's tokens, such as
 // subject:corp/alice. It returns an error if no rule can name the subject.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group returns the name that a group in an issuer's token has in rules, such as group:corp/devs.
-// It returns an error if no rule can name the group.
+// Group returns the name by which rules refer to a group in an issuer's tokens, such as
+// group:corp/devs. It returns an error if no rule can name the group.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {

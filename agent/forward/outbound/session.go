@@ -61,14 +61,11 @@ func (x *session) send(payload []byte) {
 }
 
 // endsBefore reports whether a session ends before another session if there are too many. Sessions
-// without an answer end first, and those in which the sender went on after an answer end last. A
-// flood of datagrams with forged addresses therefore ends only sessions that have just begun. Among
-// equals, the session that has been idle for longest ends.
+// in which the sender went on after an answer end last, which no sender with a forged address does.
+// Among equals, the session that has been idle for longest ends. A session without an answer is no
+// worse than one with an answer: otherwise new sessions would end each other.
 func (x *session) endsBefore(y *session) bool {
 	if a, b := x.conversing.Load(), y.conversing.Load(); a != b {
-		return b
-	}
-	if a, b := x.answered.Load(), y.answered.Load(); a != b {
 		return b
 	}
 	return x.used() < y.used()
@@ -170,7 +167,8 @@ func (l *udpListener) join(x *session, counted telemetry.Conn) error {
 }
 
 // makeRoom ends a session of an account if the account has too many sessions. Strangers at an entry
-// count as one account. This prevents one account from using up all sessions. The caller must hold the lock.
+// count as one account. This prevents one account from using up all sessions. The caller must hold
+// the lock.
 func (l *udpListener) makeRoom(uid uint32) {
 	if len(l.sessions) < maxSessions {
 		return

@@ -77,38 +77,10 @@ in
   needs =
     t:
     let
-      gates = gate.onHosts t;
+      gates = gate.needs t;
     in
     host:
-    map (service: {
-      id = gate.need service;
-      for = host.id;
-      what = "sign-in of ${service.name} at the ingress";
-      request = {
-        inherit (t.providers.oidc) issuer;
-        service = service.shared;
-        redirectURIs = gate.redirectURIs service;
-      }
-      // sorted "allowedGroups" service;
-      files = {
-        client-id = {
-          value = "clientId";
-          mode = "0400";
-        };
-        client-secret = {
-          value = "clientSecret";
-          mode = "0400";
-        };
-        issuer = {
-          value = "issuer";
-          mode = "0400";
-        };
-      };
-      # Hosts that share a client must notice when another host had it replaced.
-      renew = { };
-      inherit (service.sso) dependsOn generation;
-      place = "services.${service.name}.sso";
-    }) gates.${host.name}
+    gates host
     ++ map (service: {
       id = "oidc-${service.name}";
       for = service.idOn host.name;

@@ -21,12 +21,8 @@ let
 
   # Names of services begin with a letter or digit, so "oidc--" is not the need of a service.
   need = s: "oidc--${s.name}";
-in
-{
-  inherit need;
 
-  # Reports whether the ID of a need is that of a gate.
-  isNeed = id: match "oidc--.*" id != null;
+  redirectURIs = s: sort lessThan (map (name: "https://${name}${callback}") ([ s.tlsName ] ++ s.tlsAliases));
 
   # host → the services whose gate it serves
   # onHosts :: Topology -> { hostName = [Service]; }
@@ -42,7 +38,48 @@ in
       ) gated
     ) t.hosts;
 
-  redirectURIs = s: sort lessThan (map (name: "https://${name}${callback}") ([ s.tlsName ] ++ s.tlsAliases));
+  # A file of the client, which only the ingress reads.
+  private = value: {
+    inherit value;
+    mode = "0400";
+  };
+in
+{
+  inherit onHosts;
+
+  # Reports whether the ID of a need is that of a gate.
+  isNeed = id: match "oidc--.*" id != null;
+
+  # The needs of a host for the clients of its gates.
+  # needs :: Topology -> Host -> [Need]
+  needs =
+    t:
+    let
+      gates = onHosts t;
+    in
+    host:
+    map (s: {
+      id = need s;
+      for = host.id;
+      what = "sign-in of ${s.name} at the ingress";
+      request = {
+        inherit (t.providers.oidc) issuer;
+        service = s.shared;
+        redirectURIs = redirectURIs s;
+      }
+      // optionalAttrs (s.sso.allowedGroups != [ ]) {
+        allowedGroups = sort lessThan s.sso.allowedGroups;
+      };
+      files = {
+        client-id = private "clientId";
+        client-secret = private "clientSecret";
+        issuer = private "issuer";
+      };
+      # Hosts that share a client must notice when another host had it replaced.
+      renew = { };
+      inherit (s.sso) dependsOn generation;
+      place = "services.${s.name}.sso";
+    }) gates.${host.name};
 
   # The attribute of an entry in the manifest of an ingress.
   # attribute :: Topology -> Service -> AttrSet

@@ -211,6 +211,17 @@ type Allow struct {
 	Fingerprint string    `json:"fingerprint,omitempty"`
 	// Until is the time at which the permission ends. Zero means that it does not end.
 	Until unixtime.Time `json:"until,omitzero"`
+	// Logins lists the accounts of this host as which the identity may log in over SSH. Only the
+	// sshd behind a service reads it; the forwarder ends the connections of an identity that loses
+	// a login.
+	Logins []Login `json:"logins,omitempty"` // sorted by account
+}
+
+// Login permits an identity to log in as an account of this host.
+type Login struct {
+	Account string `json:"account"`
+	// Until is the time at which the permission ends. Zero means that it does not end.
+	Until unixtime.Time `json:"until,omitzero"`
 }
 
 // Reachable is a service to which users, services or the node of this host may connect, or one port
@@ -245,6 +256,9 @@ type Reachable struct {
 	Via []Via `json:"via,omitempty"` // sorted by relays and label
 	// OpaqueName replaces the name of the service in handshakes through a relay, as in Published.
 	OpaqueName string `json:"opaqueName,omitempty"`
+	// HostKeys lists the SSH host keys of the hosts that publish the service (authorized_keys form,
+	// without comment), if its protocol is SSH.
+	HostKeys []string `json:"hostKeys,omitempty"` // sorted
 }
 
 // Via is a path through one or two relays to a host that publishes a service.

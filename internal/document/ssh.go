@@ -1,0 +1,38 @@
+package document
+
+import (
+	"fmt"
+
+	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
+)
+
+// KindSSH is the kind of need for SSH user certificates and for the public keys that verify them.
+const KindSSH = "ssh"
+
+// Names of the files that a need of kind ssh delivers: the private key and the certificate of a
+// user, in the form that ssh(1) reads as IdentityFile, or the public keys of the certificate
+// authority, in the form that sshd reads as TrustedUserCAKeys.
+const (
+	FileSSHKey         = "id_ed25519"
+	FileSSHCertificate = "id_ed25519-cert.pub"
+	FileSSHAuthority   = "ca.pub"
+)
+
+// SSHRequest is the request of a need of kind ssh. If ID is set, it requests a user certificate for
+// this identity. If ID is zero, it requests the public keys that verify such certificates.
+type SSHRequest struct {
+	ID spiffe.ID `json:"id,omitzero"`
+}
+
+// SSH decodes the request of a need of kind ssh. It returns an error if the ID is not that of a
+// user.
+func (n Need) SSH() (r SSHRequest, err error) {
+	if err = strictjson.Decode(n.Request, &r); err == nil && !r.ID.IsZero() && r.ID.Kind() != spiffe.KindUser {
+		err = fmt.Errorf("id %q: want a user", r.ID)
+	}
+	if err != nil {
+		err = fmt.Errorf("need %q: request: %w", n.ID, err)
+	}
+	return r, err
+}

@@ -96,9 +96,9 @@ const CommitTimeout = time.Minute
 // Config.HostKey is empty.
 const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 
-// Run requests and renews the files that a host needs until ctx ends. With Config.Once, it returns
-// as soon as nothing is left to do. Run returns the status of the needs. An error means that the
-// configuration is wrong and that nothing was requested.
+// Run requests and renews the files that a host needs until ctx ends, and returns the final status
+// of all needs. With Config.Once, it returns as soon as nothing is left to do. If the configuration
+// is invalid, Run returns an error without requesting anything.
 func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.HostKey == "" {
 		c.HostKey = DefaultHostKey

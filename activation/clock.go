@@ -15,10 +15,10 @@ import (
 // never is a Unix time, in seconds, that is so far in the future that the timer never expires.
 const never = 1 << 40
 
-// WatchClock sends a value on the channel changed whenever the wall clock was set or the machine
-// woke from sleep. It returns when ctx ends. The channel should have a buffer of one, because
-// WatchClock does not wait for the receiver. It uses TFD_TIMER_CANCEL_ON_SET of timerfd_create(2),
-// and returns an error if the kernel does not support it.
+// WatchClock sends a value on changed whenever the wall clock is set or the machine wakes from
+// sleep. It returns nil when ctx ends, and an error if the kernel does not support
+// TFD_TIMER_CANCEL_ON_SET of timerfd_create(2). WatchClock does not wait for a receiver, so changed
+// should have a buffer of one.
 func WatchClock(ctx context.Context, changed chan<- struct{}) error {
 	fd, err := unix.TimerfdCreate(unix.CLOCK_REALTIME, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC)
 	if err != nil {

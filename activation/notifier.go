@@ -12,16 +12,17 @@ import (
 	"github.com/coreos/go-systemd/v22/util"
 )
 
-// Notifier restarts a systemd unit after its files have changed, and returns when the restart is
-// done.
+// Notifier restarts a systemd unit after its files have changed. It returns when the restart has
+// finished, or an error if the restart failed.
 type Notifier func(ctx context.Context, unit string) error
 
 // ErrNoNotifier means that this host cannot restart units: systemd is not running, and no hook was
 // given.
 var ErrNoNotifier = errors.New("no systemd runs here and no --hook is given")
 
-// NewNotifier returns a Notifier that runs the given hook program. If hook is empty, the Notifier
-// uses systemd. If systemd is not running either, the Notifier returns ErrNoNotifier.
+// NewNotifier returns a Notifier that runs the program hook. If hook is empty, the Notifier
+// restarts units with systemd. If systemd is not running either, the Notifier returns
+// ErrNoNotifier.
 func NewNotifier(hook string) Notifier {
 	switch {
 	case hook != "":
@@ -33,7 +34,8 @@ func NewNotifier(hook string) Notifier {
 }
 
 // NotifyHook returns a Notifier that runs a program with the name of the unit as its only argument.
-// The Notifier does not wait for processes that the program leaves in the background.
+// It does not wait for processes that the program leaves in the background. If the program fails,
+// the error contains the last line of its output.
 func NotifyHook(program string) Notifier {
 	return func(ctx context.Context, unit string) error {
 		cmd := exec.CommandContext(ctx, program, unit)
@@ -56,9 +58,9 @@ func tail(out []byte) string {
 	return ": " + last[:min(len(last), 200)]
 }
 
-// NotifySystemd restarts a systemd unit over D-Bus. A unit that is not running is started, because
-// it may have been waiting for the files. If the unit is still starting when ctx ends,
-// NotifySystemd returns nil, because a second job would only start the unit again.
+// NotifySystemd restarts a systemd unit over D-Bus, or starts it if it is not running, because it
+// may have been waiting for its files. If the unit is still starting when ctx ends, NotifySystemd
+// returns nil, because a second restart would only begin again.
 func NotifySystemd(ctx context.Context, unit string) error {
 	conn, err := dbus.NewSystemConnectionContext(ctx)
 	if err != nil {

@@ -22,7 +22,8 @@ var (
 	Service = kit.ID("service/outline")
 )
 
-// Cluster contains the CA, the signing key and the documents of a test cluster.
+// Cluster is a test cluster. It contains the certificate authority, the key that signs the
+// documents, and the SSH key of the host under test.
 type Cluster struct {
 	t       testing.TB
 	CA      *kit.CA
@@ -34,7 +35,8 @@ type Cluster struct {
 	hostPub ssh.PublicKey // public host key in the providers' policies
 }
 
-// NewCluster creates a cluster with a single host, which is the host under test.
+// NewCluster returns a test cluster with one host, the host under test. It creates new keys, and
+// writes the host's SSH key to a temporary directory of the test.
 func NewCluster(t testing.TB) *Cluster {
 	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
 	c.Declare(kit.WriteHostKey(c.HostKey))
@@ -55,9 +57,9 @@ func (c *Cluster) declared() ssh.PublicKey {
 	return c.hostPub
 }
 
-// Manifest returns a manifest of the host under test. It has needs for a certificate, for an OIDC
-// client that depends on the certificate, and for the host's documents. The provider host is named
-// forge and has the address forge:1.
+// Manifest returns a manifest of the host under test. The host needs a certificate, an OIDC client
+// that depends on the certificate, and its own documents. All three come from the provider host
+// forge, whose address is forge:1. The provider host spare, at spare:1, is declared but unused.
 func (c *Cluster) Manifest() document.Manifest {
 	m := document.Manifest{
 		Cluster: "demo", Host: Node.Name(), TrustDomain: kit.Domain,
@@ -72,9 +74,9 @@ func (c *Cluster) Manifest() document.Manifest {
 	return m
 }
 
-// Provides returns the declaration of a provider host on which one process, at the given address,
-// serves all kinds of needs. This includes the kind "tls", although the host under test has no such
-// need.
+// Provides returns the declaration of a provider host, as a map from a kind of need to the provider
+// of that kind. One process at the given address serves all kinds. The kind "tls" is included,
+// although the host under test has no such need.
 func Provides(name, address string) map[string]document.Provider {
 	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
 	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}

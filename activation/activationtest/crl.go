@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL makes the provider return a CRL with the given number. The argument list is the number of
-// the revocation list from which the CRL was made. The CRL is signed by the CA given by the
-// argument by. If that is nil, the cluster's own CA signs the CRL.
+// SetCRL makes the provider return an empty CRL with the given number. The parameter list is the
+// number of the revocation list that the CRL claims to be made from. The CA by signs the CRL. If by
+// is nil, the cluster's own CA signs it.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

@@ -23,8 +23,9 @@ type auditLog struct {
 	hide   func() *hostapi.Error
 }
 
-// SetLog replaces the rows of the provider's audit log, which is signed by the same key after each
-// call. Before the first call the provider has no audit log, like a provider of an older release.
+// SetLog replaces the rows of the provider's audit log. A fault that is not empty is reported to
+// hosts with each checkpoint. All logs of a provider are signed by the same key. Before the first
+// call, the provider has no audit log, like a provider of an older release.
 func (p *Provider) SetLog(fault string, rows ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -42,8 +43,8 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 }
 
 // HideLog makes the provider answer requests for its audit log with the error that hide returns. If
-// hide panics, the provider closes the connection without an answer. Calling HideLog with nil makes
-// the log available again.
+// hide panics, the provider closes the connection without an answer. A nil hide makes the log
+// available again.
 func (p *Provider) HideLog(hide func() *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +81,8 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	reply(w, c, nil)
 }
 
-// LoseState makes the provider forget all answers, all rotations and its audit log.
+// LoseState makes the provider forget all answers, all rotations and its audit log, like a provider
+// whose disk was lost.
 func (p *Provider) LoseState() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -29,8 +29,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Provider is a simulated provider. It grants every request that has a valid proof, and answers a
-// repeated request in the same way. SetRefuse makes it refuse requests.
+// Provider is a simulated provider. It grants every request that has a valid proof, and gives the
+// same answer to a repeated request. Its methods make it fail in various ways, such as refusing
+// requests (SetRefuse) or losing answers (SetLose).
 type Provider struct {
 	Lifetime time.Duration // lifetime of SVIDs; zero means a day
 
@@ -82,11 +83,11 @@ type Call struct {
 	Refused  bool   // the connection was refused, because nobody was listening
 }
 
-// Start starts a provider that is reached at the address name:1 through the function that Dial
-// returns.
+// Start starts a provider with the given name. Hosts reach it at the address name:1 through the
+// function that Dial returns.
 func (c *Cluster) Start(name string) *Provider { return c.Serve(name, kit.NewPipe()) }
 
-// Serve starts a provider with the given name that accepts connections from a listener.
+// Serve starts a provider with the given name that accepts connections from the listener l.
 func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	p := &Provider{cluster: c, id: kit.ProviderID(name, "cert"), listener: l, answers: map[string]hostapi.Answer{}, rotated: map[string]int{}, ended: make(chan struct{}), changed: make(chan struct{}), accepted: map[net.Conn]bool{}, enrolled: map[string][]*x509.Certificate{}}
 	config := &tls.Config{
@@ -109,32 +110,35 @@ func (p *Provider) Stop() {
 	<-p.ended
 }
 
-// SetDown takes the provider down or brings it up again. While it is down, connections to it fail.
+// SetDown takes the provider down, or brings it up again. While the provider is down, the function
+// that Dial returns fails with ECONNREFUSED.
 func (p *Provider) SetDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.down = down
 }
 
-// SetRefuse makes the provider refuse requests. The function returns the error with which a request
-// is refused, or nil to grant it. If the function panics, the provider closes the connection
-// without an answer. Calling SetRefuse with nil makes the provider grant all requests.
+// SetRefuse makes the provider call refuse for each request. If refuse returns an error, the
+// request is refused with it. If refuse returns nil, the request is granted. If it panics, the
+// provider closes the connection without an answer. A nil refuse makes the provider grant all
+// requests.
 func (p *Provider) SetRefuse(refuse func(Call) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refuse = refuse
 }
 
-// SetOrders sets the rotations of secrets that an operator has ordered. The map contains the number
-// of the ordered rotation for each need.
+// SetOrders sets the secret rotations that an operator has ordered. The map contains, for each need
+// ID, the number of the ordered rotation. Hosts learn the orders from the answer to their next
+// report.
 func (p *Provider) SetOrders(rotate map[string]int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.orders = rotate
 }
 
-// SetLose makes the provider lose answers. If the function returns true for a request, the provider
-// handles the request, but closes the connection instead of answering.
+// SetLose makes the provider lose answers. If lose returns true for a request, the provider handles
+// the request but closes the connection instead of answering.
 func (p *Provider) SetLose(lose func(Call) bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,8 +152,8 @@ func (p *Provider) Rotate(need string) {
 	p.rotated[need]++
 }
 
-// Forget makes the provider forget how often the secret of a need was rotated, as if the provider
-// had lost its state.
+// Forget makes the provider forget how often it has rotated the secret of a need, as if it had lost
+// its state.
 func (p *Provider) Forget(need string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -168,7 +172,8 @@ func (p *Provider) Offer(docs ...hostapi.SignedDocument) {
 	p.serve(func() { p.offer = docs })
 }
 
-// Revoke sets the revocation list that the provider returns, and the number of that list.
+// Revoke sets the revocation list that the provider returns to hosts. A host whose own list has a
+// lower number than the given one receives the list.
 func (p *Provider) Revoke(number int64, list trust.SignedRevocations) {
 	p.serve(func() { p.listNumber, p.list = number, list })
 }
@@ -194,8 +199,8 @@ func (p *Provider) serve(change func()) {
 	p.changed = make(chan struct{})
 }
 
-// Calls returns the requests that the provider has received for a need. If need is empty, it
-// returns the requests for all needs.
+// Calls returns the requests that the provider has received for the need with the given ID, in the
+// order of their arrival. If need is empty, Calls returns the requests for all needs.
 func (p *Provider) Calls(need string) (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,8 +212,8 @@ func (p *Provider) Calls(need string) (calls []Call) {
 	return calls
 }
 
-// Dial returns a dial function that connects to test providers. The map contains the providers by
-// name.
+// Dial returns a function, for Config.Dial, that connects to test providers. The map contains the
+// providers by the host part of their address, such as forge for forge:1.
 func Dial(providers map[string]*Provider) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		name, _, _ := net.SplitHostPort(address)
@@ -316,7 +321,7 @@ func (p *Provider) receive(w http.ResponseWriter, r *http.Request) {
 	reply(w, hostapi.Reported{Sequence: p.highest + received.Sequence, Rotate: p.orders}, nil)
 }
 
-// Received is a report that a host sent, together with the time at which the provider received it.
+// Received is a report from a host, with the time at which the provider received it.
 type Received struct {
 	At time.Time
 	hostreport.Report
@@ -329,8 +334,8 @@ func (p *Provider) Reports() []Received {
 	return slices.Clone(p.reports)
 }
 
-// Ahead makes the provider answer each report with a sequence number that is higher than the one it
-// received. The difference is n.
+// Ahead makes the provider acknowledge each report with a sequence number that is n higher than the
+// number in the report.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TPM starts a software TPM in a separate process and returns the path of its Unix socket. The TPM
-// stops when the test ends or when the test calls stop.
+// TPM starts a software TPM and returns the path of its Unix socket. The TPM stops when the test
+// ends, or earlier if stop is called. If the program swtpm is not installed, the test is skipped.
 func TPM(t *testing.T) (socket string, stop func()) {
 	t.Helper()
 	swtpm, err := exec.LookPath("swtpm")

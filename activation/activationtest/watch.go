@@ -15,23 +15,23 @@ import (
 // report.
 const watchHold = 4*time.Minute + 3500*time.Millisecond
 
-// SetWatch turns the provider's support for watches on or off. A watch is a request that waits
-// until there are newer documents.
+// SetWatch turns the provider's support for watches on or off. A watch is a request that the
+// provider answers only when it has newer documents for the host.
 func (p *Provider) SetWatch(offered bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watching = offered
 }
 
-// Watches returns the watches that the provider has received. In each Call, Has contains the tag of
-// the host's documents, and Serial the revision that the host sent.
+// Watches returns the watches that the provider has received. In each Call, Has is the entity tag
+// of the documents that the host had, and Serial is the revision from which the host watched.
 func (p *Provider) Watches() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return append(calls, p.watches...)
 }
 
-// Unknown returns the watches that hosts requested while the provider did not support them.
+// Unknown returns the watches that the provider refused because its support for watches was off.
 func (p *Provider) Unknown() (calls []Call) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -48,7 +48,8 @@ type Host struct {
 	Step func(name string) // see delivery.Dir; only used in tests
 }
 
-// Change is the difference between the documents in force and the newest documents of a provider.
+// Change contains the newest documents of a provider, verified but not yet in force, and the
+// documents that they would replace. Fetch returns it, and Begin puts it in force.
 type Change struct {
 	Provider string
 	documents.Offer
@@ -58,8 +59,9 @@ type Change struct {
 // Before returns the documents that were in force before the change.
 func (c Change) Before() documents.Set { return c.store.Set() }
 
-// Fetch requests the newest documents from a provider and verifies them. It does not change the
-// host. If a commit is pending, Fetch returns an error that describes the commit.
+// Fetch requests the newest documents from the host's providers, in the order of the manifest, and
+// verifies them. It does not put them in force. If an earlier commit is still pending, Fetch
+// returns an error that describes that commit.
 func (h Host) Fetch(ctx context.Context) (Change, error) {
 	store, _, err := documents.Open(h.State, "", h.Step)
 	if err != nil {
@@ -107,8 +109,9 @@ func (h Host) under(set documents.Set) *fetch.Host {
 	}
 }
 
-// Begin puts a change in force. If the change is not confirmed within the timeout, the host undoes
-// it.
+// Begin puts a change in force for a limited time and returns the pending commit. If the commit is
+// not confirmed within the timeout, the host restores the old documents. The timeout must be
+// between a second and a day.
 func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
@@ -120,8 +123,9 @@ func (h Host) Begin(ctx context.Context, c Change, timeout time.Duration) (*host
 	return c.store.Begin(ctx, c.Offer, now.Commit(timeout), h.Arm)
 }
 
-// Healthy checks that the host works with the changed documents. It returns an error unless each
-// need is fulfilled and a provider named in the new documents answers over a new connection.
+// Healthy returns nil if the host works with the changed documents: every need is fulfilled, and a
+// provider that the new documents name answers over a new connection. Otherwise the error says what
+// does not work yet.
 func (h Host) Healthy(ctx context.Context, c Change) error {
 	host := h.under(c.Set)
 	for _, n := range c.Set.Manifest.Needs {
@@ -140,9 +144,9 @@ func (h Host) Healthy(ctx context.Context, c Change) error {
 	return err
 }
 
-// Confirm makes the pending commit with this ID permanent. The login of the caller must have begun
-// after the change. Otherwise Confirm returns an error, because an old connection can survive a
-// change that makes new connections impossible.
+// Confirm makes the pending commit with this ID permanent. The login session of the caller must
+// have begun after the change, because this proves that the host can still be reached. If the
+// session is older, or the deadline has passed, Confirm returns an error.
 func Confirm(l hostdir.Layout, id string) error {
 	return confirm(l, id, nil, func(c hostdir.Commit) error {
 		began, scope, ok, err := kernel.began()
@@ -153,8 +157,9 @@ func Confirm(l hostdir.Layout, id string) error {
 	})
 }
 
-// ConfirmHealthy makes the pending commit with this ID permanent, whenever the login of the caller
-// began. The caller must have verified with Healthy that the host reaches its providers.
+// ConfirmHealthy makes the pending commit with this ID permanent. Unlike Confirm, it does not check
+// when the caller's login session began. The caller must have verified with Healthy that the host
+// still reaches its providers.
 func (h Host) ConfirmHealthy(id string) error {
 	return confirm(h.State, id, h.Step, func(hostdir.Commit) error { return nil })
 }

@@ -18,13 +18,14 @@ const tick = time.Second
 // again is the wait before another attempt after the restoration of an installation failed.
 const again = 10 * time.Second
 
-// Supervise waits until the pending commit is confirmed, and undoes the commit at its deadline
-// otherwise. It returns when no commit is pending. Errors are logged and retried.
+// Supervise waits until the pending commit is confirmed. If that does not happen before the
+// deadline, Supervise rolls the commit back. It returns when no commit is pending. Errors are
+// logged, and the rollback is tried again.
 //
-// Supervise calls armed as soon as no other process can prevent the rollback. If the commit changes
-// the whole installation, Supervise calls arm to start SuperviseSystem in a process that is less
-// confined and can restore the installation. It calls arm again if that process has ended, for
-// example after a reboot.
+// Supervise calls armed once nothing can prevent the rollback any more. A commit that changes the
+// whole installation is rolled back by SuperviseSystem, in a process with more privileges.
+// Supervise starts that process by calling arm, and starts it again if it has ended, for example
+// after a reboot.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
@@ -39,8 +40,8 @@ func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) 
 	return s.run(ctx)
 }
 
-// SuperviseSystem is like Supervise, but restores a whole installation itself. It must run in a
-// process that is permitted to do so.
+// SuperviseSystem is like Supervise, but can also restore a NixOS system or a bundle that a commit
+// has replaced. Its process must have the privileges for that.
 func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
 	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {

@@ -23,7 +23,7 @@ const (
 	bundles      = "/usr/local/lib"
 )
 
-// Installation is a NixOS system or an unpacked bundle that is about to replace the current one.
+// Installation is a NixOS system or an unpacked bundle that is about to replace the installed one.
 type Installation struct {
 	Instance hostdir.Instance
 	State    hostdir.Layout
@@ -37,10 +37,11 @@ type Installation struct {
 	root string // root directory of the machine; only set in tests
 }
 
-// Begin records that the caller is about to change the installation, and starts the process that
-// can undo the change. The caller then makes the change. If the change is not confirmed by its
-// deadline, the host restores the old installation, even if the change is only half made. Begin
-// returns nil if the change does not take effect now, or if it is itself a rollback.
+// Begin prepares the rollback of an installation that the caller is about to change. It writes a
+// pending commit to disk and starts the process that supervises it. The caller then makes the
+// change. If the commit is not confirmed within the timeout, the host restores the old
+// installation, even if the change is only half made. Begin returns nil without an error if the
+// change takes effect only at the next boot, or if it is itself a rollback.
 func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
 	if timeout < time.Second || timeout > longest {
 		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)

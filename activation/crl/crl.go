@@ -26,10 +26,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Add inserts a CRL that a provider returned into the host's list of CRLs, and returns the new
-// list. The CRL must be signed by an issuing CA of the trust domain. Its number must not be lower
-// than that of the CRL that it replaces, unless the replaced CRL has expired. Otherwise Add returns
-// an error.
+// Add inserts a CRL that a provider returned into a host's list of CRLs, and returns the new list.
+// Add returns an error if the CRL is not signed by an issuing CA of the trust domain, or if its
+// number is lower than that of the CRL it replaces and the replaced CRL has not expired.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
@@ -101,8 +100,8 @@ const (
 	crlTries = 6
 )
 
-// Keeper fetches the CRLs of all providers that issue certificates to the host, and keeps the
-// host's file of CRLs current. It must be used by the goroutine that owns the needs.
+// Keeper fetches the CRLs of all providers that issue certificates to a host, and keeps the host's
+// file of CRLs up to date. It must be used only by the goroutine that owns the table of needs.
 type Keeper struct {
 	next    time.Time
 	list    int64  // number of the revocation list in force when next was set
@@ -116,7 +115,7 @@ type Keeper struct {
 }
 
 // Begin starts to fetch CRLs if they are due. It returns the time at which it must be called again,
-// or the zero time if it need not be called before something changes.
+// or the zero time if nothing is planned.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -157,8 +156,8 @@ func hasCRL(t *needstate.Table) bool {
 	return err == nil
 }
 
-// Over returns a function that fetches the CRLs over the connections of a pass. The function does
-// nothing if the CRLs are already being fetched.
+// Over returns a function that fetches all CRLs over the connections of a pass, without waiting
+// until they are due. The function does nothing if CRLs are already being fetched.
 func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	if k.busy || k.next.IsZero() {
 		return func(context.Context) func() { return func() {} }
@@ -167,7 +166,7 @@ func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 }
 
 // Rewind moves the next fetch to an earlier time after the wall clock was set back by the given
-// amount. The wait thus keeps its length.
+// amount, so that the fetch is not delayed.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
 // over fetches the CRLs of all providers that issue certificates to this host, over the connections
@@ -199,9 +198,10 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	}
 }
 
-// With returns a function that fetches the first CRL of a provider. The function uses the
-// connection over which the provider has just delivered a certificate. If a pass delivers several
-// certificates, the CRL is fetched only once. With returns nil if there is no CRL to fetch.
+// With returns a function that fetches the first CRL of a provider together with a certificate,
+// over the same connection. The caller calls it with the name of the provider that has just
+// returned the certificate. If a pass returns several certificates, the CRL is fetched only once.
+// With returns nil if there is no CRL to fetch.
 func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil

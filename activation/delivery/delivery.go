@@ -34,7 +34,8 @@ import (
 // linkNext is the name under which a new symbolic link is created, before it is renamed to current.
 const linkNext = "current.new"
 
-// Dir is a directory that holds files in generations, one of which is current.
+// Dir is a directory that contains the files of a need in numbered generations, one of which is
+// current. It can have one writer at a time and any number of readers.
 type Dir struct {
 	Path string
 
@@ -47,7 +48,7 @@ type Dir struct {
 	Step func(name string)
 }
 
-// File is a file of a generation. If UID or GID is -1, the file gets the user or group of the
+// File is a file of a generation. If UID or GID is -1, the file keeps the user or group of the
 // process that writes it.
 type File struct {
 	Data     []byte
@@ -55,7 +56,7 @@ type File struct {
 	UID, GID int
 }
 
-// Current returns the number of the current generation, or zero if there is none.
+// Current returns the number of the current generation, or zero if nothing was delivered yet.
 func (d Dir) Current() (int, error) {
 	to, err := os.Readlink(hostdir.Current(d.Path))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,8 +109,10 @@ func (d Dir) others() (before int, rest []string, err error) {
 	return before, rest, nil
 }
 
-// Deliver makes files the current generation and returns its number. If the current generation
-// already has the same files, with the same content, mode and owner, Deliver changes nothing.
+// Deliver writes files, given by their names, as a new generation, makes it current, and returns
+// its number. The change is atomic, even if the process dies. If the current generation already
+// consists of the same files, with the same content, modes and owners, Deliver changes nothing and
+// returns the current number.
 func (d Dir) Deliver(files map[string]File) (int, error) {
 	now, err := d.Current()
 	if err != nil {
@@ -131,9 +134,9 @@ func (d Dir) Deliver(files map[string]File) (int, error) {
 	return next, d.Clean()
 }
 
-// Restore returns to the files of an earlier generation, whose number is n. It copies these files
-// to a new generation and returns the number of that generation. The files must belong to the
-// writer.
+// Restore makes the files of the earlier generation n current again. It copies them to a new
+// generation and returns the number of that generation. The copies belong to the user of this
+// process.
 func (d Dir) Restore(n int) (int, error) {
 	entries, err := os.ReadDir(d.gen(n))
 	if err != nil {
@@ -148,8 +151,8 @@ func (d Dir) Restore(n int) (int, error) {
 	return d.Deliver(files)
 }
 
-// Clean removes the remains of an interrupted Deliver, and old generations. It keeps the current
-// generation, the previous generation, and the generation whose number is Keep.
+// Clean removes old generations and the remains of an interrupted Deliver. It keeps the current
+// generation, the previous one, and the one with the number Keep.
 func (d Dir) Clean() error {
 	_, rest, err := d.others()
 	if err != nil {
@@ -311,10 +314,11 @@ func (f File) at(path string) bool {
 	return err == nil && bytes.Equal(data, f.Data)
 }
 
-// Owner returns the user and group that own delivered files. They are the declared account, and the
-// group with the same name if there is one. The account's primary group is not used, because
-// several accounts may share it. A value of -1 means the user or group of this process. Both values
-// are -1 if this process is not root, because only root can change owners.
+// Owner returns the user and group that must own the files of a delivery. They are the declared
+// account, and the group of the same name if there is one. The primary group of the account is not
+// used, because several accounts may share it. A value of -1 means that the owner need not be
+// changed. If this process is not root, both values are -1. Owner returns an error if the declared
+// account does not exist.
 func Owner(d document.Deliver) (uid, gid int, err error) {
 	uid, gid = -1, -1
 	if os.Geteuid() != 0 {

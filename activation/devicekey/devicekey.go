@@ -28,8 +28,8 @@ const (
 	None       = "none"
 )
 
-// LostError means that the TPM of this machine cannot use the stored key. This happens if the TPM
-// was cleared, or if the disk was moved from another machine.
+// LostError is returned when the TPM of this machine cannot load the stored key. The reason is that
+// the TPM was cleared, or that the disk comes from another machine.
 type LostError struct {
 	File, Fingerprint string
 	Why               string
@@ -39,9 +39,9 @@ func (e *LostError) Error() string {
 	return fmt.Sprintf("device key %s: %s: florctl revoke --host-key %s, then here rm %s, and flor join with another token", e.File, e.Why, e.Fingerprint, e.File)
 }
 
-// Make generates the device key of a host. If a TPM is found at the path given by tpm, the TPM
-// holds the key. Otherwise the key is stored in a file. Make never replaces an existing key, and
-// leaves no incomplete key if it fails.
+// Make generates the device key of a host. If there is a TPM at the path tpm, the key is generated
+// in the TPM. If there is none, or if tpm is None, the key is stored in a file. Make never replaces
+// an existing key, and leaves no partial key if it fails.
 func Make(l hostdir.Layout, tpm string) error {
 	if _, err := os.Stat(l.DeviceKey()); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -66,8 +66,8 @@ func Make(l hostdir.Layout, tpm string) error {
 	return atomicfile.File(l.DeviceKey(), secret, 0o600)
 }
 
-// Load returns the device key of a host. If the key is held by a TPM, it signs with the TPM at the
-// path given by tpm. The error is fs.ErrNotExist if the host has no device key.
+// Load returns the device key of a host. A key that is held by a TPM signs with the TPM at the path
+// tpm. If the host has no device key, the error is fs.ErrNotExist.
 func Load(l hostdir.Layout, tpm string) (crypto.Signer, error) {
 	file := l.DeviceKey()
 	text, err := os.ReadFile(file)

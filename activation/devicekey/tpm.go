@@ -106,8 +106,10 @@ func loadTPM(file string, text []byte, tpm string) (crypto.Signer, error) {
 // Public returns the public key, as an *ecdsa.PublicKey.
 func (k *tpmKey) Public() crypto.PublicKey { return k.public }
 
-// Sign signs a SHA-256 digest with the TPM. Only one process signs at a time, which a lock ensures,
-// because a TPM without a resource manager can hold at most three keys.
+// Sign signs a SHA-256 digest with the TPM and returns an ASN.1 ECDSA signature. A file lock
+// ensures that only one process signs at a time, because a TPM without a resource manager has room
+// for only three keys. If the TPM was cleared, or the key belongs to another TPM, the error is a
+// *LostError.
 func (k *tpmKey) Sign(_ io.Reader, digest []byte, opts crypto.SignerOpts) ([]byte, error) {
 	if opts.HashFunc() != crypto.SHA256 || len(digest) != crypto.SHA256.Size() {
 		return nil, fmt.Errorf("device key %s: signs SHA-256, not %s", k.file, opts.HashFunc())

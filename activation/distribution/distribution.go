@@ -35,8 +35,9 @@ import (
 // lookAgain is the minimum time between two checks whether the documents in force are outdated.
 const lookAgain = time.Second
 
-// Follower fetches the documents of a host from their providers, and sends the host's reports to
-// these providers.
+// Follower fetches a host's documents from its providers and sends the host's reports to them.
+// Except for the work that it passes to a needstate.Start, it must be used only by the goroutine
+// that owns the table of needs.
 type Follower struct {
 	Store   *documents.Store
 	Timeout time.Duration // time within which a provider must answer under new documents
@@ -65,10 +66,10 @@ type Follower struct {
 	withheld *trust.Withheld // see Withheld
 }
 
-// Open makes the Follower use the documents in force, with the table of their needs. The argument
-// need is the need for the documents, or nil if the manifest has none. Open also makes needs due
-// that were denied because this host was revoked, since a newer revocation list may have reinstated
-// the host.
+// Open makes the Follower work under the given documents in force and the table of their needs. The
+// parameter need is the need for the documents themselves, or nil if the manifest has none. If the
+// revocation list is newer than at the last call, Open makes needs due that were denied because
+// this host was revoked.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
 		for _, n := range table.Needs {
@@ -85,16 +86,16 @@ func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needsta
 // Close closes the connection to the provider of documents.
 func (f *Follower) Close() { f.line.close() }
 
-// Changed reports whether newer documents, or a newer revocation list, have come into force since
-// Open. The note says where they came from.
+// Changed reports whether newer documents or a newer revocation list have come into force since the
+// last call of Open. The note says, for the log, where they came from.
 func (f *Follower) Changed() (note string, changed bool) {
 	is := f.Store.Set()
 	changed = is.Generation != f.set.Generation || is.Roots.Revocations().Newer(f.set.Roots.Revocations())
 	return cmp.Or(f.note, "taken from the network"), changed
 }
 
-// Refresh reads documents that another process has put in force. This is either flor sync or the
-// process that undoes its change.
+// Refresh loads documents that another process has put in force, such as flor sync or the process
+// that rolls a commit back.
 func (f *Follower) Refresh() {
 	note, err := f.Store.Refresh()
 	if err != nil {
@@ -105,8 +106,9 @@ func (f *Follower) Refresh() {
 	}
 }
 
-// Accept puts documents in force that do not come from a provider. The argument from describes
-// where they come from.
+// Accept puts documents in force that were received in another way than from a provider. The text
+// from describes their origin for the log. Accept returns an error if the documents are refused,
+// see documents.Store.Accept.
 func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
 	e := f.accept(ctx, a)
 	if _, changed := f.Changed(); changed {
@@ -127,17 +129,17 @@ func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hosta
 	return e
 }
 
-// Stale returns the time since a provider last answered a request for documents, if that time is so
-// long that an alarm is raised. Otherwise it returns zero.
+// Stale returns the time for which no provider has answered a request for documents, as of the last
+// call of CheckFreshness. It returns zero while that time is too short for an alarm.
 func (f *Follower) Stale() time.Duration { return f.stale }
 
-// Withheld returns a document in force that is older than the revocation list allows, or nil. See
-// trust.Withheld.
+// Withheld returns a document in force that is older than the revocation list allows, or nil if
+// there is none. The result is that of the last call of CheckFreshness. See trust.Withheld.
 func (f *Follower) Withheld() *trust.Withheld { return f.withheld }
 
-// CheckFreshness raises an alarm if no provider has answered a request for documents for too long,
-// and another alarm if the documents in force are older than the revocation list allows. The first
-// alarm ends when a provider answers, and the second when newer documents are in force.
+// CheckFreshness raises an alarm if no provider has answered a request for documents for too long.
+// It raises another alarm if the documents in force are older than the revocation list allows. An
+// alarm ends when a later call finds that its cause is gone.
 func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
@@ -158,17 +160,16 @@ func (f *Follower) CheckFreshness() {
 	}
 }
 
-// Rewind moves the planned times to an earlier time after the wall clock was set back by the given
-// amount. Waits thus keep their length.
+// Rewind moves all planned times to an earlier time after the wall clock was set back by the given
+// amount, so that nothing is delayed.
 func (f *Follower) Rewind(by time.Duration) {
 	needstate.Rewind(by, &f.reporter.look, &f.reporter.due, &f.watcher.next,
 		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
 }
 
-// Begin starts the requests of the Follower that are due. It must be called after the other needs
-// have begun their requests. A poll uses the connections of the given pass. Begin returns the time
-// at which it must be called again, or the zero time if it need not be called before something
-// changes.
+// Begin starts the polls, watches and reports that are due. A poll uses the connections of the
+// given pass. Begin must be called after the other needs have begun their requests. It returns the
+// time at which it must be called again, or the zero time if nothing is planned.
 func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
 	var poll time.Time
 	if f.need != nil && !f.need.Busy {

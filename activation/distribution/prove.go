@@ -87,9 +87,10 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns the time at which a need is due. The arguments due and ok are the need's own due
-// time, as returned by State.Due. While new documents wait for their proof, the needs that must be
-// fulfilled first can be due earlier. For all other needs, Hurry returns its arguments.
+// Hurry returns the time at which a need is due, and whether it is due at any time. Normally these
+// are due and ok, the results of State.Due. They are replaced by an earlier time while new
+// documents wait to be confirmed by an answer of a provider, if the host cannot request documents
+// without this need.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -98,9 +99,9 @@ func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, 
 	return due, ok
 }
 
-// Fulfilled records that a need was fulfilled. If new documents were waiting for this need, their
-// proof is attempted at once. If the need is the node's own SVID, the Follower starts to watch for
-// newer documents at once.
+// Fulfilled tells the Follower that a need was fulfilled. If new documents wait to be confirmed by
+// a provider and the need was missing for that, the provider is asked at once. If the need is the
+// node's own SVID, the Follower begins to watch for newer documents.
 func (f *Follower) Fulfilled(n *needstate.Need) {
 	if f.waitsFor(n) {
 		f.prover.next = time.Time{}
@@ -110,8 +111,8 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed records that an attempt to fulfil a need has failed. If new documents wait for the need,
-// their proof is attempted again later.
+// Failed tells the Follower that an attempt to fulfil a need has failed. If new documents cannot be
+// confirmed by a provider without this need, the confirmation is tried again later.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)
@@ -152,9 +153,9 @@ func (f *Follower) extend(now time.Time) {
 	}
 }
 
-// Prove puts documents that were rolled back in force again if no provider answers under the old
-// documents either. It returns the time at which it must be called again, or the zero time if it
-// need not be called before something changes.
+// Prove puts documents that were rolled back in force again, once it is clear that no provider
+// answers under the older documents either. It returns the time at which it must be called again,
+// or the zero time if no documents are waiting for that.
 func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	if p := f.seek(now); !p.undone || f.need != nil && f.need.Busy {
 		return time.Time{}

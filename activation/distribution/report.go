@@ -137,18 +137,18 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 	return answer, err
 }
 
-// ReportSoon makes the Follower check at once whether the state of the host has changed and must be
-// reported.
+// ReportSoon makes the next call of Begin check whether the state of the host has changed. If so, a
+// report is sent at once.
 func (f *Follower) ReportSoon() { f.reporter.lookIn(0) }
 
 func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add(wait) }
 
-// Order returns the number of the secret rotation that an operator has ordered for a need. The
-// result is zero if no rotation was ordered.
+// Order returns the number of the secret rotation that an operator has ordered for the need with
+// the given ID. It returns zero if no rotation was ordered.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
 
-// Watching reports whether a request uses the connection to the provider of documents. This is
-// usually a watch.
+// Watching reports whether the connection to the provider of documents is in use. Usually, a watch
+// uses it.
 func (f *Follower) Watching() bool { return f.line.used }
 
 // looked records that the state of the host was checked and need not be reported.

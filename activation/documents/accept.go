@@ -22,7 +22,8 @@ var (
 	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // the process that would roll the documents back cannot be started
 )
 
-// Offer is a set of verified documents from the network that is not yet in force.
+// Offer is a set of documents that was received from the network and verified, but is not in force
+// yet.
 type Offer struct {
 	Set      Set
 	Changed  bool // the set differs from the documents in force
@@ -131,8 +132,8 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	return nil
 }
 
-// Verify verifies documents from the network and returns them as an Offer. Unlike Accept, it does
-// not put them in force.
+// Verify checks the signatures, the host and the versions of documents from the network, and
+// returns them as an Offer. Unlike Accept, it does not put them in force.
 func (s *Store) Verify(a hostapi.Artifact) (Offer, *hostapi.Error) {
 	if a.Unchanged() {
 		return Offer{Set: s.set}, nil

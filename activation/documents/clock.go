@@ -13,8 +13,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Clock contains the readings of a machine's two clocks at the same moment: the time since boot,
-// which nobody can set, and the wall clock.
+// Clock contains simultaneous readings of the two clocks of a machine: the time since boot, which
+// nobody can set, and the wall clock. With the first, deadlines hold even if the wall clock is
+// changed.
 type Clock struct {
 	Boot    string        // ID of the boot
 	Running time.Duration // CLOCK_BOOTTIME, which includes sleep
@@ -37,8 +38,8 @@ func ReadClock() (Clock, error) {
 	return Clock{strings.TrimSpace(string(boot)), time.Duration(t.Nano()), time.Now()}, nil
 }
 
-// Commit returns a commit with a new ID. The commit begins now, and its deadline is after the given
-// timeout.
+// Commit returns a commit with a new random ID, which begins now and has its deadline after the
+// given timeout. It writes nothing to disk.
 func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	return hostdir.Commit{
 		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
@@ -46,9 +47,10 @@ func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
 	}
 }
 
-// Left returns how much time is left until the deadline of a commit. After a reboot this is
-// measured with the wall clock. The result is never longer than the timeout with which the commit
-// began.
+// Left returns the time that is left until the deadline of a commit. It is negative after the
+// deadline. The time is measured with the clock since boot, or with the wall clock if the machine
+// was rebooted after the commit began. After a reboot, the result is at most the whole time that
+// the commit was given.
 func (c Clock) Left(of hostdir.Commit) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
@@ -56,18 +58,17 @@ func (c Clock) Left(of hostdir.Commit) time.Duration {
 	return min(of.Deadline.Sub(c.Wall), of.Deadline.Sub(of.Begun.Time))
 }
 
-// Rearm returns a copy of a commit whose deadline is measured with the clock of the current boot.
-// It is used after a reboot.
+// Rearm returns a copy of a commit whose deadline is measured with the time since the current boot.
+// It is used after a reboot, when the readings from the earlier boot no longer count.
 func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
 }
 
-// Extend returns a copy of a commit with a later deadline. The new deadline is the time given by
-// left from now. However, the time between the beginning of the commit and its deadline is at most
-// the time given by most. Extend never makes a deadline earlier. It also reports whether the
-// deadline has changed.
+// Extend returns a copy of a commit whose deadline is moved to the time left from now, and reports
+// whether the deadline has changed. The deadline is never moved to an earlier time, nor so far that
+// the commit lasts longer than most in total.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
@@ -77,8 +78,8 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun returns the time at which a commit began, as a reading of CLOCK_BOOTTIME in the boot in
-// which its deadline is measured. The result is negative if the commit began before that boot.
+// Begun returns the time at which a commit began, as the time since the boot in which its deadline
+// is measured (CLOCK_BOOTTIME). The result is negative if the commit began before that boot.
 func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

@@ -28,10 +28,10 @@ const ArmTimeout = 8 * time.Second
 // armError is an error that an Arm function returned.
 type armError struct{ error }
 
-// Begin puts an offer in force as a commit. The commit is rolled back unless it is confirmed.
-// Before any document changes, Begin writes the commit to disk and calls arm to start the process
-// that rolls it back. If Begin returns both a commit and an error, the commit is pending
-// nevertheless.
+// Begin puts an offer in force as the commit c, which is rolled back unless it is confirmed. Before
+// any document changes, Begin writes the commit to disk and calls arm to start the process that
+// rolls it back. Begin returns the pending commit. If it returns both a commit and an error, the
+// commit is pending nevertheless. If another commit is pending, it returns an error.
 func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -61,10 +61,10 @@ func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (
 	return &c, nil
 }
 
-// BeginSystem begins a commit for a change of the whole installation, such as a NixOS system. The
-// caller makes the change when BeginSystem has returned. By then, the commit is on disk and arm has
-// started the process that rolls it back. The argument dir is the directory with the documents of
-// the new installation.
+// BeginSystem begins the commit c, which changes the whole installation, such as a NixOS system.
+// When BeginSystem returns, the commit is on disk and arm has started the process that rolls it
+// back. The caller then makes the change. The directory dir contains the documents of the new
+// installation.
 func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -110,8 +110,8 @@ func (s *Store) arm(ctx context.Context, c hostdir.Commit, arm Arm) error {
 	return nil
 }
 
-// Rearm stores a new deadline for a pending commit, which Clock.Rearm has computed. If the commit
-// is no longer pending, Rearm does nothing.
+// Rearm writes a pending commit to disk after Clock.Rearm has computed its deadline for the current
+// boot. If the commit is no longer pending, Rearm does nothing.
 func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -124,8 +124,9 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend postpones the deadline of the pending commit with this ID. See Clock.Extend for the
-// arguments left and most.
+// Extend moves the deadline of the pending commit with this ID to the time left from now. The
+// commit lasts at most the time most in total, and its deadline is never moved to an earlier time.
+// If the commit is not pending, Extend does nothing.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -146,8 +147,9 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	return nil
 }
 
-// Confirm makes the pending commit with this ID permanent. Before that it calls check, unless check
-// is nil. If check returns an error, the commit stays pending and Confirm returns the error.
+// Confirm makes the pending commit with this ID permanent. Before that, it calls check, unless
+// check is nil. If check returns an error, the commit stays pending and Confirm returns that error.
+// Confirm also returns an error if this commit is not pending.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -189,8 +191,8 @@ func (s *Store) inForce(c hostdir.Commit) error {
 }
 
 // Undo rolls the pending commit back and returns it. It returns nil if there is no pending commit,
-// or if the commit has not changed anything yet. If Undo is interrupted, it can be called again.
-// For a commit of the whole installation, the caller must restore the old installation before.
+// or if the commit has not changed any document yet. If the commit changes the whole installation,
+// the caller must restore the old installation first. An interrupted Undo can be repeated.
 func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {
@@ -246,8 +248,8 @@ func (s *Store) noteUndone(c hostdir.Commit) (err error) {
 	return s.record.save(s.layout.State())
 }
 
-// NoneIsPending returns nil if no commit is pending. Otherwise it returns an error that describes
-// the pending commit.
+// NoneIsPending returns nil if no commit is pending, and otherwise an error that describes the
+// pending commit.
 func (s *Store) NoneIsPending() error {
 	c, err := s.layout.PendingCommit()
 	if c == nil {
@@ -277,8 +279,8 @@ func (s *Store) notPending(id string, pending *hostdir.Commit) error {
 	return fmt.Errorf("commit %q is not pending, and no other is: flor status", id)
 }
 
-// Reported returns the versions of the documents in a set, in the form that a host's report
-// contains.
+// Reported returns the versions of the documents in a set, as a host's report lists them: the
+// manifest and, if there is one, the policy.
 func (s Set) Reported() []document.Reported {
 	all := []document.Reported{document.ReportedOf(s.Document.Envelope)}
 	if s.Policy != nil {
@@ -342,10 +344,10 @@ func (s *Store) dropUnchanged() error {
 	return s.remove(s.layout.CommitFile())
 }
 
-// Unproved returns the unattended commit for which an answer of a provider is still awaited, or nil
-// if there is none. If the commit is pending, undone is false, and an answer under the new
-// documents makes the commit permanent. If the commit was rolled back, undone is true, and an
-// answer under the old documents shows that the commit had cut the host off.
+// Unproved returns the unattended commit that still waits for an answer of a provider, or nil if
+// there is none. If undone is false, the commit is pending, and an answer makes it permanent. If
+// undone is true, the commit was rolled back, and an answer shows that the commit had cut the host
+// off from its providers.
 func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
@@ -365,8 +367,9 @@ func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	return c, undone
 }
 
-// NoteAnswered records that the commit that was last rolled back had cut the host off. It is called
-// when a provider answers under the old documents.
+// NoteAnswered records that a provider has answered after the commit with this ID was rolled back.
+// The answer shows that the commit had cut the host off. If another commit was rolled back last,
+// NoteAnswered does nothing.
 func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -385,10 +388,9 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 	return atomicfile.File(l.UndoneFile(), append(b, '\n'), 0o644)
 }
 
-// Redo puts documents in force again that were rolled back. The argument id names their commit,
-// which must be the last one that was rolled back. Redo passes the documents to the function again.
-// If that function returns true, the documents are put in force as a new commit. Otherwise they are
-// permanent at once.
+// Redo puts the documents of the last commit in force again, if that commit has this ID and was
+// rolled back. Redo calls again with these documents. If again returns true, they are put in force
+// as a new commit, and otherwise permanently. If the commit is a different one, Redo does nothing.
 func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {

@@ -33,7 +33,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Set is a set of documents that are in force together on a host.
+// Set contains the documents that are in force together on a host.
 type Set struct {
 	Document document.Document // document that contains the manifest
 	Manifest document.Manifest
@@ -66,9 +66,10 @@ type Store struct {
 // host's own chains and those of its providers.
 const chains = 64
 
-// Open returns the Store of a host. If the closure has changed, Open puts its documents in force
-// first, because they take precedence. If closure is empty, the documents that were accepted before
-// stay in force. The note describes the result for people.
+// Open returns the store of a host's documents. The parameter closure is the directory with the
+// documents of the installed system, or empty. If its documents have changed, Open puts them in
+// force, because they take precedence over documents from the network. The note describes the
+// result for people.
 func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {
@@ -98,8 +99,8 @@ func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	return d
 }
 
-// Refresh reads documents that another process has put in force. The note describes the change, and
-// is empty if there is none.
+// Refresh loads documents that another process has put in force. The note describes the change for
+// people, and is empty if there is none.
 func (s *Store) Refresh() (note string, err error) {
 	if changed, err := s.outdated(); err != nil || !changed {
 		return "", err
@@ -282,8 +283,8 @@ func newSet(manifest document.Document, policy *document.Document) (Set, error) 
 }
 
 // Withheld returns the oldest document of the set that is older than the revocation list allows at
-// the time now. It returns nil if the list allows all documents, or if the host fetches no documents
-// from the network.
+// the time now. It returns nil if there is none, or if the host does not fetch documents from the
+// network.
 func (s Set) Withheld(now time.Time) *trust.Withheld {
 	if s.Manifest.Documents() == nil {
 		return nil
@@ -300,8 +301,8 @@ func (s Set) envelopes() []document.Envelope {
 	return all
 }
 
-// Tag returns the entity tag of a set. A host sends the tag with its requests, so that the provider
-// knows whether the host already has the newest documents.
+// Tag returns the entity tag of a set. A host sends the tag with its requests, and the provider
+// returns no documents if its newest ones have the same tag.
 func (s Set) Tag() string {
 	raw, _, _ := s.Document.Bytes()
 	envelopes := [][]byte{raw}

@@ -23,9 +23,10 @@ type hold struct {
 	Until unixtime.Time `json:"until"`
 }
 
-// Hold suspends documents from the network for the duration d. During this time, only a commit of
-// an operator puts such documents in force. If d is zero, Hold ends the suspension. If documents
-// are already suspended for longer, Hold changes nothing and returns false.
+// Hold suspends documents from the network for the duration d, and returns true. During this time,
+// such documents come into force only through a commit of an operator. If d is zero, Hold ends the
+// suspension and returns false. If documents are already suspended for longer, Hold changes nothing
+// and returns false.
 func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {
 	unlock, err := lock(l)
 	if err != nil {

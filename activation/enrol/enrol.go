@@ -36,13 +36,13 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Host is a host that an identity file can admit to the cluster.
+// Host is a host that can be admitted to a cluster by an identity file.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key
 }
 
-// Offer is an identity file that was verified but is not yet installed.
+// Offer is an identity file that was verified but is not installed yet.
 type Offer struct {
 	File  hostapi.IdentityFile // identity file, with the private keys that this host generated
 	Needs []string             // IDs of the needs for which the file contains certificates
@@ -53,7 +53,8 @@ type Offer struct {
 	host Host
 }
 
-// KeyFile returns the path of the private key with which the host proves its identity.
+// KeyFile returns the path of the private key with which the host proves its identity under the
+// manifest m.
 func (h Host) KeyFile(m document.Manifest) string {
 	if m.Identity.Joins {
 		return h.State.DeviceKey()
@@ -92,8 +93,9 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	return key, nil
 }
 
-// Verify checks the content of an identity file and returns it as an Offer. It does not change the
-// host.
+// Verify checks an identity file, given as its content b, and returns it as an Offer. It does not
+// change the host. It returns an error if the file is for another host, is not signed by a key that
+// the host's manifest pins, or contains nothing newer than the host has.
 func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	store, _, err := documents.Open(h.State, "", nil)
 	if err != nil {
@@ -235,8 +237,8 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 	return nil
 }
 
-// Install writes a verified identity file to the place where activation finds it, and installs the
-// host's device key. If Install fails, activation does not see an incomplete file.
+// Install stores the identity file where activation finds it, and installs the device key and the
+// admission from the file. If Install fails, activation never sees a partial file.
 func (o *Offer) Install() error {
 	unlock, err := fetch.LockJoin(o.host.State)
 	if err != nil {
@@ -253,8 +255,8 @@ func (o *Offer) Install() error {
 	return fetch.FinishEnrolment(o.host.State, o.File)
 }
 
-// Delivered reports whether activation has delivered the whole content of the installed identity
-// file.
+// Delivered reports whether activation has delivered all certificates of the installed identity
+// file. It also returns true if no file was installed.
 func (h Host) Delivered() (bool, error) {
 	f, _, err := fetch.ReadEnrolled(h.State)
 	return f == nil && err == nil, err

@@ -16,10 +16,11 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// One installs the certificate from an identity file on a machine that is not a host of the
-// cluster. It writes the certificate to dir in the same layout as activation does for a need. Such
-// a machine has no manifest that says which keys to trust, so the caller passes the public signing
-// key of the cluster, in Nix format, in signingKey.
+// One installs the only certificate of an identity file on a machine that is not a host of the
+// cluster. It writes the certificate, its key and the trust bundle to dir, in the layout in which
+// activation delivers them. The identity file must be signed by signingKey, the public signing key
+// of the cluster in Nix format. One returns an error if dir already contains a certificate that is
+// not older.
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {

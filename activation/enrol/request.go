@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Request returns the request for an identity file, signed by the key of this host, and the
-// fingerprint of that key. It generates the keys that the host does not have yet. A repeated
-// request contains the same keys.
+// Request returns a request for an identity file, signed by the key of this host, and the
+// fingerprint of that key. It generates the private keys that the host does not have yet and stores
+// them, so that a repeated request contains the same keys.
 func (h Host) Request() (r hostapi.SignedIdentityRequest, fingerprint string, err error) {
 	doc, err := h.State.Manifest()
 	if err != nil {

@@ -33,7 +33,7 @@ const (
 	Summarized   = "summary"       // status of all needs
 )
 
-// Event reports one step of activation, such as a delivered certificate. Events are written to the
+// Event is one step of activation, such as the delivery of a certificate. Events are written to the
 // log and shown to people. They contain no secrets.
 type Event struct {
 	Time      time.Time     `json:"time"`
@@ -49,8 +49,7 @@ type Event struct {
 	Needs     []Need        `json:"needs,omitempty"`     // status of all needs, in a summary
 }
 
-// Level returns the level at which the event is logged. A failed attempt, for example, is a
-// warning.
+// Level returns the level at which the event is logged. For example, a failed attempt is a warning.
 func (e Event) Level() slog.Level {
 	switch e.Event {
 	case Disk, Audit:
@@ -70,8 +69,8 @@ func (e Event) JSON() []byte {
 	return append(b, '\n')
 }
 
-// String returns the event as text for people. All events are one line, except for the summary of
-// all needs.
+// String returns the event as one line of text for people. Only the event that summarizes all needs
+// has several lines.
 func (e Event) String() string {
 	switch e.Event {
 	case Kept:

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Summary is the status of all needs of a host, in the order of the manifest.
+// Summary contains the status of all needs of a host, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
 	// Stale is the time since a provider last answered a request for documents, if that time is so
@@ -33,7 +33,7 @@ type Need struct {
 	Next     unixtime.Time      `json:"next"`
 }
 
-// Waits reports whether activation is still working on the need. The need may then be fulfilled
+// Waits reports whether activation is still working on the need, so that the need may be fulfilled
 // without any action of an operator.
 func (n Need) Waits() bool { return !n.State.Well(n.Error) && !n.State.Lasting() }
 
@@ -53,7 +53,8 @@ const (
 	ExitWaiting   = 3
 )
 
-// Exit returns the exit code of flor activate for the status of the needs.
+// Exit returns the exit code of flor activate: ExitRefused if any need was denied or is invalid,
+// ExitWaiting if activation is still working on a need, and otherwise ExitFulfilled.
 func (s Summary) Exit() int {
 	code := ExitFulfilled
 	for _, n := range s.Needs {
@@ -67,9 +68,9 @@ func (s Summary) Exit() int {
 	return code
 }
 
-// Line returns the summary as one line, which systemd shows as the status of the unit. For each
-// need that is not fulfilled, the line contains the provider, the reason and the time of the next
-// attempt.
+// Line returns the summary as one line, for the status of the systemd unit. It contains the number
+// of fulfilled needs and the alarms. For each need that is not fulfilled, it adds the provider, the
+// reason and the time of the next attempt.
 func (s Summary) Line() string {
 	var open []string
 	if s.Stale > 0 {
@@ -107,7 +108,8 @@ func (s Summary) count() string {
 	return fmt.Sprintf("%d/%d needs fulfilled", fulfilled, len(s.Needs))
 }
 
-// Table returns the summary as a text table for people, with one row for each need.
+// Table returns the summary as a text table for people, with one row for each need and no newline
+// at the end.
 func (s Summary) Table() string {
 	var b strings.Builder
 	b.WriteString("summary: " + s.count() + "\n")
@@ -126,8 +128,8 @@ func (s Summary) Table() string {
 // Event returns an event that reports the summary.
 func (s Summary) Event() Event { return Event{Event: Summarized, Needs: s.Needs} }
 
-// StaleText returns the alarm text for a host whose providers have not answered a request for
-// documents for the duration d. Such a host may lack newer decisions, for example about access.
+// StaleText returns the text of the alarm that no provider has answered a host's requests for
+// documents for the duration d.
 func StaleText(d time.Duration) string {
 	return fmt.Sprintf("no provider has answered about this host's documents for %s: they may be outdated", wait(d))
 }

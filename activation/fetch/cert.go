@@ -87,8 +87,8 @@ func (h *Host) verify(s *trust.SVID) error {
 	return err
 }
 
-// Bundle joins root certificates in PEM to the content of the bundle file that is delivered with an
-// SVID.
+// Bundle joins root certificates in PEM into the content of the bundle file that is delivered with
+// an SVID.
 func Bundle(roots []string) string {
 	var b strings.Builder
 	for _, r := range roots {

@@ -17,8 +17,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads the identity file that flor enroll left for activation. It returns the file
-// and, as left, the file's modification time. If there is no such file, f is nil.
+// ReadEnrolled reads the identity file that flor enroll has installed for activation. It also
+// returns the modification time of the file, in nanoseconds since 1970. If there is no such file, f
+// is nil and the error is nil.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +42,8 @@ func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err er
 	return f, at.ModTime().UnixNano(), nil
 }
 
-// FinishEnrolment installs the device key and the admission that an identity file contains.
-// Activation calls it, because flor enroll only writes the identity file.
+// FinishEnrolment installs the device key and the admission that an identity file contains. An
+// existing device key is kept. The admission replaces a pending request to join the cluster.
 func FinishEnrolment(l hostdir.Layout, f hostapi.IdentityFile) error {
 	unlock, err := LockJoin(l)
 	if err != nil {
@@ -78,8 +79,9 @@ func removed(path string) error {
 	return nil
 }
 
-// Enrolled returns the answer to a need from the identity file. If the file contains no answer that
-// is newer than the delivered one, ok is false.
+// Enrolled returns the answer to a need from the installed identity file, without asking a
+// provider. If there is no file, or it contains no certificate for the need that is newer than the
+// delivered one, ok is false.
 func (h *Host) Enrolled(n document.Need) (answer hostapi.Answer, ok bool, failed *Error) {
 	if n.Kind != document.KindCert {
 		return answer, false, nil
@@ -123,9 +125,9 @@ func (h *Host) given(f *hostapi.IdentityFile, n document.Need) *hostapi.Identity
 	return s
 }
 
-// Awaits reports whether activation still has to deliver an SVID for a need. This is so if the SVID
-// is valid and newer than the delivered one. It is also so for the delivered SVID itself, if
-// activation died before it recorded the delivery.
+// Awaits reports whether activation must still deliver an SVID for a need: the SVID has not
+// expired, and is newer than the delivered one. Awaits also returns true for the delivered SVID
+// itself if activation died before it recorded the delivery.
 func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
@@ -142,12 +144,12 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 }
 
 // Gives reports whether an identity file contains an SVID that must still be delivered for a need.
-// The file given by f may be nil.
+// The file f may be nil.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file after its whole content was delivered. The caller passes
-// the modification time of the file that it has delivered. If the time differs, the file was
-// replaced by a newer one and is kept.
+// ForgetEnrolled removes the identity file once its whole content is delivered. The parameter of is
+// the modification time, as returned by ReadEnrolled, of the file that was delivered. If the file
+// has another time, it was replaced by a newer one and is kept.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {
@@ -176,8 +178,8 @@ func (h *Host) ForgetEnrolled(of int64) error {
 	return removed(h.Layout.IdentityKeys())
 }
 
-// IdentityKeys returns the private keys that this host generated for its identity file. The keys of
-// the map are SPIFFE IDs, and the values are private keys in PEM.
+// IdentityKeys returns the private keys that this host has generated for its requests for an
+// identity file. The map contains PEM text by SPIFFE ID. It is empty if there are no keys.
 func IdentityKeys(l hostdir.Layout) (map[string]string, error) {
 	keys := map[string]string{}
 	b, err := os.ReadFile(l.IdentityKeys())

@@ -28,7 +28,8 @@ var (
 	CodeNoNode           = hostapi.Code{Name: "no-node", Class: hostapi.Invalid}    // the manifest has no need for the node's own SVID
 )
 
-// Host is the host whose needs are requested, with its keys and its documents.
+// Host sends the requests of a host to its providers. It contains the host's documents and the
+// location of its keys.
 type Host struct {
 	Layout   hostdir.Layout
 	Manifest document.Manifest
@@ -51,8 +52,9 @@ type Host struct {
 	certIDs sync.Map // results of CertID, by need
 }
 
-// Reached returns the name of the provider that answered the last attempt. This may be another
-// provider than the requested one, if the requested one was silent.
+// Reached returns the name of the provider host that answered the last request of the given
+// attempt's kind. It can differ from the provider of the attempt, because a silent provider is
+// replaced by another one.
 func (h *Host) Reached(a Attempt) string {
 	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
 		return name.(string)
@@ -73,7 +75,8 @@ type Attempt struct {
 	Enrol bool
 }
 
-// Error is the error of a failed attempt. Received reports whether a provider received the request.
+// Error is the error of a failed attempt. The field Received reports whether a provider has
+// received the request.
 type Error struct {
 	*hostapi.Error
 	Received bool
@@ -85,8 +88,8 @@ func local(code hostapi.Code, err error) *Error {
 	return &Error{Error: hostapi.Errorf(code, "%v", err)}
 }
 
-// Fetch requests a need from a provider. Besides the provider's values, the returned answer
-// contains the values that this host adds, such as a private key.
+// Fetch requests a need from a provider. The answer contains the values that the provider returned
+// and those that this host adds, such as a private key.
 func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	h := p.host
 	w, err := h.pending(a)
@@ -104,9 +107,9 @@ func (p *Pass) Fetch(ctx context.Context, a Attempt) (hostapi.Answer, *Error) {
 	return answer, nil
 }
 
-// Artifact fetches the provider's documents for this node. If the host has the newest documents
-// already, the result contains none. The request succeeds even if the host's SSH host key is not
-// the one that the manifest in force declares.
+// Artifact fetches the newest documents for this host from a provider. If the host already has
+// them, the result contains no documents. The host's SSH host key need not be the one that the
+// manifest in force declares, because the newest manifest may declare another one.
 func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Error) {
 	calls, failed := p.way(a, p.host.hostKey)
 	if failed != nil {
@@ -117,8 +120,8 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 }
 
 // Checkpoint fetches the newest checkpoint of the audit log that a provider keeps for a kind of
-// need. The answer includes a proof that the log still contains all rows of an earlier checkpoint.
-// The argument from is the size of that earlier checkpoint.
+// need. The parameter from is the size of the log at an earlier checkpoint. The answer includes a
+// proof that the log still contains all rows of that checkpoint.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
@@ -131,9 +134,9 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
-// CRL fetches the newest CRL from a provider that issues certificates. The argument has is the
-// number of the CRL that the host already has. If that is the newest one, the result contains no
-// CRL.
+// CRL fetches the newest CRL from a provider that issues certificates. The parameter has is the
+// number of the CRL that the host already has, or empty. If no CRL is newer, the result contains
+// none.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {

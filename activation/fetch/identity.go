@@ -23,8 +23,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// IsNode reports whether a need is for the node's own SVID, with which the host authenticates all
-// other requests.
+// IsNode reports whether a need is for the node's own SVID. The host authenticates all other
+// requests with this SVID.
 func (h *Host) IsNode(n document.Need) bool {
 	if n.Kind != document.KindCert {
 		return false
@@ -63,9 +63,9 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 	return nil, &Error{Error: hostapi.Errorf(CodeNoNode, "manifest of %s: no need of kind cert for %s, which authenticates the host's requests", h.Manifest.Host, h.Manifest.Identity.ID)}
 }
 
-// Trusts reports whether this host would trust the SVID that was delivered for a need. Such an SVID
-// chains to a root in the manifest and is not revoked. Trusts does not check whether the SVID has
-// expired or is suspended.
+// Trusts reports whether the SVID that was delivered for a need chains to a root in the manifest
+// and is not revoked. It does not check whether the SVID has expired or is suspended. It returns
+// false if no SVID was delivered.
 func (h *Host) Trusts(n document.Need) bool {
 	id, err := h.certID(n)
 	if err != nil {
@@ -124,9 +124,9 @@ func (h *Host) deviceKey() (ssh.Signer, *Error) {
 	return signer, nil
 }
 
-// KeySeen returns a value that changes whenever the key with which this host proves its identity
-// may have changed. This happens when a key file is created, removed or written, or when a TPM
-// appears. Values can only be compared for equality.
+// KeySeen returns a value that differs from an earlier one if the key with which this host proves
+// its identity may have changed: a key file was created, removed or written, or a TPM appeared.
+// Values can only be compared for equality.
 func (h *Host) KeySeen() string {
 	paths := []string{h.HostKey}
 	if h.Manifest.Identity.Joins {
@@ -147,8 +147,8 @@ func (h *Host) KeySeen() string {
 	return seen.String()
 }
 
-// OfKey reports whether an error code means that this host cannot prove its identity with its key.
-// If KeySeen shows that the key has changed since, another attempt may succeed.
+// OfKey reports whether an error code means that this host could not prove its identity with its
+// key. Another attempt can succeed if the value of KeySeen has changed since.
 func OfKey(code string) bool {
 	return code == CodeHostKey.Name || code == CodeTPM.Name || code == hostapi.CodeDeviceKey.Name
 }

@@ -31,8 +31,10 @@ type joinRequest struct {
 	Facts hostreport.Facts `json:"facts"`
 }
 
-// BeginJoin stores a request to join the cluster with a join token, which Join sends. If the host
-// has no device key, BeginJoin generates one.
+// BeginJoin stores a request to join the cluster with a join token. Join sends the request later.
+// If the host has no device key, BeginJoin generates one. It returns an error if the token is
+// malformed or from an unknown provider, or if the manifest declares an SSH host key, with which
+// the host enrols instead.
 func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	l, m := h.Layout, h.Manifest
 	if !m.Identity.Joins {
@@ -63,8 +65,8 @@ func (h *Host) BeginJoin(token string, facts hostreport.Facts) error {
 	return atomicfile.File(l.JoinRequest(), b, 0o600)
 }
 
-// LockJoin locks the files that a host uses to join a cluster. The commands flor join and flor
-// enroll, as well as activation, take the lock before they write these files.
+// LockJoin locks the files that a host uses to join a cluster, and waits until no other process
+// holds the lock. Every process that writes these files must hold it. The caller must call unlock.
 func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	dir := filepath.Dir(l.DeviceKey())
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -85,8 +87,9 @@ func LockJoin(l hostdir.Layout) (unlock func(), err error) {
 	return func() { f.Close() }, nil
 }
 
-// Join sends the stored request to admit this host's device to the cluster. It sends the request
-// once, and stores the admission if the request is granted.
+// Join sends the stored request to admit this host's device to the cluster, and stores the
+// admission if the request is granted. The result contains the provider's decision. While the
+// decision is pending, the request stays stored, and the caller must call Join again.
 func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 	var r joinRequest
 	b, err := os.ReadFile(h.Layout.JoinRequest())

@@ -24,8 +24,8 @@ const (
 )
 
 // Line is a long-lived connection to a provider of this host's documents. Watches, reports and
-// requests for documents use the connection one after the other. A Line must not be used by several
-// goroutines at a time.
+// requests for documents share the connection, one at a time. A Line must not be used by several
+// goroutines at once.
 type Line struct {
 	Provider string // name of the provider host
 
@@ -48,10 +48,10 @@ func (h *Host) documentsAt(provider string) document.Provider {
 	return h.Manifest.Providers[provider][document.KindConfig]
 }
 
-// Line returns a long-lived connection to a provider. The argument last is an earlier Line or nil,
-// which the caller must not use afterwards. If last is recent and leads to the same provider, its
-// connection is used again. The argument others says whether there are other providers to try, in
-// which case a silent provider is abandoned sooner.
+// Line returns a long-lived connection to a provider. If last is a recent connection to the same
+// provider, it is used again. Otherwise last is closed, unless it is nil. The caller must not use
+// last afterwards. If others is true, there are other providers to try, and a silent provider is
+// abandoned sooner. The caller must close the result.
 func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	now, at := time.Now(), h.documentsAt(provider)
 	if last.Free(now) && last.Provider == provider &&
@@ -79,7 +79,8 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	return l, nil
 }
 
-// Free reports whether the connection is probably still open and can be used again.
+// Free reports whether the connection is probably still open, so that it can be used again. It
+// returns false for a nil Line.
 func (l *Line) Free(now time.Time) bool {
 	return l != nil && now.Before(l.ends) && now.Before(l.used.Add(lineIdle))
 }
@@ -91,16 +92,16 @@ func (l *Line) Close() {
 	}
 }
 
-// Artifact fetches the provider's documents for this host. If the host has the newest documents
-// already, the result contains none.
+// Artifact fetches the newest documents for this host. If the host already has them, the result
+// contains no documents.
 func (l *Line) Artifact(ctx context.Context) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Artifact(ctx)
 	l.used = time.Now()
 	return a, received(err)
 }
 
-// Watch waits until the provider has newer documents and returns them. The argument from is the
-// revision up to which the host knows the documents, see hostapi.Calls.Watch.
+// Watch waits until the provider has documents that are newer than the revision from, and returns
+// them. See hostapi.Calls.Watch.
 func (l *Line) Watch(ctx context.Context, from int64) (hostapi.Artifact, *Error) {
 	a, err := l.calls.Watch(ctx, from)
 	l.used = time.Now()

@@ -8,9 +8,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Pass groups requests that begin at the same time, so that requests to the same provider process
-// share a connection. A pass reads the node's SVID and the SSH host key when the first request
-// needs them.
+// Pass groups requests that begin at the same time, so that requests to the same process share a
+// connection. It is safe for concurrent use. A pass reads the node's SVID and the SSH host key when
+// the first request needs them.
 type Pass struct {
 	host *Host
 
@@ -31,17 +31,17 @@ type way struct {
 	failed *Error
 }
 
-// Pass returns a new Pass with one user, the caller, who must call Leave.
+// Pass returns a new Pass whose only user is the caller. The caller must call Leave.
 func (h *Host) Pass() *Pass { return &Pass{host: h, users: 1, ways: map[process]way{}} }
 
-// Join adds a user to the pass. It must be called while the pass still has another user.
+// Join adds a user to the pass. It must be called before the last user has called Leave.
 func (p *Pass) Join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.users++
 }
 
-// Leave removes a user from the pass. The connections are closed when the last user leaves.
+// Leave removes a user from the pass. When the last user leaves, the connections are closed.
 func (p *Pass) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,9 +71,9 @@ func (p *Pass) keep(at process, calls *hostapi.Calls) {
 	p.enrolled[at] = calls
 }
 
-// After returns a new pass for the needs that had to wait until this host was enrolled. The new
-// pass has one user and continues on the connections on which the host enrolled. After returns nil
-// if there are no such connections.
+// After returns a new pass for the requests that had to wait until this host was enrolled. The new
+// pass takes over the connections on which the host enrolled, and its only user is the caller. If
+// there are no such connections, After returns nil.
 func (p *Pass) After() *Pass {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,14 +79,15 @@ func (h *Host) request(a Attempt, p pending) hostapi.Request {
 	return hostapi.Request{Need: a.Need.ID, Serial: h.Serial, Generation: a.Need.Generation, Rotation: a.Rotation, Body: p.Body, IdempotencyKey: p.Key}
 }
 
-// Answered reports whether the pending request for a need was already answered. The argument
-// answers is the number of answers that were received for the need.
+// Answered reports whether the stored request for a need was answered after it was stored. The
+// parameter answers is the number of answers that the need has received so far.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers
 }
 
-// Forget removes the pending request for a need. It is called after the answer was delivered.
+// Forget removes the stored request for a need. It is called after the answer was delivered, so
+// that the next attempt sends a new request.
 func (h *Host) Forget(need string) error {
 	if err := os.Remove(h.pendingPath(need)); !errors.Is(err, fs.ErrNotExist) {
 		return err

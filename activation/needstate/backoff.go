@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Backoff computes the waits between failed attempts: exponential backoff with full jitter. The
-// jitter spreads the attempts of hosts that failed at the same time. The wait before attempt n+1 is
-// uniformly distributed between zero and Initial·2^(n-1), but at most Max.
+// Backoff computes the waits between failed attempts, as an exponential backoff with full jitter.
+// The wait before attempt n+1 is uniformly distributed between zero and Initial·2^(n-1), but at
+// most Max. The jitter spreads the attempts of hosts that failed at the same time.
 type Backoff struct {
 	Initial time.Duration // zero means 1 second
 	Max     time.Duration // zero means LongestWait
@@ -28,9 +28,10 @@ const Slow = time.Hour
 // an hour.
 const longest = 2 * Slow
 
-// Wait returns how long to wait after a failed attempt. The first attempt has number 1. The result
-// is the provider's RetryAfter plus the jitter. If the provider is full, the jitter is chosen as
-// after the first attempt, because such a provider already spreads the hosts by their RetryAfter.
+// Wait returns how long to wait after a failed attempt. The parameter attempt is its number, which
+// is 1 for the first. The wait is the provider's RetryAfter plus the jitter. After a denied request
+// it is at least Slow. If the provider is full, the jitter does not grow with the attempts, because
+// such a provider already spreads the hosts by their RetryAfter.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:

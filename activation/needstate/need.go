@@ -40,7 +40,7 @@ const (
 	EndedMost = 20 * time.Second
 )
 
-// Need is a need of the manifest in force, together with its current state.
+// Need is a need of the manifest in force, with its current state.
 type Need struct {
 	document.Need
 	State   State
@@ -63,8 +63,9 @@ type seen struct {
 	refetch, rotate int64     // see Table.Requested
 }
 
-// Begin prepares a need after it was added to the table. The argument resumed says whether an
-// operator has restarted activation. A need that waits, or that was refused, is then due at once.
+// Begin prepares a need that was just added to the table, and reports an event if its files are
+// still valid. If resumed is true, an operator has restarted activation, and a need that waits or
+// was refused is due at once.
 func (n *Need) Begin(resumed bool) {
 	n.Look(time.Now().Round(0))
 	v := n.observe()
@@ -78,8 +79,9 @@ func (n *Need) Begin(resumed bool) {
 	}
 }
 
-// Look checks which files of the need are on disk. It skips the check if the last one was less than
-// a second ago. It returns the number of the current generation of files, or zero if there is none.
+// Look checks which files of the need are on disk, and returns the number of their current
+// generation, or zero if there is none. If the last check was less than a second ago, Look returns
+// the earlier result.
 func (n *Need) Look(now time.Time) (generation int) {
 	if now.Sub(n.seen.at).Abs() < lookAgain {
 		return n.seen.generation
@@ -91,7 +93,7 @@ func (n *Need) Look(now time.Time) (generation int) {
 	return n.seen.generation
 }
 
-// LookAgain makes the next call of Look check the disk, even if Look has just checked it.
+// LookAgain makes the next call of Look check the disk, even if the last check was just made.
 func (n *Need) LookAgain() { n.seen = seen{} }
 
 // present reports whether all files that the need delivers exist.
@@ -109,10 +111,10 @@ func (n *Need) observe() Observed {
 	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
 }
 
-// Request begins an attempt if the need is due: it calls attempt with the attempt's number. Request
-// passes the due time of the state to the function due, which may return another one. It returns
-// the time at which Request must be called again, or the zero time if it need not be called before
-// something changes.
+// Request starts an attempt if the need is due, by calling attempt with the number of the attempt.
+// The function due can replace the time at which the need is due, which it receives in the form
+// that State.Due returns. Request returns the time at which it must be called again, or the zero
+// time if nothing is planned.
 func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time, bool), attempt func(number int)) (next time.Time) {
 	t, s := n.table, &n.State
 	n.Look(now)
@@ -179,15 +181,16 @@ func (n *Need) block(by []string, now time.Time) {
 	n.table.Changed()
 }
 
-// End records that the running attempt has ended. The caller also records the result, for example
-// with Fulfil or Fail.
+// End records that the running attempt has ended. The caller records the result with a separate
+// call, for example of Fulfil or Fail.
 func (n *Need) End() { n.Busy, n.seen = false, seen{} }
 
-// CutOff records that this host aborted the attempt. The state on disk stays as it was.
+// CutOff records that this host itself has aborted the attempt. The need can then be tried again,
+// and its state on disk does not change.
 func (n *Need) CutOff() { delete(n.table.Tried, n.ID) }
 
-// Fulfil records that the need is fulfilled, after the answer was delivered to disk. The provider
-// is empty if the files did not come from a provider.
+// Fulfil records that the need is fulfilled and reports an event. It must be called after the
+// answer was delivered to disk. The provider is empty if the files came from an identity file.
 func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.Confirm(provider, answer)
 	n.Forget()
@@ -195,8 +198,8 @@ func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 	n.table.Report(event.Event{Event: event.Fulfilled, Need: n.ID, Provider: provider, Message: n.origin(), Attempt: n.State.Attempts, Next: due})
 }
 
-// Confirm records that the need is fulfilled, like Fulfil, but does not report an event. It is
-// used, for example, if the delivered files have not changed.
+// Confirm records that the need is fulfilled, like Fulfil, but does not report an event. It is used
+// if the delivered files have not changed.
 func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 	n.Foreign = false
 	n.State.Fulfil(n.observe(), provider, answer)
@@ -206,7 +209,7 @@ func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 // CountAttempt counts an attempt that was not begun by Request.
 func (n *Need) CountAttempt() { n.State.Begin(n.observe()) }
 
-// Fail records that an attempt failed, and when the next attempt is due.
+// Fail records that an attempt has failed, plans the next attempt, and reports an event.
 func (n *Need) Fail(provider string, failed *fetch.Error) {
 	if !failed.Received {
 		provider = ""
@@ -216,7 +219,8 @@ func (n *Need) Fail(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 }
 
-// DropRotation gives up a rotation that a provider refused. The old secret remains valid.
+// DropRotation gives up the replacement of a secret after the provider has refused it. The old
+// secret stays in use.
 func (n *Need) DropRotation(provider string, failed *fetch.Error) {
 	n.reportFailed(provider, failed)
 	n.State.DropRotation(time.Now().Round(0))
@@ -249,16 +253,16 @@ func (n *Need) RenewNow(now time.Time) {
 	n.Save()
 }
 
-// Reinstate makes the need due if it was denied because this host was revoked. It writes the state
-// to disk, so that the need is still due after a restart or a change of documents.
+// Reinstate makes the need due at once if it was denied because this host was revoked. It also
+// writes the new state to disk.
 func (n *Need) Reinstate(now time.Time) {
 	if n.State.Reinstated(now) {
 		n.Save()
 	}
 }
 
-// Save writes the state of the need to disk. The state may be lost without harm: the host then
-// repeats its request after a restart and gets the same answer.
+// Save writes the state of the need to disk. It reports a failure as an event. A lost state does no
+// harm, because the host then repeats its request and gets the same answer.
 func (n *Need) Save() {
 	n.table.Step("save " + n.ID)
 	if err := n.State.Save(n.table.Host.Layout, n.ID); err != nil {
@@ -266,7 +270,8 @@ func (n *Need) Save() {
 	}
 }
 
-// Forget removes the pending request for the need from disk, after it was answered.
+// Forget removes the stored request for the need from disk. It is called after the request was
+// answered.
 func (n *Need) Forget() {
 	n.table.Step("forget " + n.ID)
 	if err := n.table.Host.Forget(n.ID); err != nil {

@@ -14,11 +14,12 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// State is the recorded state of a need. Its methods are the transitions from one state to another.
-// Only activation changes states.
+// State is the recorded state of a need. Its methods change it from one state to the next. Only
+// activation changes states.
 type State struct{ hostdir.NeedState }
 
-// Save writes the state of a need to its file in the state directory, which Layout.NeedState reads.
+// Save writes the state of the need with the given ID to its file in the state directory.
+// Layout.NeedState reads the file.
 func (s State) Save(l hostdir.Layout, need string) error {
 	b, err := json.Marshal(s.NeedState)
 	if err != nil {
@@ -34,8 +35,8 @@ func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	}
 }
 
-// Observed contains facts about a need, such as whether its files exist. Reconcile makes the
-// recorded state consistent with these facts.
+// Observed contains the present facts about a need, such as whether its files exist. Reconcile
+// adapts the recorded state to these facts.
 type Observed struct {
 	Need     document.Need
 	Digest   string // digest of the need
@@ -45,8 +46,9 @@ type Observed struct {
 	Now      time.Time
 }
 
-// Reconcile makes a recorded state consistent with the present facts. The state may have been
-// recorded under an earlier manifest, or before the wall clock was set back.
+// Reconcile adapts a recorded state to the present facts. The state may have been recorded under an
+// earlier manifest, or before the wall clock was set back. For example, a fulfilled need whose
+// files are missing becomes due.
 func (s *State) Reconcile(v Observed) {
 	s.rewind(v.Now)
 	changed := s.Manifest != v.Manifest
@@ -69,21 +71,21 @@ func (s *State) Reconcile(v Observed) {
 	}
 }
 
-// RetryLocal makes a need due at once if this host itself refused its request. No provider has
-// received the request, and the cause may be gone.
+// RetryLocal makes a need due at once if this host itself refused to send its request, because the
+// reason may be gone.
 func (s *State) RetryLocal(now time.Time) {
 	if (s.State == hostdir.NeedInvalid || s.State == hostdir.NeedDenied) && s.Provider == "" {
 		s.restart(now)
 	}
 }
 
-// KeyChanged makes a need due at once. It is called when the key that identifies this host has
-// changed and the need was waiting for that.
+// KeyChanged makes a need due at once. It is called for a need that could not be requested with the
+// host's key, when that key has changed.
 func (s *State) KeyChanged(now time.Time) { s.restart(now) }
 
-// Resumed ends the wait of a need that failed or was refused, so that it is requested at once. It
-// is called when an operator has restarted activation, because the operator may have removed the
-// cause.
+// Resumed makes a need due at once if it waits or was refused. It is called when an operator has
+// restarted activation, because the operator may have removed the cause. A wait that the provider
+// has demanded is kept.
 func (s *State) Resumed(now time.Time) {
 	switch s.State {
 	case hostdir.NeedDenied, hostdir.NeedInvalid:
@@ -93,15 +95,16 @@ func (s *State) Resumed(now time.Time) {
 	}
 }
 
-// ClockChanged makes a need due at once if its last request failed because the clock was wrong.
+// ClockChanged makes a need due at once if its last attempt failed because the wall clock was
+// wrong.
 func (s *State) ClockChanged(now time.Time) {
 	if s.State == hostdir.NeedWaiting && s.Error != nil && s.Error.Code == hostapi.CodeClock.Name {
 		s.restart(now)
 	}
 }
 
-// Reinstated makes a need due at once if it was denied because this host was revoked. It reports
-// whether that was the case.
+// Reinstated makes a need due at once if it was denied because this host was revoked, and reports
+// whether it was.
 func (s *State) Reinstated(now time.Time) bool {
 	was := s.State == hostdir.NeedDenied && s.Error != nil && s.Error.Code == hostapi.CodeRevoked.Name
 	if was {
@@ -110,7 +113,8 @@ func (s *State) Reinstated(now time.Time) bool {
 	return was
 }
 
-// Renew makes a fulfilled need due for renewal at the given time, unless the need is due earlier.
+// Renew makes a fulfilled need due for renewal at the given time. It does nothing if the renewal is
+// due earlier.
 func (s *State) Renew(at time.Time) {
 	if s.State == hostdir.NeedFulfilled && (s.Next.IsZero() || at.Before(s.Next.Time)) {
 		s.Next = unixtime.Of(at)
@@ -157,8 +161,8 @@ func (s *State) rewind(now time.Time) {
 	}
 }
 
-// Due returns the time of the next request for the need. It returns false if no request is planned
-// until something changes.
+// Due returns the time of the next request for the need. It returns false if no request is planned,
+// for example because the need is invalid.
 func (s State) Due(r document.Renew) (time.Time, bool) {
 	switch s.State {
 	case hostdir.NeedInvalid:
@@ -208,7 +212,8 @@ func (s State) exact(r document.Renew) (at unixtime.Time) {
 	return at
 }
 
-// Begin counts an attempt to fulfil the need and returns the attempt's number.
+// Begin counts an attempt to fulfil the need, and returns the number of the attempt since the need
+// was last fulfilled. The first attempt has the number 1.
 func (s *State) Begin(v Observed) int {
 	if s.State == hostdir.NeedFulfilled {
 		s.Attempts = 0
@@ -219,15 +224,15 @@ func (s *State) Begin(v Observed) int {
 	return s.Attempts
 }
 
-// NewError converts an error to the form in which the state of a need stores it.
+// NewError converts an error to the form that is stored in the state of a need.
 func NewError(e *hostapi.Error) *hostdir.NeedError {
 	return &hostdir.NeedError{Kind: string(e.Kind), Code: e.Code, Message: e.Message}
 }
 
-// Fail records a failed attempt and the time of the next one. A request that one provider considers
-// invalid is sent to the other providers too, because these may run a newer release. The need
-// becomes invalid if all of them agree, or at once if this host itself considers the request
-// invalid.
+// Fail records a failed attempt and plans the next one. The provider is empty if this host itself
+// failed. A need whose request is invalid is sent to the other providers too, because these may run
+// a newer release. If all providers or this host itself consider it invalid, the need becomes
+// invalid and no attempt is planned.
 func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
 	s.Provider = provider
 	s.Error = NewError(e)
@@ -264,9 +269,9 @@ func (s *State) round(providers []string) (number int, ends bool) {
 	return (s.Attempts + n - 1) / n, s.Attempts%n == 0
 }
 
-// Fulfil records that the delivered files fulfil the need, and when they must be renewed. Up to a
-// twentieth of the time until the renewal is cut off at random, so that hosts do not all renew at
-// the same time.
+// Fulfil records that the delivered files fulfil the need, and plans the renewal. The renewal is
+// moved to an earlier time at random, by up to a twentieth of the wait, so that hosts do not all
+// renew at the same time.
 func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
@@ -288,24 +293,24 @@ func (s *State) Block(now time.Time) {
 	s.Next = unixtime.Time{}
 }
 
-// RequestRotation makes the next attempts request a new secret, because a person asked for one. The
-// argument identity identifies the person's request, so that each request has an effect only once.
-// A need that was never delivered has no secret to replace.
+// RequestRotation makes the next attempt ask for a new secret, because a person requested one. The
+// parameter identity is the number of that request, as returned by Table.Requested, and makes the
+// request count only once. A need that was never delivered has no secret to replace.
 func (s *State) RequestRotation(identity int64) {
 	if s.RotateRequest = identity; s.Digest != "" && s.WantRotation == 0 {
 		s.WantRotation = s.Rotations + 1
 	}
 }
 
-// Ordered reports whether the host must request a new secret because an operator ordered the
-// rotation with the given number. This must be the number of the next rotation, and a provider must
-// not have refused that rotation.
+// Ordered reports whether the host must ask for a new secret because an operator has ordered the
+// rotation with the given number. It returns false if that rotation is not the next one, or if a
+// provider has already refused it.
 func (s *State) Ordered(rotation int) bool {
 	return s.Digest != "" && s.WantRotation == 0 && rotation == s.Rotations+1 && rotation > s.NotRotated
 }
 
-// RotateByAge makes the next attempts request a new secret if the current secret has reached its
-// maximum age. Like a renewal, the rotation begins when a twentieth of that age is left.
+// RotateByAge makes the next attempt ask for a new secret if at most a twentieth of the current
+// secret's maximum age is left.
 func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	age := time.Duration(r.Rotate) * time.Second
 	if r.Rotate > 0 && s.State == hostdir.NeedFulfilled && s.WantRotation == 0 && now.Sub(s.secretSince().Time) >= age-age/20 {
@@ -313,9 +318,9 @@ func (s *State) RotateByAge(r document.Renew, now time.Time) {
 	}
 }
 
-// DropRotation gives up a rotation that a provider refused. The next one is requested when the
-// secret has reached its maximum age again. Meanwhile the need is requested without a rotation,
-// because the provider's secret may differ from the delivered one.
+// DropRotation gives up the replacement of a secret after the provider has refused it. The need is
+// due at once, but without a replacement, because the provider's secret may differ from the
+// delivered one. The next replacement is due when the secret reaches its maximum age again.
 func (s *State) DropRotation(now time.Time) {
 	s.NotRotated, s.WantRotation, s.Rotated = s.WantRotation, 0, unixtime.Of(now)
 	s.restart(now)
@@ -346,8 +351,8 @@ func (s *State) noteRotation(v Observed, answer hostapi.Answer) {
 	}
 }
 
-// Digest returns a digest of those parts of a need that determine its files. If the digest changes,
-// the delivered files no longer fulfil the need.
+// Digest returns a digest of those parts of a need that determine its files. If it differs from the
+// recorded digest, the delivered files no longer fulfil the need.
 func Digest(n document.Need) string {
 	b, err := json.Marshal(struct {
 		Deliver    document.Deliver `json:"deliver"`

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Table contains the needs of the manifest in force together with their states. A Table must be
-// used by only one goroutine.
+// Table contains the needs of the manifest in force and their states. It must be used by only one
+// goroutine, its owner.
 type Table struct {
 	Host     *fetch.Host // this host, as the documents in force describe it
 	Manifest string      // digest of the manifest
@@ -30,11 +30,12 @@ type Table struct {
 	Changed func() // called when a need changes its state without an attempt
 }
 
-// Start runs slow work in a new goroutine. The work returns a function that records its results.
-// Start arranges that this function is called on the goroutine that owns the Table.
+// Start runs work in a new goroutine. The function that work returns records its results, and Start
+// has it called later by the goroutine that owns the Table.
 type Start func(work func(context.Context) (note func()))
 
-// Add adds a need of the manifest to the table and reads its recorded state from disk.
+// Add adds a need of the manifest to the table, and reads its recorded state from disk. If the
+// state cannot be read, Add reports an event and begins with an empty state.
 func (t *Table) Add(n document.Need) *Need {
 	l := &Need{Need: n, Digest: Digest(n), Dir: delivery.Dir{Path: t.Host.Layout.Need(n.ID), Step: t.Step}, table: t}
 	t.Needs = append(t.Needs, l)
@@ -69,11 +70,11 @@ func (t *Table) Summary() []event.Need {
 	return all
 }
 
-// Waits reports whether activation is still working on any need. The status of the host may then
+// Waits reports whether activation is still working on any need, so that the status of the host may
 // improve without any action of an operator.
 func (t *Table) Waits() bool { return slices.ContainsFunc(t.Summary(), event.Need.Waits) }
 
-// Node returns the need for the node's own SVID, or nil if there is none.
+// Node returns the need for the node's own SVID, or nil if the manifest has none.
 func (t *Table) Node() *Need {
 	i := slices.IndexFunc(t.Needs, func(n *Need) bool { return t.Host.IsNode(n.Need) })
 	if i < 0 {
@@ -82,9 +83,9 @@ func (t *Table) Node() *Need {
 	return t.Needs[i]
 }
 
-// Requested returns a number that identifies the newest request that a person made by touching the
-// file with this name. The result is zero if there is no such file. The caller keeps the number of
-// the last request that it has served, and compares the two only for equality. A request that
+// Requested returns a number that identifies the newest request of a person, who requests something
+// by touching the file with this name. It returns zero if there is no such file. A caller compares
+// the number only for equality with that of the last request that it has served. A request that
 // arrives during an attempt is thus not lost, even if the clock is wrong.
 func (t *Table) Requested(name string) int64 {
 	if t.Refetch == "" {
@@ -120,8 +121,8 @@ func First(times ...time.Time) (first time.Time) {
 	return first
 }
 
-// Rewind moves times to an earlier time after the wall clock was set back by the given duration. It
-// is used for the ends of waits, which then keep their length. Zero times stay zero.
+// Rewind moves the given times to an earlier time after the wall clock was set back by the given
+// duration, so that waits do not become longer. Zero times stay zero.
 func Rewind(by time.Duration, times ...*time.Time) {
 	for _, at := range times {
 		if !at.IsZero() {

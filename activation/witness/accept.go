@@ -13,8 +13,9 @@ import (
 // maxReason is the maximum length of a reason in bytes.
 const maxReason = 200
 
-// Accept stores that a person has acknowledged a fault of a provider's audit log. This ends the
-// alarm for the fault. A later fault raises a new alarm.
+// Accept stores that a person has acknowledged the present fault of a provider's audit log, which
+// ends the alarm. A later fault raises a new alarm. The acknowledgement must contain a reason of 1
+// to 200 bytes. Accept returns an error if there is no fault that was not acknowledged.
 func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit) error {
 	if word.Reason = strings.TrimSpace(word.Reason); word.Reason == "" || len(word.Reason) > maxReason {
 		return fmt.Errorf("a reason of %d bytes, want one of 1 to %d: what was found out about it", len(word.Reason), maxReason)
@@ -42,10 +43,10 @@ func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit)
 	return fmt.Errorf("audit log of kind %s on %s: this host has not witnessed one: flor witness", kind, provider)
 }
 
-// GoOn returns the record of an audit log against which the next checkpoint of the log is checked.
-// This is normally w, the current record. If a person has acknowledged a checkpoint that did not
-// extend the earlier one, GoOn returns a record with the acknowledged checkpoint, so that the log
-// can continue from there.
+// GoOn returns the record of an audit log that the next checkpoint must extend. Normally this is w,
+// the current record. If a person has acknowledged a checkpoint that did not extend the earlier
+// one, GoOn returns a record of the acknowledged checkpoint, so that the log can continue from
+// there.
 func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	if w.Refused == "" || !hostdir.Accepts(accepted, w) {
 		return w

@@ -30,8 +30,8 @@ const (
 	witnessUnknown = 24 * time.Hour
 )
 
-// Keeper checks the audit logs of a host's providers about once an hour, and stores the results. It
-// must be used by the goroutine that owns the needs.
+// Keeper checks the audit logs of a host's providers about once an hour and stores the results. It
+// must be used only by the goroutine that owns the table of needs.
 type Keeper struct {
 	// Beside returns additional work that uses the connections of a check. In turn, the work
 	// returns a function that stores its results.
@@ -50,7 +50,7 @@ type Keeper struct {
 type process struct{ provider, kind string }
 
 // Begin starts a check of the audit logs if one is due. It returns the time at which it must be
-// called again, or the zero time if it need not be called before something changes.
+// called again, or the zero time if nothing is planned.
 func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
@@ -113,7 +113,7 @@ func (k *Keeper) logs(t *needstate.Table, known []hostdir.Witnessed, now time.Ti
 // have lost its state.
 const witnessSoon = 2 * time.Minute
 
-// Soon plans a check of the audit logs at a random time within the next two minutes (witnessSoon).
+// Soon plans a check of the audit logs at a random time within the next two minutes.
 func (k *Keeper) Soon() {
 	if at := time.Now().Round(0).Add(rand.N(witnessSoon)); !k.next.IsZero() && at.Before(k.next) {
 		k.next = at
@@ -121,7 +121,7 @@ func (k *Keeper) Soon() {
 }
 
 // Rewind moves the next check to an earlier time after the wall clock was set back by the given
-// amount. The wait thus keeps its length.
+// amount, so that the check is not delayed.
 func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
 // requestAgain makes needs due that were fulfilled by a provider process which may have lost its

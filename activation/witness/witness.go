@@ -14,9 +14,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Take checks a checkpoint that a provider returned and returns the new record of the audit log.
-// The checkpoint must extend the one in w, the host's current record of the log. Before the first
-// checkpoint, w contains only the name of the log.
+// Take checks a checkpoint that a provider returned against w, the host's record of that audit log,
+// and returns the new record. The checkpoint must extend the one in w. If it does not, the new
+// record contains the fault. Before the first checkpoint, w contains only the provider and the
+// kind.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
@@ -49,9 +50,9 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	return w
 }
 
-// Lost reports whether a provider process may have lost its decisions. The arguments are the
-// earlier and the current record of the audit log of the process. Lost returns true when the
-// process first presents a different log, or a log that lacks rows.
+// Lost reports whether a provider process may have lost its decisions. It compares two successive
+// records of the process's audit log. It returns true when a fault begins, and when the process
+// presents a different log.
 func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }
@@ -61,10 +62,10 @@ func Lost(was, is hostdir.Witnessed) bool {
 const Patience = 6 * time.Hour
 
 // Withhold returns the new record of an audit log after the provider process returned no
-// checkpoint. If the process was reached, or has fulfilled a need in the meantime, it is running
-// and withholds its log. This becomes a fault after Patience. If the host has never seen a
-// checkpoint of the log, there is no fault, because the process may be of an older release that has
-// no audit log.
+// checkpoint. If the process was reached, or has fulfilled a need since the last checkpoint, it is
+// running and withholds its log. After Patience, the record contains this as a fault. There is no
+// fault if the host has never seen a checkpoint of the log, because older releases have no audit
+// log.
 func Withhold(w hostdir.Witnessed, reached bool, fulfilled, now unixtime.Time, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	since := w.Withheld
 	if since.IsZero() {

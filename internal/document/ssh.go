@@ -19,6 +19,11 @@ const (
 	FileSSHAuthority   = "ca.pub"
 )
 
+// SSHExtensionNode is the name of the extension of SSH certificates that names the node to which the
+// certificate was issued. When the node is revoked, its certificates are revoked with it. The
+// extension is not critical, because programs that do not know it can use the certificate.
+const SSHExtensionNode = "node@florete"
+
 // SSHRequest is the request of a need of kind ssh. If ID is set, it requests a user certificate for
 // this identity. If ID is zero, it requests the public keys that verify such certificates.
 type SSHRequest struct {

@@ -226,6 +226,7 @@ func TestDeviceVector(t *testing.T) {
 func FuzzCanonical(f *testing.F) {
 	f.Add(`{"b":1,"a":["x",{"d":true,"c":"<&>\u2028"}]}`)
 	f.Add(`{"csr":"x","id":"y"}`)
+	f.Add(`{"publicKey":"x","id":"y"}`)
 	f.Add(` [ 1 , -9223372036854775808 ] `)
 	f.Add(`"\ud800"`)
 	f.Fuzz(func(t *testing.T, s string) {

@@ -44,6 +44,12 @@ type CertBody struct {
 	CSR string    `json:"csr"` // PEM, PKCS #10 (RFC 2986), signed by the SVID's key
 }
 
+// SSHBody is the body of a request for an SSH user certificate.
+type SSHBody struct {
+	ID        spiffe.ID `json:"id"`
+	PublicKey string    `json:"publicKey"` // in the form of authorized_keys, without options and comment
+}
+
 // ValueRotation is the name of the value that contains the number of a secret's last rotation, in
 // decimal. If an answer does not contain this value, the secret has never been rotated.
 const ValueRotation = "rotation"
@@ -137,8 +143,8 @@ func (r Request) Key(caller spiffe.ID) (string, error) {
 }
 
 // Asked returns the part of a request's body that comes from the manifest, as canonical JSON. This
-// is the body without the field "csr", which the host adds. The result equals Canonical of the
-// need's request. The body must be valid for strictjson.Decode.
+// is the body without the fields "csr" and "publicKey", which the host adds. The result equals
+// Canonical of the need's request. The body must be valid for strictjson.Decode.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -149,6 +155,7 @@ func Asked(body []byte) ([]byte, error) {
 		return nil, errors.New("want an object")
 	}
 	delete(fields, "csr")
+	delete(fields, "publicKey")
 	return encode(fields)
 }
 

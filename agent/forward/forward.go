@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Config is the configuration of a forwarder. A zero field means its default, if the comment of the
-// field names one.
+// Config is the configuration of a forwarder. A field that is zero has the default value that the
+// comment of the field names, if any.
 type Config struct {
 	Layout     hostdir.Layout // state of the host, which activation maintains
 	Socket     string         // path of the status socket; other sockets are beside it
@@ -51,7 +51,7 @@ func (c Config) withDefaults() Config {
 }
 
 // Run runs a forwarder until ctx ends. It first waits for the manifest and the node's SVID, for as
-// long as necessary. Run returns an error only if waiting cannot resolve the problem.
+// long as necessary. It returns an error only for a problem that waiting cannot solve.
 func Run(ctx context.Context, c Config) error {
 	f := &forwarder{Config: c.withDefaults(), metrics: &telemetry.Counters{}}
 	return f.run(ctx)

@@ -97,8 +97,8 @@ func TestOpensAreLimited(t *testing.T) {
 	refusals(t, c.Ursula, "over-limit", int64(many-in))
 }
 
-// TestBytesAreLimited: bytes are slowed down, none is lost, and open connections go by
-// the limits in force.
+// TestBytesAreLimited checks that a limit slows bytes down without losing any, and that a new limit
+// applies to open connections.
 func TestBytesAreLimited(t *testing.T) {
 	const size, rate, burst = 768 << 10, 512 << 10, 64 << 10
 	c := limited(t, agenttest.Echo(t), document.Limits{}, document.Limits{})

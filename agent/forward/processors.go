@@ -25,8 +25,8 @@ var most = runtime.GOMAXPROCS(0)
 // AdaptProcessors adapts the number of processors that the Go runtime uses to the load, until ctx
 // ends. It does nothing if GOMAXPROCS is set in the environment.
 //
-// The forwarder passes each packet from goroutine to goroutine. This costs twice as much if each
-// goroutine is woken on another processor. The process therefore begins with one processor. It uses
+// The forwarder passes each packet from goroutine to goroutine, which costs twice as much if each
+// goroutine runs on another processor. The process therefore begins with one processor, and uses
 // more when goroutines wait for a processor.
 func AdaptProcessors(ctx context.Context) {
 	if os.Getenv("GOMAXPROCS") != "" || most == 1 {

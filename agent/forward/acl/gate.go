@@ -2,10 +2,10 @@ package acl
 
 import "sync"
 
-// Gate decides which keys are admitted. A key stands for an open resource, such as a connection.
-// The gate admits a key if its current rule allows the key. When a new rule denies an admitted key,
-// the gate closes the resource: after SetRule returns, nothing that the rule denies is open. The
-// zero Gate admits no keys.
+// Gate decides which keys are admitted by a rule that can change. A key stands for an open
+// resource, such as a connection. When a new rule denies an admitted key, the gate closes its
+// resource, so that nothing that the rule denies is open when SetRule returns. The zero Gate admits
+// no keys. A Gate is safe for concurrent use.
 type Gate[K any] struct {
 	mu    sync.Mutex
 	rule  func(K) bool
@@ -17,10 +17,9 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit admits the key k if the rule allows it. The result ok is true if the key was admitted. If a
-// later rule denies the key, the gate calls the function close once. This function must not block
-// and must not call the gate. The caller of Admit calls release, at most once, when it no longer
-// uses the key.
+// Admit admits the key k if the current rule allows it, and reports this as ok. If a later rule
+// denies the key, the gate calls close once. The function close must not block and must not call
+// the gate. The caller calls release when the key is no longer in use.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -41,7 +40,8 @@ func (g *Gate[K]) remove(e *entry[K]) {
 	delete(g.inUse, e)
 }
 
-// SetRule replaces the rule and closes all admitted keys that the new rule denies.
+// SetRule replaces the rule, and closes the resources of all admitted keys that the new rule
+// denies.
 func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,8 +49,8 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.closeDenied()
 }
 
-// Check applies the current rule to all admitted keys again and closes those that it now denies.
-// Call it for a rule that depends on more than the key, such as the time.
+// Check applies the current rule again to all admitted keys, and closes the resources of those that
+// it now denies. It is needed for a rule that depends on more than the key, such as the time.
 func (g *Gate[K]) Check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -7,15 +7,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits enforces the limits that the topology sets at this host: on connections, on new
-// connections per second, and on bytes per second.
+// Limits enforces the limits that the topology sets at this host on connections, on new connections
+// per second, and on bytes per second.
 //
-// Each connection counts towards the limits of its service and those of its caller, so the lower
-// limit applies. On a relay, the limits apply to each node that connects to other hosts through the
-// relay. The zero Limits is ready for use and limits nothing.
+// Each connection counts towards the limits of its service and towards those of its caller. On a
+// relay, the limits apply to each node that connects to other hosts through the relay. The zero
+// Limits is ready for use and limits nothing. Limits is safe for concurrent use.
 //
-// Limits keeps an entry for each service and caller that it has met since the start. The allow
-// lists bound the number of these entries.
+// Limits never removes the entry of a service or caller. The allow lists bound the number of
+// entries.
 type Limits struct {
 	mu                sync.Mutex
 	services, callers group
@@ -32,8 +32,8 @@ type group struct {
 	known   map[spiffe.ID]*budget
 }
 
-// Apply sets the limits that a manifest contains. Open connections stay open and count towards the
-// new limits.
+// Apply replaces the limits by those of a manifest. Open connections stay open, even above a new
+// limit, and count towards it.
 func (t *Limits) Apply(f document.Forwarder) {
 	services, callers := map[spiffe.ID]document.Limits{}, map[spiffe.ID]document.Limits{}
 	for _, p := range f.Publish {
@@ -76,8 +76,8 @@ func (g *group) of(id spiffe.ID) *budget {
 	return b
 }
 
-// Share returns the Share that limits the connections from one caller to one service. The Share
-// follows later changes of the limits.
+// Share returns the Share for the connections from one caller to one service. All calls for the
+// same pair return the same Share, which follows later changes of the limits.
 func (t *Limits) Share(service, caller spiffe.ID) *Share {
 	t.mu.Lock()
 	defer t.mu.Unlock()

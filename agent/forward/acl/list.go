@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// List is a compiled allow list. It answers which callers may connect to which services. The zero
+// List is a compiled allow list, which says which callers may connect to which services. The zero
 // List allows nothing.
 type List struct {
 	allowed map[pair][]document.Allow
@@ -41,11 +41,10 @@ func Compile(published []document.Published) List {
 	return l
 }
 
-// Allows reports whether the list allows a caller to connect to a service, which is given as
-// target. If port is empty, it is enough that the caller may use any port of the service. Otherwise
-// the caller must be allowed to use the port with this name. An allow entry may have an end, which
-// is compared with now. An entry may also be limited to one certificate, which is compared with
-// leaf, the certificate that the caller presented.
+// Allows reports whether the list allows a caller to connect to the named port of the service
+// target. If port is empty, it is enough that the caller may connect to any port of the service.
+// The parameter leaf is the certificate that the caller presented, and now the present time: an
+// entry of the list can be limited to one certificate, and can expire.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
@@ -56,8 +55,8 @@ func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509
 	return false
 }
 
-// NextEnd returns the first time after now at which a permission in the list expires. It returns
-// the zero time if no permission expires.
+// NextEnd returns the first time after now at which an entry of the list expires. It returns the
+// zero time if no entry expires.
 func (l List) NextEnd(now time.Time) (next time.Time) {
 	for _, allowed := range l.allowed {
 		for _, a := range allowed {

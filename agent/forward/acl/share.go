@@ -14,8 +14,8 @@ const (
 	smallest = 1 << 10
 )
 
-// Share limits the connections from one caller to one service. It applies the limits of both. A nil
-// Share limits nothing.
+// Share limits the connections and bytes from one caller to one service, by the limits of both. It
+// is safe for concurrent use. A nil Share does not limit bytes.
 type Share struct {
 	service, caller *budget // service may be nil
 	// turn is held by the one stream that is waiting for its bytes. Streams of the same caller wait
@@ -24,9 +24,9 @@ type Share struct {
 	turn chan struct{}
 }
 
-// Open counts a TCP connection or a UDP session towards the limits. The connection counts until the
-// caller calls release, which must happen exactly once. If the connection exceeds a limit, Open
-// returns an error that names the limit.
+// Open counts a new TCP connection or UDP session towards the limits, until release is called. The
+// caller must call release exactly once. If a limit is reached, Open returns an error that names
+// the limit, and counts nothing.
 func (s *Share) Open() (release func(), err error) {
 	if err := s.caller.acquire(); err != nil {
 		return nil, err
@@ -53,7 +53,8 @@ func (s *Share) rates() (caller, service *rate.Limiter) {
 	return s.caller.bytes.Load(), s.service.bytes.Load()
 }
 
-// Most returns the number of bytes that a stream may carry before it must call Wait again.
+// Most returns the maximum number of bytes that a stream may carry between two calls of Wait. For a
+// nil Share, there is no maximum.
 func (s *Share) Most() int { return most(s.rates()) }
 
 func most(rates ...*rate.Limiter) int {
@@ -66,8 +67,8 @@ func most(rates ...*rate.Limiter) int {
 	return most
 }
 
-// Wait slows down a stream that has carried a number of bytes, which is given by n. It returns when
-// these bytes are within the current rates, or when the channel stop is closed.
+// Wait blocks until n bytes, which a stream has just carried, are within the byte rates of the
+// caller and the service. It also returns when stop is closed. For a nil Share, it returns at once.
 func (s *Share) Wait(stop <-chan struct{}, n int) {
 	for n > 0 {
 		caller, service := s.rates()
@@ -111,8 +112,8 @@ func pay(stop <-chan struct{}, n int, rates ...*rate.Limiter) (stopped bool) {
 	}
 }
 
-// Allow reports whether a datagram of n bytes is within the rates. If it is, Allow counts the
-// bytes. If it is not, the caller drops the datagram.
+// Allow reports whether a datagram of n bytes is within the byte rates, and counts it if so.
+// Otherwise the datagram must be dropped. A nil Share allows every datagram.
 func (s *Share) Allow(n int) bool {
 	caller, service := s.rates()
 	return (caller == nil || caller.AllowN(time.Now(), n)) && (service == nil || service.AllowN(time.Now(), n))

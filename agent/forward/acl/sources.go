@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Sources enforces limits for callers without an identity, which it distinguishes by their IP
-// addresses. Each IPv4 address has the full limits. With IPv6, each /64 network has them, because
-// one host can use every address of its network.
+// Sources limits callers without an identity by their IP addresses. Each IPv4 address and each IPv6
+// /64 network has the full limits, because one host can use every address of its /64 network.
+// Sources is safe for concurrent use.
 type Sources struct {
 	most int // number of addresses to remember
 
@@ -18,13 +18,14 @@ type Sources struct {
 	known  map[netip.Prefix]*Share
 }
 
-// NewSources returns a Sources with the given limits. The argument most is the approximate number
-// of addresses without a connection that it remembers.
+// NewSources returns a Sources with the given limits. It remembers addresses without open
+// connections only as long as it knows fewer than most addresses.
 func NewSources(most int, limits document.Limits) *Sources {
 	return &Sources{most: most, limits: limits, known: map[netip.Prefix]*Share{}}
 }
 
-// Apply changes the limits. Open connections stay open and count towards the new limits.
+// Apply replaces the limits. Open connections stay open, even above a new limit, and count towards
+// it.
 func (s *Sources) Apply(limits document.Limits) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,9 +38,9 @@ func (s *Sources) Apply(limits document.Limits) {
 	}
 }
 
-// Open counts a connection from an address, which is given by from, until the caller calls release.
-// The caller must call release exactly once. The returned Share limits the traffic of the address.
-// If the connection exceeds a limit, Open returns an error that names the limit.
+// Open counts a connection from the network from until release is called. The caller must call
+// release exactly once. The returned Share limits the traffic of that network. If a limit is
+// reached, Open returns an error that names the limit.
 func (s *Sources) Open(from netip.Prefix) (share *Share, release func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

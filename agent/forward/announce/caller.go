@@ -50,8 +50,8 @@ func (c Caller) Name() string {
 	return spiffe.Render(d)
 }
 
-// ProxyHeader returns the PROXY protocol header to send to the service before the bytes of the
-// connection. The package documentation describes its content.
+// ProxyHeader returns the header of the PROXY protocol, version 2, that the forwarder sends to the
+// service before the bytes of the connection. The package documentation describes its content.
 func (c Caller) ProxyHeader() ([]byte, error) {
 	id := []byte(c.ID.String())
 	tls, err := tlvparse.PP2SSL{

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn presents the stream of a caller as a net.Conn, as the HTTP server of net/http requires.
+// Conn adapts the stream of a caller to net.Conn, which the HTTP server of net/http requires.
 type Conn struct {
 	wire.Stream
 	caller           Caller
@@ -25,9 +25,8 @@ type Conn struct {
 	aborted          atomic.Bool
 }
 
-// NewConn returns a Conn for the stream of a caller. The Conn calls the function received after
-// each read from the caller, and the function sent after each write to the caller. Their argument
-// is the number of bytes.
+// NewConn returns a Conn for the stream of a caller. The Conn calls received with the number of
+// bytes after each read from the caller, and sent after each write to the caller.
 func NewConn(st wire.Stream, c Caller, received, sent func(int)) *Conn {
 	return &Conn{Stream: st, caller: c, received: received, sent: sent, closed: make(chan struct{})}
 }
@@ -51,8 +50,8 @@ func (c *Conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// CloseWrite ends the sending direction after all data. If a write is blocked, CloseWrite resets
-// the direction instead.
+// CloseWrite ends the sending direction after all data was sent. If another goroutine is blocked in
+// a write, CloseWrite resets the direction instead, and data is lost.
 func (c *Conn) CloseWrite() error {
 	if !c.writing.TryLock() {
 		c.CancelWrite(quic.StreamErrorCode(wire.Reset))

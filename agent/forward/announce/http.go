@@ -17,11 +17,11 @@ import (
 	"github.com/florete/florete/agent/forward/splice"
 )
 
-// HTTP carries the HTTP requests of one caller's connection to a service. It uses one connection to
-// the service at a time. It parses each request and writes it anew, so that the service and the
-// forwarder agree on where each request ends.
+// HTTP forwards the HTTP requests of one caller's connection to a service. It parses each request
+// and writes it anew, so that the service and the forwarder agree on where each request ends. It
+// uses one connection to the service at a time.
 //
-// HTTP supports HTTP/1.1, HTTP/1.0 and the upgrade to WebSocket. It refuses CONNECT, HTTP/2 and all
+// HTTP supports HTTP/1.0, HTTP/1.1 and the upgrade to WebSocket. It refuses CONNECT, HTTP/2 and all
 // other upgrades, because they could carry requests that the forwarder does not see.
 type HTTP struct {
 	Caller   Caller
@@ -30,7 +30,8 @@ type HTTP struct {
 	Failed   func(error)                                // called with the reason if the service does not answer
 }
 
-// Serve carries the requests that arrive on c. It returns when c is closed or ctx ends.
+// Serve forwards the requests that arrive on c. It returns when c is closed or ctx ends, and then
+// closes the connection to the service.
 func (h HTTP) Serve(ctx context.Context, c *Conn) {
 	defer context.AfterFunc(ctx, c.abort)()
 	first := make(chan splice.Conn, 1)
@@ -158,9 +159,9 @@ type answer struct{ http.ResponseWriter }
 // Unwrap returns the underlying ResponseWriter. The http.ResponseController calls it.
 func (a *answer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
 
-// WriteHeader sends the status code and the headers of the service. It removes hop-by-hop headers
-// (RFC 9110, section 7.6.1) from informational answers. It adds no default headers to the final
-// answer.
+// WriteHeader sends the status code and the headers of the service to the caller. From
+// informational answers, it removes hop-by-hop headers (RFC 9110, section 7.6.1). To the final
+// answer, it adds none of the default headers of net/http.
 func (a *answer) WriteHeader(code int) {
 	h := a.Header()
 	switch {

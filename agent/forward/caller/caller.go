@@ -13,14 +13,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Process describes the process behind a local connection, as the kernel reports it.
+// Process identifies the process behind a local connection by its account and its control group, as
+// the kernel reports them.
 type Process struct {
 	UID    uint32
 	Cgroup uint64 // ID of its control group (version 2); zero if unknown
 }
 
-// Table contains the callers of the manifest. It maps each process to the identity under which the
-// process acts. The zero Table maps no process.
+// Table maps the local processes that the manifest declares as callers to their SPIFFE IDs. The
+// zero Table contains no callers.
 type Table struct{ rows []row }
 
 type row struct {
@@ -35,9 +36,9 @@ func (r row) has(p Process) bool {
 	return slices.Contains(r.uids, p.UID) || slices.ContainsFunc(r.units, p.inUnit)
 }
 
-// NewTable returns the Table of the given callers. It looks up the uid of each account that a
-// caller names. For each account that does not exist, it returns an error and leaves out that
-// caller.
+// NewTable returns the Table of the given callers, and looks up the uids of the accounts that they
+// name. For each account that cannot be found, it returns an error, and the Table does not contain
+// that account.
 func NewTable(callers []document.Caller) (Table, []error) {
 	var t Table
 	var problems []error
@@ -61,7 +62,8 @@ func NewTable(callers []document.Caller) (Table, []error) {
 	return t, problems
 }
 
-// LookupUser returns the uid of the Unix account with the given name on this host.
+// LookupUser returns the uid of the Unix account with the given name on this host. It returns an
+// error if there is no such account.
 func LookupUser(name string) (uint32, error) {
 	u, err := nss.Lookup(name)
 	return uidOf(nss.Found{User: u, Err: err})
@@ -75,7 +77,7 @@ func uidOf(f nss.Found) (uint32, error) {
 	return uint32(uid), err
 }
 
-// Identity returns the identity of the first caller in the table that matches the process. It
+// Identity returns the SPIFFE ID of the first caller in the table that matches a process. It
 // returns false if no caller matches.
 func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	for _, r := range t.rows {
@@ -86,9 +88,9 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 	return spiffe.ID{}, false
 }
 
-// UIDs returns the uids of the accounts whose processes may act under one of the identities in ids.
-// If several callers name the same account, only the first of them counts. If the argument all is
-// true, each of them counts.
+// UIDs returns the uids of the accounts whose processes may act under one of the given IDs, sorted
+// and without duplicates. If several callers name the same account, only the first of them counts,
+// unless all is true.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {
@@ -107,8 +109,8 @@ func (t Table) MayAct(p Process, id spiffe.ID) bool {
 	return slices.ContainsFunc(t.rows, func(r row) bool { return r.id == id && r.has(p) })
 }
 
-// Workload returns the identities whose private keys the process may get from the Workload API.
-// They are in the order of the callers in the manifest.
+// Workload returns the SPIFFE IDs whose private keys a process may get from the Workload API, in
+// the order of the callers in the manifest.
 func (t Table) Workload(p Process) (ids []spiffe.ID) {
 	for _, r := range t.rows {
 		if r.workload && r.has(p) {

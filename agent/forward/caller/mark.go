@@ -19,12 +19,12 @@ const (
 	MarkOthers = markTag | (1<<24 - 1)
 )
 
-// Mark returns the mark for datagrams from the account with the given uid. It returns false if the
-// uid is too large for a mark.
+// Mark returns the packet mark (SO_MARK) for datagrams from the account with the given uid. It
+// returns false if the uid is too large for a mark.
 func Mark(uid uint32) (uint32, bool) { return markTag | uid, uid < MarkOthers&^markMask }
 
-// ReceiveMarks makes a socket deliver the mark of each datagram in a control message, which
-// MarkedUID can read. A kernel that does not support this delivers datagrams without marks.
+// ReceiveMarks makes a socket deliver the mark of each received datagram in a control message, for
+// MarkedUID. It returns an error if the kernel does not support this.
 func ReceiveMarks(fd uintptr) error {
 	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
 }
@@ -32,9 +32,9 @@ func ReceiveMarks(fd uintptr) error {
 // MarksSpace is the size in bytes of a buffer for the control messages that contain a mark.
 var MarksSpace = unix.CmsgSpace(4)
 
-// MarkedUID returns the uid of the sender of a datagram. It reads the uid from the mark in the
-// datagram's control messages, which are given by oob. It returns false if the datagram is not
-// marked.
+// MarkedUID returns the uid of the sender of a datagram. The parameter oob contains the datagram's
+// control messages, among them the mark. It returns false if the datagram has no mark of this
+// program.
 func MarkedUID(oob []byte) (uint32, bool) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil {

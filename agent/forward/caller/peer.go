@@ -11,17 +11,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Peer is a process that has connected to a Unix socket of this program. A Peer refers to its
-// process by a pidfd, so that a later process with the same PID is not mistaken for it.
+// Peer is a process that has connected to a Unix socket of this program. A Peer holds a pidfd, so
+// that a later process with the same PID is not mistaken for it.
 type Peer struct {
 	PID int
 	UID uint32   // uid when it connected
 	fd  *os.File // from pidfd_open(2)
 }
 
-// NewPeer returns the process at the other end of a Unix socket. It holds a reference to the
-// process until Close. As long as Process returns no error, no other process has the same PID.
-// NewPeer returns ErrGone if the process has ended.
+// NewPeer returns the process at the other end of a Unix socket. It returns ErrGone if the process
+// has ended. The caller must close the Peer.
 func NewPeer(conn syscall.Conn) (*Peer, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -60,8 +59,8 @@ func (p *Peer) find(fd int) error {
 	return nil
 }
 
-// Process returns the current account and control group of the peer. It returns ErrGone if the peer
-// has ended.
+// Process returns the account and the control group of the peer. It returns ErrGone if the peer has
+// ended, and another error if its account has changed since it connected.
 func (p *Peer) Process() (Process, error) {
 	uid, group, err := readProcess(p.PID)
 	switch {

@@ -17,7 +17,7 @@ import (
 var ErrGone = errors.New("the caller has closed its end")
 
 // FindProcess returns the process at the other end of a TCP connection within this host. It asks
-// the kernel through sock_diag(7). It returns ErrGone if the process has closed its end.
+// the kernel through sock_diag(7). If the process has closed its end, FindProcess returns ErrGone.
 func FindProcess(c *net.TCPConn) (Process, error) {
 	peer, local := c.RemoteAddr().(*net.TCPAddr).AddrPort(), c.LocalAddr().(*net.TCPAddr).AddrPort()
 	m, err := sockdiag.Lookup(unix.IPPROTO_TCP, peer, local)
@@ -50,10 +50,9 @@ func closed(c *net.TCPConn) bool {
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 
-// SenderUID returns the uid of the process that sent a datagram. The argument peer is the address
-// of the sender, and the argument local is the address of this program's socket. SenderUID asks the
-// kernel for the UDP socket that has the sender's address now and would receive an answer. It
-// returns ErrGone if there is no such socket.
+// SenderUID returns the uid of the process that sent a datagram from the address peer to this
+// program's socket at the address local. It asks the kernel which UDP socket would receive an
+// answer. If there is no such socket, SenderUID returns ErrGone.
 func SenderUID(peer, local netip.AddrPort) (uint32, error) {
 	// For UDP, the kernel finds the socket that would receive a datagram from local.
 	m, err := sockdiag.Lookup(unix.IPPROTO_UDP, local, peer)

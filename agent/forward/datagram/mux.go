@@ -18,8 +18,8 @@ const (
 	maxOut      = 1024      // datagrams of all sessions of a connection that wait for frames
 )
 
-// Mux distributes the datagrams of one connection between forwarders among the UDP sessions that
-// share the connection.
+// Mux distributes the datagrams of one connection between two forwarders among the UDP sessions
+// that share it. It is safe for concurrent use.
 type Mux struct {
 	Read atomic.Int64 // bytes of datagrams received so far
 
@@ -36,14 +36,14 @@ type outgoing struct {
 	packet  packet
 }
 
-// Held is the total cost of the packets that several sessions hold in queues. A limit on it bounds
-// the memory of these sessions. The method packet.cost defines the cost of a packet.
+// Held is the total cost of the packets in the queues of several sessions, which is limited to
+// bound their memory. The method packet.cost defines the cost of a packet. The zero Held is ready
+// for use.
 type Held struct{ cost atomic.Int64 }
 
-// NewMux returns a Mux for the sessions of a QUIC connection. If the connection is nil, the
-// sessions use a connection over TCP, and each datagram is sent on the stream of its session. The
-// Mux starts its goroutines with the first session. They end with the connection, and tasks counts
-// them.
+// NewMux returns a Mux for the sessions of a QUIC connection. If c is nil, the sessions use a
+// connection over TCP, and each datagram is sent on the stream of its session. The goroutines of
+// the Mux are counted in tasks. They start with the first session and end with the connection.
 func NewMux(c *quic.Conn, tasks *sync.WaitGroup) *Mux {
 	return &Mux{quic: c, tasks: tasks}
 }

@@ -18,7 +18,8 @@ import (
 // REQ-5, requires at least two minutes.
 const Idle = 2 * time.Minute
 
-// Local is the local end of a UDP session, with its counters. All fields except Limits must be set.
+// Local describes the local end of a UDP session, with its limits and counters. All fields except
+// Limits must be set.
 type Local struct {
 	Deliver func(payload []byte) // sends to the local end; must not block or keep the payload
 	Idle    time.Duration
@@ -32,8 +33,8 @@ type Local struct {
 }
 
 // Session carries the datagrams of one UDP session between its local end and a stream to another
-// forwarder. A new session accepts datagrams at once, and sends them after Attach has set the
-// stream.
+// forwarder. A session accepts datagrams as soon as it exists, and sends them once Attach has set
+// the stream.
 type Session struct {
 	Local
 	ctx   context.Context
@@ -49,7 +50,8 @@ type Session struct {
 	answered atomic.Bool // the peer has answered, so that frames may be sent
 }
 
-// New returns a session without a stream. The session ends when ctx ends.
+// New returns a session without a stream. The session ends when ctx ends, or when End or Stop is
+// called.
 func New(ctx context.Context, l Local) *Session {
 	s := &Session{Local: l, queue: make(chan packet, maxAside)}
 	s.ctx, s.end = context.WithCancelCause(ctx)
@@ -81,17 +83,17 @@ func (s *Session) Stop() { s.End(wire.Stopping) }
 // Context returns a context that ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Attach sets the stream of the session. The session then delivers frames from the peer. The caller
-// must call Run afterwards.
+// Attach gives the session its stream and the Mux of the stream's connection. From then on, the
+// session delivers datagrams from the peer. The caller must call Run next.
 func (s *Session) Attach(m *Mux, st wire.Stream) {
 	s.mux, s.stream = m, st
 	m.join(s)
 }
 
-// Run carries datagrams until one side ends the session or the session is idle. The function answer
-// waits for the peer's answer to the stream. Until this function returns, datagrams are sent on the
-// stream. Run returns nil if the session ends normally. Otherwise it returns the error of the
-// function answer, or the reason that the peer gave.
+// Run carries datagrams until one side ends the session or the session is idle. It calls answer to
+// wait for the peer's answer to the stream. Until answer returns nil, datagrams are sent on the
+// stream and not in frames. Run returns nil if the session ends normally. Otherwise it returns the
+// error of answer, or the reason that the peer gave.
 func (s *Session) Run(answer func() error) error {
 	defer s.mux.leave(s.stream.StreamID())
 	defer s.End(wire.Done)
@@ -132,7 +134,8 @@ func (s *Session) reset() {
 	s.stream.CancelWrite(quic.StreamErrorCode(code))
 }
 
-// Send queues a datagram from the local end to the peer, or drops it.
+// Send queues a datagram from the local end to the peer. It never blocks. It drops and counts the
+// datagram if it is too large, if the queues are full, or if a limit is exceeded.
 func (s *Session) Send(payload []byte) {
 	s.touch()
 	if !s.Limits.Allow(len(payload)) {
@@ -248,6 +251,6 @@ var epoch = time.Now()
 
 func (s *Session) touch() { s.used.Store(int64(time.Since(epoch))) }
 
-// Used returns the time of the session's last datagram. The time is measured from an arbitrary
-// start, so it can only be compared with the times of other sessions.
+// Used returns the time of the session's last datagram, as the duration since an arbitrary start
+// that all sessions share. It is only useful for comparing sessions.
 func (s *Session) Used() time.Duration { return time.Duration(s.used.Load()) }

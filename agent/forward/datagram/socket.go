@@ -11,15 +11,15 @@ import (
 // buffer absorbs bursts. The kernel grants at most net.core.rmem_max.
 const BufferSize = 4 << 20
 
-// Socket is a connected UDP socket. A call to Send never blocks. A call to Receive needs no buffer
-// while it waits for a datagram.
+// Socket is a connected UDP socket. Send never blocks, and Receive holds no buffer while it waits
+// for a datagram.
 type Socket struct {
 	conn *net.UDPConn
 	raw  syscall.RawConn
 }
 
-// NewSocket returns a Socket that uses the given connection. Closing the Socket closes the
-// connection.
+// NewSocket returns a Socket that uses the connection c and enlarges its receive buffer. Closing
+// the Socket closes c.
 func NewSocket(c *net.UDPConn) (*Socket, error) {
 	c.SetReadBuffer(BufferSize)
 	raw, err := c.SyscallConn()
@@ -29,9 +29,9 @@ func NewSocket(c *net.UDPConn) (*Socket, error) {
 // Close closes the socket. A call to Receive then returns.
 func (s *Socket) Close() { s.conn.Close() }
 
-// Send sends a datagram. It drops the datagram if the kernel does not accept it at once. The
-// returned error may belong to an earlier datagram. For example, the kernel reports ECONNREFUSED
-// for an earlier datagram that reached no process.
+// Send sends a datagram, or drops it if the kernel does not accept it at once. The error may belong
+// to an earlier datagram. For example, the kernel reports ECONNREFUSED if an earlier datagram
+// reached no process.
 func (s *Socket) Send(payload []byte) error {
 	var err error
 	waited := s.raw.Write(func(fd uintptr) bool {
@@ -44,8 +44,8 @@ func (s *Socket) Send(payload []byte) error {
 	return err
 }
 
-// Receive waits for a datagram and calls the function take with the payload. This function must not
-// keep the payload. As with Send, the returned error may belong to an earlier datagram.
+// Receive waits for a datagram and calls take with its payload. The function take must not keep the
+// payload. As with Send, the error may belong to an earlier datagram.
 func (s *Socket) Receive(take func(payload []byte)) error {
 	var b []byte
 	var n int

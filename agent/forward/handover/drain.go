@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Tasks runs tasks, such as connections, that may continue for a while after the process has begun
-// to stop. Close gives the tasks a grace period to end, and then cancels their context.
+// Tasks runs tasks, such as connections, that may continue for a while when the process begins to
+// stop. Close gives them a grace period, and then cancels their context. Tasks is safe for
+// concurrent use.
 type Tasks struct {
 	hard  context.Context
 	kill  context.CancelFunc
@@ -25,8 +26,8 @@ func NewTasks() *Tasks {
 	return &Tasks{hard: hard, kill: kill}
 }
 
-// Go starts a task in a goroutine and returns true. The task must return soon after its context
-// ends. After Close was called, Go starts no task and returns false.
+// Go runs a task in a new goroutine and returns true. The task must return soon after its context
+// ends. If Close was called, Go returns false and does not run the task.
 func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	ctx, ended, ok := g.Begin()
 	if ok {
@@ -38,9 +39,9 @@ func (g *Tasks) Go(task func(ctx context.Context)) bool {
 	return ok
 }
 
-// Begin counts a task that has no goroutine of its own. The task must end soon after the returned
-// context ends, and the caller must call the function ended exactly once when the task has ended.
-// After Close was called, no task may begin, and ok is false.
+// Begin counts a task that does not run in a goroutine started by Go. The task must end soon after
+// ctx ends, and the caller must then call ended, exactly once. If Close was called, ok is false and
+// the task must not begin.
 func (g *Tasks) Begin() (ctx context.Context, ended func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +63,7 @@ func (g *Tasks) ended() {
 	}
 }
 
-// Wait waits until no tasks are left, or ctx ends. New tasks may still be started.
+// Wait waits until no tasks are left, or until ctx ends. Meanwhile, new tasks may begin.
 func (g *Tasks) Wait(ctx context.Context) {
 	g.mu.Lock()
 	if g.n == 0 {
@@ -80,8 +81,8 @@ func (g *Tasks) Wait(ctx context.Context) {
 	}
 }
 
-// Close waits for the tasks during the grace period, then ends their context. It returns when all
-// tasks have ended.
+// Close lets no more tasks begin, and waits for the running ones. After the grace period, it
+// cancels their context. It returns when all tasks have ended.
 func (g *Tasks) Close(grace time.Duration) {
 	g.mu.Lock()
 	g.closed = true

@@ -1,7 +1,8 @@
 package handover
 
-// Ends collects functions to be called when an operation ends. It is used instead of defer if an
-// operation may continue after the goroutine that began it has returned.
+// Ends collects functions to be called when an operation ends. It takes the place of defer if an
+// operation may continue after the goroutine that began it has returned. It must not be used by
+// several goroutines at once.
 type Ends struct {
 	all  []func()
 	kept bool
@@ -10,11 +11,12 @@ type Ends struct {
 // Add adds a function. Run calls the functions in reverse order.
 func (e *Ends) Add(f func()) { e.all = append(e.all, f) }
 
-// Keep lets the operation continue after Close. The caller must call Run when the operation has
-// ended.
+// Keep makes Close do nothing, so that the operation can continue. The caller must call Run when
+// the operation has ended.
 func (e *Ends) Keep() { e.kept = true }
 
-// Go continues the operation in a new goroutine. The goroutine calls f, then Run.
+// Go continues the operation in a new goroutine, which calls f and then Run. A later Close does
+// nothing.
 func (e *Ends) Go(f func()) {
 	e.Keep()
 	go func() {
@@ -23,7 +25,8 @@ func (e *Ends) Go(f func()) {
 	}()
 }
 
-// Close calls Run, unless Keep or Go was called before. It is meant to be deferred.
+// Close calls Run, unless Keep or Go was called before. It is meant to be deferred by the goroutine
+// that begins the operation.
 func (e *Ends) Close() {
 	if !e.kept {
 		e.Run()

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Store keeps listening sockets open while the forwarder restarts. systemd stores the sockets
-// (sd_notify(3), FDSTORE=1) and passes them to the next process (sd_listen_fds(3)). Until then,
-// connections and datagrams wait in the kernel's queues, and no other process can take the
-// addresses. If systemd does not run the process, the sockets close with the process. The zero
-// Store is empty.
+// Store keeps the forwarder's listening sockets open while the forwarder restarts. It passes them
+// to systemd (FDSTORE=1 in sd_notify(3)), which passes them to the next process (sd_listen_fds(3)).
+// Until then, connections and datagrams wait in the kernel's queues, and no other process can take
+// the addresses. If systemd does not run the process, the sockets close with it. The zero Store is
+// empty and ready for use. A Store is safe for concurrent use.
 type Store struct {
 	mu        sync.Mutex
 	inherited map[addr]io.Closer    // not used yet
@@ -41,11 +41,11 @@ type addr struct {
 }
 
 // OpenStore returns a Store with the sockets that systemd has kept for this process. It must be
-// called at most once.
+// called only once, because it takes the sockets out of the environment.
 func OpenStore() *Store { return InheritStore(activation.Files(true)) }
 
 // InheritStore returns a Store with files that a running process has passed to this one. The files
-// have the names under which systemd stores them.
+// must have the names that systemd knows them by. The Store takes ownership of the files.
 func InheritStore(files []*os.File) *Store {
 	s := &Store{
 		inherited: map[addr]io.Closer{}, open: map[addr]syscall.Conn{}, stored: map[addr]bool{},
@@ -72,9 +72,9 @@ func InheritStore(files []*os.File) *Store {
 // to a Store. The status socket is an example.
 const Own = "own-"
 
-// Others returns the files in the Store whose names begin with a prefix, and removes them from the
-// Store. It serves to pass files to the next process that are neither sockets nor secrets of the
-// Store. The keys of the map are the names without the prefix. The caller must close the files.
+// Others removes the files whose names begin with a prefix from the Store and returns them. The map
+// contains them by their names without the prefix. Others is for files that an earlier process
+// passed on but that are neither listening sockets nor secrets. The caller must close the files.
 func (s *Store) Others(prefix string) map[string]*os.File {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +88,7 @@ func (s *Store) Others(prefix string) map[string]*os.File {
 	return found
 }
 
-// Other removes the file with the given name from the Store and returns it. It returns nil if there
+// Other removes the file with the given name from the Store and returns it, or returns nil if there
 // is no such file. The caller must close the file.
 func (s *Store) Other(name string) *os.File {
 	s.mu.Lock()
@@ -98,8 +98,8 @@ func (s *Store) Other(name string) *os.File {
 	return f
 }
 
-// Files returns duplicates of all open sockets and secrets, to be passed to a process that takes
-// over. The caller must close them.
+// Files returns duplicates of all sockets and secrets in the Store, for a process that takes over.
+// The caller must close them.
 func (s *Store) Files() (files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,8 +121,8 @@ func (s *Store) Files() (files []*os.File) {
 	return files
 }
 
-// Dup returns a duplicate of an open socket, as a file with the given name. The socket stays
-// non-blocking.
+// Dup returns a duplicate of an open socket, as a file with the given name. Unlike File of
+// net.TCPConn, it leaves the socket in non-blocking mode.
 func Dup(c syscall.Conn, name string) (*os.File, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -162,9 +162,9 @@ func listening(f *os.File) (addr, io.Closer) {
 	return addr{}, nil
 }
 
-// Listen returns a TCP listener for an address. It uses the socket of the previous process if there
-// is one. If systemd does not store the socket, Listen returns no error, but the socket is lost at
-// the next restart.
+// Listen returns a TCP listener for an address, and keeps its socket for the next process. It uses
+// the socket of the previous process if there is one. Listen returns no error if systemd does not
+// accept the socket, but the socket is then lost at the next restart.
 func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, anyAddr("tcp", at), func() (*net.TCPListener, error) {
 		ln, err := s.config(at).Listen(context.Background(), "tcp", hostPort(at))
@@ -175,8 +175,8 @@ func (s *Store) Listen(at netip.AddrPort) (*net.TCPListener, error) {
 	})
 }
 
-// ListenUDP returns a UDP socket for an address. Like Listen, it uses the socket of the previous
-// process if there is one.
+// ListenUDP returns a UDP socket for an address, and keeps it for the next process. Like Listen, it
+// uses the socket of the previous process if there is one.
 func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, anyAddr("udp", at), func() (*net.UDPConn, error) {
 		c, err := s.config(at).ListenPacket(context.Background(), "udp", hostPort(at))
@@ -187,15 +187,16 @@ func (s *Store) ListenUDP(at netip.AddrPort) (*net.UDPConn, error) {
 	})
 }
 
-// ListenQUIC returns a UDP socket for an address to which other hosts send. It is like ListenUDP.
-// Datagrams that arrive between two processes wait for the next process.
+// ListenQUIC is like ListenUDP, but for an address to which other hosts send. A socket that is no
+// longer needed is dropped by RetainForPeers instead of Retain.
 func (s *Store) ListenQUIC(at netip.AddrPort) (*net.UDPConn, error) {
 	return listen(s, anyAddr("quic", at), func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(at))
 	})
 }
 
-// ListenTLS returns a TCP listener for an address to which other hosts connect. It is like Listen.
+// ListenTLS is like Listen, but for an address to which other hosts connect. A socket that is no
+// longer needed is dropped by RetainForPeers instead of Retain.
 func (s *Store) ListenTLS(at netip.AddrPort) (*net.TCPListener, error) {
 	return listen(s, anyAddr("tls", at), func() (*net.TCPListener, error) {
 		return net.ListenTCP("tcp", net.TCPAddrFromAddrPort(at))
@@ -227,9 +228,9 @@ func reusePort(c syscall.RawConn) (err error) {
 	return err
 }
 
-// Share sets the shared ports. At a shared port, one local listener may have all addresses of the
-// host while other listeners have single addresses. A connection to a single address goes to the
-// listener with this address.
+// Share sets the ports at which one local listener may have all addresses of the host while other
+// listeners have single addresses. The kernel gives a connection to a single address to the
+// listener with that address.
 func (s *Store) Share(ports map[uint16]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -283,16 +284,17 @@ func listen[S interface {
 	return socket, nil
 }
 
-// Retain keeps the local sockets for the given TCP and UDP addresses, and makes systemd forget all
-// other local sockets. The caller closes those sockets.
+// Retain drops all local sockets except those for the given TCP and UDP addresses. systemd no
+// longer keeps the dropped sockets. The caller must close those that it has opened.
 func (s *Store) Retain(tcp, udp map[netip.AddrPort]bool) {
 	s.retain(func(a addr) bool {
 		return a.forPeers() || tcp[a.at] && a.network == "tcp" || udp[a.at] && a.network == "udp"
 	})
 }
 
-// RetainForPeers keeps the sockets for the given QUIC and TLS addresses, and makes systemd forget
-// the other sockets that other hosts use. The caller closes those sockets.
+// RetainForPeers drops all sockets that other hosts use, except those for the given QUIC and TLS
+// addresses. systemd no longer keeps the dropped sockets. The caller must close those that it has
+// opened.
 func (s *Store) RetainForPeers(quic, tls []netip.AddrPort) {
 	s.retain(func(a addr) bool {
 		at := quic
@@ -324,9 +326,8 @@ func (s *Store) retain(wanted func(addr) bool) {
 	}
 }
 
-// Hold makes systemd keep an open file for the next process, under a name that must be unique.
-// systemd keeps the file until Drop is called with this name. If systemd does not run the process,
-// Hold does nothing.
+// Hold makes systemd keep an open file for the next process, until Drop is called with the same
+// name. The name must be unique. If systemd does not run this process, Hold does nothing.
 func Hold(name string, file syscall.Conn) error {
 	raw, err := file.SyscallConn()
 	if err != nil {
@@ -366,8 +367,9 @@ func notify(message string, files ...int) error {
 	return unix.Sendmsg(fd, []byte(message), rights, &unix.SockaddrUnix{Name: socket}, 0)
 }
 
-// Barrier waits until systemd has handled all earlier messages of this process
-// (sd_notify_barrier(3)). If systemd does not run the process, it returns at once.
+// Barrier waits until systemd has handled all earlier messages of this process, for at most five
+// seconds (sd_notify_barrier(3)). If systemd does not run this process, Barrier returns nil at
+// once.
 func Barrier() error {
 	if os.Getenv("NOTIFY_SOCKET") == "" {
 		return nil

@@ -39,7 +39,7 @@ const (
 	messageTime = 10 * time.Second
 )
 
-// State is the state that the old process sends to the new one in a handover, after the files.
+// State is the state that the running process sends to the next one in a handover, after the files.
 type State struct {
 	Version  int           `json:"version"`
 	Number   int           `json:"number"`             // number of the process; the first process of a unit has 0
@@ -54,13 +54,12 @@ type message struct {
 	Yours bool     `json:"yours,omitempty"`
 }
 
-// Next is a new process that is ready to take over from this process in a handover.
+// Next is a process that is ready to take over from this one in a handover.
 type Next struct{ conn *net.UnixConn }
 
-// Offer passes files and state to a new process, so that the new process can take over from this
-// one in a handover. The argument conn is the connection to the new process. The function offer
-// returns the state and the files, which Offer closes. Offer returns when the new process is ready.
-// If it returns an error, or if ctx ends, this process continues to serve.
+// Offer passes files and state to a new process, which is connected by conn, and returns when that
+// process is ready to take over. It calls offer for the state and the files, and closes the files.
+// If Offer returns an error, it has closed conn, and this process continues to serve.
 func Offer(ctx context.Context, conn *net.UnixConn, offer func() (State, []*os.File, error)) (*Next, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := give(conn, offer); err != nil {
@@ -103,7 +102,7 @@ func give(conn *net.UnixConn, offer func() (State, []*os.File, error)) error {
 	return err
 }
 
-// Yield tells the next process to take over. This process must not accept connections any more.
+// Yield tells the next process to take over. The caller must have stopped accepting connections.
 func (n *Next) Yield() {
 	_ = n.conn.SetDeadline(time.Time{})
 	_ = send(n.conn, message{Yours: true}) // if the message is lost, the process notices the end of the connection
@@ -118,7 +117,8 @@ func (n *Next) Wait(ctx context.Context) {
 // Close closes the connection to the next process.
 func (n *Next) Close() { n.conn.Close() }
 
-// Before is the running process from which this process takes over in a handover.
+// Before is the running process that this process replaces in a handover, with the state and the
+// files that it has passed on.
 type Before struct {
 	State State
 	Files []*os.File
@@ -126,7 +126,8 @@ type Before struct {
 }
 
 // Take begins a handover to this process. It connects to the running process, which listens on the
-// Unix socket at the path, and receives the files and the state of that process.
+// Unix socket at path, and receives its state and files. The running process continues to serve
+// until TakeOver is called. The caller must close the files.
 func Take(path string) (*Before, error) {
 	conn, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -152,8 +153,8 @@ func Take(path string) (*Before, error) {
 	}
 }
 
-// TakeOver tells the running process to accept no more connections. It returns when that process
-// has confirmed this or has ended.
+// TakeOver makes the running process stop accepting connections. It returns when that process has
+// confirmed this or has ended.
 func (b *Before) TakeOver() {
 	_ = b.conn.SetDeadline(time.Now().Add(messageTime))
 	if send(b.conn, message{Ready: true}) == nil {
@@ -162,9 +163,9 @@ func (b *Before) TakeOver() {
 	_ = b.conn.SetDeadline(time.Time{})
 }
 
-// Conn returns the connection to the process from which this process takes over. The connection
-// must stay open as long as this process passes packets on to that process. In the next handover,
-// the file of the connection is passed to the next process.
+// Conn returns the connection to the process that this process replaces. It must stay open as long
+// as this process passes packets on to that process. A later handover passes the connection on to
+// the next process.
 func (b *Before) Conn() *net.UnixConn { return b.conn }
 
 func send(conn *net.UnixConn, m message) error {

@@ -20,12 +20,12 @@ import (
 const starterEnv = "FLORETE_HANDOVER"
 
 // Reload replaces the running forwarder by a new process, which it starts with the given arguments.
-// It returns when the new process serves. The unit runs Reload as ExecReload=, so the new process
-// has all restrictions of the unit. When the new process is ready, systemd makes it the main
-// process of the unit. The old process stays in the same cgroup until it ends.
+// It returns when the new process serves. Reload runs as ExecReload= of the forwarder's unit, so
+// the new process has all restrictions of the unit. When the new process is ready, systemd makes it
+// the main process of the unit. The old process stays in the unit's control group until it ends.
 //
-// If Reload returns an error, nothing has changed, with one exception: if the new process ends
-// after it became the main process, systemd starts another one.
+// If Reload returns an error, the old process normally continues to serve. Only if the new process
+// ended after it had become the main process, systemd starts the forwarder again.
 func Reload(ctx context.Context, args []string) error {
 	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -76,11 +76,11 @@ func Reload(ctx context.Context, args []string) error {
 	return nil
 }
 
-// Starter is the connection to the process that started this one for a handover (see Reload).
+// Starter is the connection to the Reload command that started this process for a handover.
 type Starter struct{ conn *net.UnixConn }
 
-// Started returns the connection to the process that started this one for a handover. It returns
-// nil if this process was started in another way.
+// Started returns the connection to the Reload command that started this process. It returns nil
+// without an error if the process was started in another way.
 func Started() (*Starter, error) {
 	if os.Getenv(starterEnv) == "" {
 		return nil, nil
@@ -99,8 +99,8 @@ func Started() (*Starter, error) {
 	return &Starter{c.(*net.UnixConn)}, nil
 }
 
-// Ready tells the starter that this process can take over. It waits until systemd has made this
-// process the main process.
+// Ready tells the starter that this process is ready to take over. It returns when systemd has made
+// this process the main process of the unit. It returns an error if the starter has ended.
 func (s *Starter) Ready() error {
 	if err := send(s.conn, message{Ready: true}); err != nil {
 		return fmt.Errorf("who started this process has ended: %w", err)

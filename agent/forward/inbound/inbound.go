@@ -49,7 +49,7 @@ type Config struct {
 	Limits     Limits
 }
 
-// Server serves the published services of this host to callers from other hosts. Apply sets the
+// Server serves the published services of this host to callers on other hosts. Apply sets the
 // services.
 type Server struct {
 	Config
@@ -94,7 +94,7 @@ type published struct {
 	owner upstream.Owner
 }
 
-// New returns a Server that publishes nothing. Call Apply to set the services.
+// New returns a Server that publishes nothing until Apply is called.
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	if c.Relay == nil {
@@ -109,10 +109,10 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply sets the services, the allow lists and the listeners that a manifest contains. It closes
-// the connections that the new lists deny and keeps all others. Each returned error concerns a
-// single service or address. Everything else takes effect, in particular all denials. Apply may be
-// called again.
+// Apply sets the services, the allow lists and the listeners of a manifest, and can be called again
+// for a newer one. It closes the connections that the new lists deny, and keeps all others. Each
+// returned error concerns one service or address. Everything else takes effect, in particular all
+// denials.
 func (s *Server) Apply(f document.Forwarder) []error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,8 +191,8 @@ func (s *Server) checkEnds(list acl.List) {
 	s.ends = timer
 }
 
-// Close stops accepting connections and waits for open connections during the grace period. It
-// returns when all connections are closed.
+// Close stops accepting connections, and waits for open connections during the grace period. It
+// then closes the remaining ones. It returns when all connections are closed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

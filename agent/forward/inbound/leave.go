@@ -19,9 +19,8 @@ const (
 	arriving = 5 * time.Second
 )
 
-// Offer returns the files that the next process needs during a handover in addition to the
-// listening sockets. With these files, the next process can pass packets on to this process. The
-// caller must close them.
+// Offer returns the files, in addition to the listening sockets, that the next process needs in a
+// handover to pass packets on to this process. The caller must close them.
 func (s *Server) Offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,9 +34,9 @@ func (s *Server) Offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// Drain begins the handover of the server to the next process. The next process accepts all new
-// connections, and this process tells its peers to leave their existing connections. After Drain,
-// Apply opens no listeners.
+// Drain leaves all new connections to the next process in a handover, and tells the peers of
+// existing connections to use new ones. Open streams continue. After Drain, Apply opens no
+// listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,7 +50,8 @@ func (s *Server) Drain() {
 	})
 }
 
-// Wait waits until a draining server has no connections left, or ctx ends.
+// Wait waits until the server has no connections left, or until ctx ends. It must be called after
+// Drain.
 func (s *Server) Wait(ctx context.Context) {
 	select {
 	case <-time.After(arriving):

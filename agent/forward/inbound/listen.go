@@ -187,7 +187,7 @@ func (s *Server) share() {
 	s.uplinks.Store(&uplinks)
 }
 
-// Uplinks returns the state of this host's uplinks to relays, sorted by relay.
+// Uplinks returns the state of the uplinks from this host to its relays, sorted by relay.
 func (s *Server) Uplinks() (all []transport.UplinkState) {
 	if uplinks := s.uplinks.Load(); uplinks != nil {
 		for _, u := range *uplinks {
@@ -198,5 +198,5 @@ func (s *Server) Uplinks() (all []transport.UplinkState) {
 	return all
 }
 
-// NAT returns the kind of NAT that relays observe in front of this host's uplinks.
+// NAT returns the kind of NAT in front of this host, as the relays of its uplinks observe it.
 func (s *Server) NAT() transport.NAT { return s.outside.NAT() }

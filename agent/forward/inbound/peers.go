@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Limits limits the resources that peers may use. A zero field means the default.
+// Limits limits the resources that other hosts may use at this one. A field that is zero has its
+// default value.
 type Limits struct {
 	Connections int // connections of one peer over QUIC
 	Total       int // connections of all peers over QUIC

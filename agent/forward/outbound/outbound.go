@@ -28,7 +28,8 @@ import (
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config is the configuration of a Server. All fields must be set except Access, PerUser and Traces.
+// Config is the configuration of a Server. All fields must be set except Access, PerUser and
+// Traces.
 type Config struct {
 	Pool    *transport.Pool
 	Sockets *handover.Store
@@ -48,7 +49,8 @@ const perUser = 1 << 14
 // uses three files and 64 KiB.
 const perUserAssociations = 256
 
-// Server connects local processes to services on other hosts. Apply sets its listeners and callers.
+// Server connects processes of this host to services on other hosts. Apply sets its listeners and
+// callers.
 type Server struct {
 	Config
 	rules atomic.Pointer[rules]
@@ -83,9 +85,9 @@ func New(c Config) *Server {
 	return s
 }
 
-// Apply sets the listeners and the callers that a manifest contains. It closes the connections that
-// the new rules deny and keeps all others. Each returned error concerns a single caller or
-// listener. Everything else takes effect. Apply may be called again.
+// Apply sets the listeners and the callers of a manifest, and can be called again for a newer one.
+// It closes the connections that the new manifest does not allow, and keeps all others. Each
+// returned error concerns one caller or listener. Everything else takes effect.
 func (s *Server) Apply(m document.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
@@ -126,8 +128,8 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 	return errs
 }
 
-// Drain leaves new connections and UDP sessions to the next process, which has the same sockets.
-// Existing connections and sessions continue. After Drain, Apply opens no listeners.
+// Drain leaves new connections and UDP sessions to the next process in a handover, which has the
+// same sockets. Existing ones continue here. After Drain, Apply opens no listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,11 +141,13 @@ func (s *Server) Drain() {
 	s.accepts.Wait()
 }
 
-// Wait waits until a draining server has no connections or sessions left, or ctx ends.
+// Wait waits until the server has no connections or UDP sessions left, or until ctx ends. It is
+// called after Drain.
 func (s *Server) Wait(ctx context.Context) { s.carrying.Wait(ctx) }
 
 // Close stops accepting connections and ends UDP sessions. It waits for open connections during the
-// grace period, and returns when all are closed. It does not close the connections of the pool.
+// grace period, and then closes the remaining ones. It returns when all are closed. The caller must
+// close the pool afterwards.
 func (s *Server) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,9 +22,10 @@ import (
 // reset.
 const parting = time.Second
 
-// Ping tests whether processes of an account can connect to a service, and returns the result of
-// each step. It makes a connection up to the service's upstream and then closes it. Like any other
-// connection, it uses an existing connection between the forwarders if there is one.
+// Ping tests whether processes of the account with the given uid can connect to a service. It makes
+// a connection as such a process would, up to the service's upstream, and closes it without sending
+// data. The result contains each step. Like any connection, a ping uses an existing connection
+// between the two forwarders if there is one.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
 	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})
@@ -32,7 +33,7 @@ func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Resu
 	return p.result
 }
 
-// Names reports whether the manifest names the account with the given uid as a caller.
+// Names reports whether the manifest declares the account with the given uid as a caller.
 func (s *Server) Names(uid uint32) bool {
 	_, ok := s.rules.Load().callers.Identity(caller.Process{UID: uid})
 	return ok

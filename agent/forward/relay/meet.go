@@ -42,9 +42,9 @@ func (m *meets) allow(node spiffe.ID) bool {
 }
 
 // Meet introduces a caller to the host at the end of a route, so that the two can connect directly.
-// It tells the host the caller's address, and returns the addresses of both for the caller. The
-// arguments are the identity of the caller (peer), the label that names the route, and the caller's
-// address. If the introduction is refused, Meet returns the code and the reason.
+// It tells the host the address of the caller, and returns the addresses of both as this relay sees
+// them. The parameter peer is the identity of the caller, and label names the route. If Meet
+// refuses, it returns a code for the caller and the reason.
 func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
 	release, ok := s.gate.Admit(passage{peer, label}, func() {})
 	if !ok {

@@ -65,13 +65,14 @@ type uplink struct {
 	open func() (ended func(), ok bool)
 }
 
-// New returns a Server without routes. The Server connects to other relays through the given pool.
+// New returns a Server without routes. It connects to other relays through the given pool, which
+// may be nil if there are none.
 func New(pool *transport.Pool) *Server {
 	return &Server{pool: pool, streams: conns.NewPerKey[spiffe.ID](perNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
 }
 
-// Apply sets the routes that a manifest contains. It resets the streams of routes that are no
-// longer in the manifest.
+// Apply sets the routes of a manifest. Streams on routes that are no longer in the manifest are
+// reset. Each error concerns one route, and all other routes take effect.
 func (s *Server) Apply(f document.Forwarder) error {
 	r := f.Relay
 	if r == nil {
@@ -107,15 +108,16 @@ func (s *Server) Apply(f document.Forwarder) error {
 	return errors.Join(errs...)
 }
 
-// ID returns the vertex of this host as a relay. It returns zero if this host is not a relay.
+// ID returns the SPIFFE ID of this host as a relay. It returns the zero ID if this host is not a
+// relay.
 func (s *Server) ID() spiffe.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
 }
 
-// Admits reports whether a peer may connect to this relay, either to open streams or with an
-// uplink.
+// Admits reports whether the peer of an incoming connection may use this relay, either to open
+// streams through it or to be reached through it.
 func (s *Server) Admits(in *transport.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -128,10 +130,10 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 	return s.from[in.Peer.ID]
 }
 
-// Uplink adds an uplink, which is a connection on which the relay can reach a host. The relay uses
-// the uplink until the caller calls remove. It calls the function open before it opens a stream on
-// the uplink, and the returned function ended when the stream has ended. If open returns false, the
-// uplink accepts no more streams.
+// Uplink makes a host reachable over a connection that the host has made to this relay, until
+// remove is called. Before the relay opens a stream on the connection, it calls open. If open
+// returns false, the connection accepts no more streams. Otherwise the relay calls ended when the
+// stream has ended.
 func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID
@@ -161,7 +163,7 @@ func (s *Server) Uplinks() map[spiffe.ID]int {
 	return all
 }
 
-// Passage is a stream from this relay to the next host of a route, as Open returns it.
+// Passage is a stream from this relay to the next host of a route. Server.Open returns it.
 type Passage struct {
 	wire.Stream
 	release []func()
@@ -174,9 +176,9 @@ func (p *Passage) Release() {
 	}
 }
 
-// Open opens the stream to the next host of a route, for a stream of a peer. The argument label
-// names the route. If the peer may later no longer use the route, the function denied is called.
-// The caller must call Release in the end.
+// Open opens a stream to the next host of the route that label names, on behalf of a peer. If the
+// peer loses the permission to use the route later, denied is called. The caller must call Release
+// on the result. If Open fails, it returns a code for the peer and the reason.
 func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
 	s.mu.Lock()
 	r := s.routes[label]

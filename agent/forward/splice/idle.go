@@ -19,12 +19,13 @@ const period = 500 * time.Millisecond
 // events is the maximum number of ready sockets that are handled at a time.
 const events = 128
 
-// Lot waits for idle sockets with a single goroutine (epoll(7)), so that an idle socket needs
-// neither a goroutine nor a buffer. A reader waits in the usual way at first. After a period
-// without data, its read fails with os.ErrDeadlineExceeded. The reader then calls Park and ends its
-// goroutine.
+// Lot waits for data on many idle sockets with a single goroutine (epoll(7)), so that an idle
+// socket needs neither a goroutine nor a buffer. At first, a reader waits in the usual way. If no
+// data arrives for a period, its read fails with os.ErrDeadlineExceeded. The reader then calls
+// Socket.Park and ends its goroutine.
 //
-// The zero Lot is empty and ready for use. An empty Lot releases its resources after a while.
+// The zero Lot is empty and ready for use. A Lot is safe for concurrent use. An empty Lot releases
+// its resources after a while.
 type Lot struct {
 	mu      sync.Mutex
 	sockets map[*Socket]struct{}
@@ -33,8 +34,8 @@ type Lot struct {
 	epoll   *os.File
 }
 
-// Socket is a socket that can be parked in a Lot while no data arrives. Only one goroutine at a
-// time may read the socket.
+// Socket is a socket in a Lot, which can wait for data on behalf of the reader. Only one goroutine
+// at a time may read from the socket.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable
@@ -50,15 +51,15 @@ type Socket struct {
 	key              uint64 // key in parked; set while the socket is parked
 }
 
-// Parkable is a connection that a Lot can wait for, because it has a file descriptor.
+// Parkable is a connection with a file descriptor, which a Lot can wait for.
 type Parkable interface {
 	net.Conn
 	syscall.Conn
 }
 
-// Add adds a socket to the Lot. The socket stays in the Lot until its method Remove is called. When
-// a parked socket becomes readable, the Lot calls the function resume in a new goroutine. Whenever
-// nothing was written for a period, the Lot calls the function interrupt once, unless it is nil.
+// Add adds a connection to the Lot and returns its Socket, which the caller must remove with
+// Remove. When a parked socket becomes readable, the Lot calls resume in a new goroutine. If
+// interrupt is not nil, the Lot calls it once whenever nothing was written for a period.
 func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -78,26 +79,26 @@ func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	return s, nil
 }
 
-// Remove removes the socket from its Lot. The socket must not be parked.
+// Remove removes the socket from its Lot. The socket must not be parked at that moment.
 func (s *Socket) Remove() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()
 	delete(s.lot.sockets, s)
 }
 
-// Raw returns the connection for reading from the socket. The reader must call Progress after each
-// read.
+// Raw returns the raw connection from which the reader of the socket reads. After each read, the
+// reader must call Progress.
 func (s *Socket) Raw() syscall.RawConn { return s.raw }
 
-// Progress records that a read has ended, so that the socket does not count as idle.
+// Progress records that the reader has finished a read, so that the socket does not count as idle.
 func (s *Socket) Progress() { s.reads.Add(1) }
 
-// Wrote records that something was written, so that the Lot does not call interrupt.
+// Wrote records that data was written, so that the Lot does not call interrupt.
 func (s *Socket) Wrote() { s.writes.Add(1) }
 
-// Park hands an idle socket to the Lot, which waits for it without a goroutine of its own. The Lot
-// calls resume when the socket becomes readable or Wake is called. After Park, the caller must not
-// read the socket, unless Park returned an error.
+// Park makes the Lot wait for data on the socket. The Lot calls resume when the socket becomes
+// readable, or when Wake is called. Until then, the caller must not read from the socket. If Park
+// returns an error, the socket is not parked.
 func (s *Socket) Park() error {
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err
@@ -124,8 +125,8 @@ func (s *Socket) Park() error {
 	return nil
 }
 
-// Wake makes the Lot call resume for a parked socket. It must be called when a socket is closed,
-// because a closed socket never becomes readable.
+// Wake makes the Lot call resume if the socket is parked. It must be called when a socket is
+// closed, because a closed socket never becomes readable.
 func (s *Socket) Wake() {
 	s.lot.mu.Lock()
 	defer s.lot.mu.Unlock()

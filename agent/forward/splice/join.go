@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Joined describes two streams that a relay joins, and the counters for their traffic. Both streams
-// lead to other hosts.
+// Joined describes two streams that a relay joins, with their limits and the counters for their
+// traffic. Each stream leads to another host.
 type Joined struct {
 	From, To wire.Stream
 	// Sent counts the bytes that were written to To, and Received those that were written to From.
@@ -24,10 +24,10 @@ type Joined struct {
 	Limits               *acl.Share // traffic limits of the caller
 }
 
-// Join forwards data in both directions between two streams. If one stream ends or is reset, Join
-// ends the other stream in the same way, with the same code. Join returns when both directions have
-// ended. It returns nil after a normal end, and the reason otherwise. If ctx ends, Join resets both
-// streams with the code Stopping.
+// Join forwards data in both directions between two streams. When one stream ends or is reset, Join
+// ends the other one in the same way and with the same code. It returns when both directions have
+// ended: nil after a normal end, and otherwise the reason. If ctx ends, Join resets both streams
+// with the code Stopping.
 func Join(ctx context.Context, j Joined) error {
 	defer context.AfterFunc(ctx, func() {
 		for _, st := range []wire.Stream{j.From, j.To} {

@@ -9,10 +9,9 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Reason returns the reason for the end of a connection, for logs. The argument err is the error
-// with which the connection ended (see Start). The arguments local and remote are words for the
-// program at the local connection and the program at the other end of the stream: "service" and
-// "caller". If possible, Reason uses the words for refusals.
+// Reason returns the reason for the end of a connection, for logs, such as "reset-by-caller" or
+// "lost". The parameter err is the error that Start passes to ended. The parameters local and
+// remote name the program at each end of the connection: "service" and "caller", or the reverse.
 func Reason(err error, local, remote string) string {
 	var stream *quic.StreamError
 	var conn *quic.ApplicationError

@@ -21,15 +21,16 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Conn is a local connection whose two directions end separately. It is a TCP connection or a Unix
-// socket. A Unix socket cannot be reset: its peer sees the end of data instead.
+// Conn is a local connection whose two directions can end separately: a TCP connection or a Unix
+// socket. A Unix socket cannot be reset. Its peer sees the end of data instead.
 type Conn interface {
 	net.Conn
 	syscall.Conn
 	CloseWrite() error
 }
 
-// Reset closes a connection so that its peer sees a reset, if the connection supports resets.
+// Reset closes a connection so that its peer sees a reset. If the connection is not a TCP
+// connection, the peer sees the end of data instead.
 func Reset(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
 		tcp.SetLinger(0)
@@ -37,8 +38,8 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
-// Pair describes a local connection and a stream that Start joins, and the counters for their
-// traffic.
+// Pair describes a local connection and a stream that Start joins, with their limits and the
+// counters for their traffic.
 type Pair struct {
 	Local  Conn
 	Stream wire.Stream
@@ -54,16 +55,17 @@ type Pair struct {
 	Closing func()
 }
 
-// Start forwards data in both directions, and calls the function ended when both directions have
-// ended. Both ends are closed before that call. The argument of ended is one of:
+// Start begins to forward data in both directions between the two ends of a pair, and returns at
+// once. When both directions have ended, it closes both ends and calls ended with one of these
+// values:
 //
 //   - nil after a normal end.
 //   - ErrLocal if the local end was reset.
 //   - The error of the stream if the other end was reset.
-//   - The cause of ctx if ctx ended. Start then resets both ends.
+//   - The cause of ctx if ctx ended. Both ends are then reset.
 //
-// Start uses no goroutine to wait for the end. The stack of such a goroutine would be as large as
-// the stack that was needed to establish the connection.
+// Start keeps no goroutine that waits for the end, because its stack would stay as large as the
+// stack that established the connection.
 func Start(ctx context.Context, p Pair, ended func(error)) {
 	s := &session{Pair: p, aborted: make(chan struct{}), ended: ended}
 	s.directions.Store(2)

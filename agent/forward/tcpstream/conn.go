@@ -31,8 +31,8 @@ var (
 	past     = time.Unix(1, 0)
 )
 
-// Conn is one end of a connection between two forwarders. The caller's end opens streams, and the
-// other end accepts them.
+// Conn is one end of a connection over TLS between two forwarders. It carries one stream at a time.
+// The caller's end opens streams, and the other end accepts them.
 type Conn struct {
 	tls    *tls.Conn
 	socket *Socket
@@ -54,10 +54,10 @@ type Conn struct {
 	tasks  sync.WaitGroup
 }
 
-// New returns a connection over a TLS connection. The TLS handshake must be complete, and the
-// connection below TLS must be a *Socket. At the end that opens streams, the connection calls the
-// function idle whenever a stream has ended. At the other end, idle must be nil. The connection
-// counts in tasks until it has ended completely.
+// New returns a Conn over a TLS connection whose handshake is complete. The connection below TLS
+// must be a *Socket. At the end that opens streams, idle is called whenever a stream has ended. At
+// the other end, idle must be nil. The connection is counted in tasks until all its goroutines have
+// ended.
 func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 	c := &Conn{
 		tls: t, socket: t.NetConn().(*Socket), idle: idle, reading: make(chan struct{}, 1),
@@ -75,14 +75,16 @@ func New(t *tls.Conn, idle func(), tasks *sync.WaitGroup) *Conn {
 // Context returns a context that ends when the connection ends.
 func (c *Conn) Context() context.Context { return c.ctx }
 
-// LocalAddr returns the address of this side. Through a relay, it is an address of the connection
-// to the relay.
+// LocalAddr returns the address of this side. If the connection leads through a relay, this is the
+// local address of the connection to the relay.
 func (c *Conn) LocalAddr() net.Addr { return c.socket.LocalAddr() }
 
-// RemoteAddr returns the address of the other side. Through a relay, it is the relay's address.
+// RemoteAddr returns the address of the other side. If the connection leads through a relay, this
+// is the address of the relay.
 func (c *Conn) RemoteAddr() net.Addr { return c.socket.RemoteAddr() }
 
-// OpenStream opens a stream. The previous stream of the connection must have ended.
+// OpenStream opens a stream without waiting for the other side. The previous stream of the
+// connection must have ended. OpenStream returns an error if the connection has ended.
 func (c *Conn) OpenStream() (*Stream, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,11 +94,12 @@ func (c *Conn) OpenStream() (*Stream, error) {
 	return c.begin(), nil
 }
 
-// Rest tells the connection that no stream will be opened for a while, so that Usable can notice
-// when the other side closes it. It is called at the end that opens streams.
+// Rest prepares the connection for a time without streams, so that Usable can notice that the other
+// side has closed it. Only the end that opens streams calls it.
 func (c *Conn) Rest() { c.socket.watch() }
 
-// Usable reports whether an idle connection is still open, as far as this side knows.
+// Usable reports whether a connection without an open stream is still open, as far as this side
+// knows.
 func (c *Conn) Usable() bool { return c.ctx.Err() == nil && c.in.Buffered() == 0 && c.socket.idle() }
 
 // begin creates the next stream. The caller holds the lock mu.
@@ -109,8 +112,8 @@ func (c *Conn) begin() *Stream {
 	return s
 }
 
-// AcceptStream waits until the previous stream has ended and the caller's end has begun another. It
-// returns the new stream.
+// AcceptStream waits until the previous stream has ended and the caller's end has opened another
+// one, which it returns. It returns an error when the connection or ctx ends.
 func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	c.mu.Lock()
 	before := c.stream
@@ -145,9 +148,9 @@ func (c *Conn) AcceptStream(ctx context.Context) (wire.Stream, error) {
 	}
 }
 
-// Leave closes the connection as soon as no stream is open, and sends the code Stopping. A stream
-// that begins at this moment has not been read, so the caller may open it elsewhere. Leave is
-// called at the end that accepts streams.
+// Leave closes the connection with the code Stopping as soon as no stream is open. Only the end
+// that accepts streams calls it. A stream that the other end opens at this moment is not served, so
+// the other end can open it on another connection.
 func (c *Conn) Leave() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -201,8 +204,8 @@ func (c *Conn) discard() error {
 	return err
 }
 
-// CloseWithError ends the connection and its stream, and tells the other side the reason. It does
-// not block.
+// CloseWithError ends the connection and its stream, and sends the code and the reason to the other
+// side. It does not block, and always returns nil.
 func (c *Conn) CloseWithError(code quic.ApplicationErrorCode, reason string) error {
 	c.end(&quic.ApplicationError{ErrorCode: code, ErrorMessage: reason})
 	return nil
@@ -283,8 +286,8 @@ func (c *Conn) task(f func()) {
 }
 
 // Stats returns the counters of the connection below TLS. If the other side has reset the
-// connection, Stats also ends it here. While a connection is neither read nor written, nothing else
-// would notice the reset.
+// connection, Stats also ends the Conn, because nothing else notices a reset while the connection
+// is neither read nor written.
 func (c *Conn) Stats() usage.Stats {
 	s, err := c.socket.stats()
 	if err != nil {

@@ -29,9 +29,9 @@ type relayed struct {
 	watched        chan error // result of watch; nil while watch does not run
 }
 
-// NewRelayed returns a Socket that uses and owns a stream through a relay. The arguments local and
-// remote are the addresses of the connection between this host and the relay. The Socket calls the
-// function released when it is closed.
+// NewRelayed returns a Socket that sends and receives over a stream through a relay, and closes the
+// stream when it is closed. The parameters local and remote are the addresses of the connection to
+// the relay. When the Socket is closed, released is called.
 func NewRelayed(st wire.Stream, local, remote net.Addr, released func()) *Socket {
 	return &Socket{lower: &relayed{Stream: st, local: local, remote: remote, released: released}}
 }
@@ -55,8 +55,8 @@ func (r *relayed) SetLinger(seconds int) error {
 	return nil
 }
 
-// Close ends both directions of the stream. The other side sees the end of data, or a reset after
-// SetLinger(0).
+// Close ends both directions of the stream. The other side sees the end of data or, if SetLinger(0)
+// was called before, a reset.
 func (r *relayed) Close() error {
 	r.once.Do(func() {
 		code := wire.Done

@@ -25,9 +25,9 @@ var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 5 * time.Second, Interva
 // acknowledged (tcp(7)).
 const userTimeout = 15 * time.Second
 
-// Socket is the connection below TLS: either a TCP connection (NewSocket) or a stream through a
-// relay (NewRelayed). It reads all available bytes with one call, and collects the parts of a frame
-// into few writes. It holds buffers only while they contain data.
+// Socket is the connection below TLS. It is either a TCP connection (NewSocket) or a stream through
+// a relay (NewRelayed). It reads all available bytes at once, and sends the parts of a frame with
+// few writes. It holds buffers only while they contain data.
 type Socket struct {
 	lower
 

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Stream is a stream over a Conn. It carries a TCP connection or UDP session between two
+// Stream is a stream on a Conn. It carries one TCP connection or UDP session between two
 // forwarders, and implements wire.Stream.
 type Stream struct {
 	conn   *Conn
@@ -78,7 +78,8 @@ func (s *Stream) lock() error {
 	return s.readError()
 }
 
-// Peek waits for the next byte and copies it into the buffer b. The byte remains to be read.
+// Peek waits for the next byte and copies it to b without consuming it, so that the next Read
+// returns it again.
 func (s *Stream) Peek(b []byte) (int, error) {
 	if err := s.lock(); err != nil {
 		return 0, err
@@ -189,7 +190,7 @@ func (s *Stream) Close() error {
 	return nil
 }
 
-// CancelWrite resets the sending direction. The code tells the other side the reason.
+// CancelWrite resets the sending direction, and sends the code to the other side as the reason.
 func (s *Stream) CancelWrite(code quic.StreamErrorCode) {
 	s.abort(&quic.StreamError{StreamID: s.id, ErrorCode: code})
 }
@@ -305,8 +306,8 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	return s.SetWriteDeadline(t)
 }
 
-// SetReadDeadline sets the deadline of Read and Peek. The stream can still be read after a missed
-// deadline.
+// SetReadDeadline sets the deadline of Read and Peek. After a missed deadline, the stream can still
+// be read.
 func (s *Stream) SetReadDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()
@@ -316,8 +317,8 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 	return s.conn.tls.SetReadDeadline(t)
 }
 
-// SetWriteDeadline sets the deadline of Write. If a Write misses it, the connection ends, because
-// TLS cannot continue.
+// SetWriteDeadline sets the deadline of Write. A Write that misses it ends the whole connection,
+// because TLS cannot continue after a partial record.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

@@ -30,7 +30,7 @@ const (
 	SampledEvery = 100
 )
 
-// Access is an entry of the access log. It describes a connection or UDP session that has ended.
+// Access is an entry of the access log, for a connection or UDP session that has ended.
 type Access struct {
 	Caller    spiffe.ID          `json:"caller"`
 	Outside   string             `json:"outside,omitempty"` // name of a caller without an identity
@@ -47,12 +47,12 @@ type Access struct {
 	End       string             `json:"end"`
 }
 
-// AccessLog is a log of the connections and UDP sessions to published services. It writes one line
-// when a connection has ended, with the caller, the service, the source, the numbers of bytes, the
-// duration, and the reason why the connection ended. It contains no forwarded data and no keys.
+// AccessLog is a log of the connections and UDP sessions to published services. When a connection
+// has ended, it writes one line with the caller, the service, the addresses, the numbers of bytes,
+// the duration and the reason for the end. It never contains forwarded data or keys.
 //
 // If standard error is systemd's journal, each value is a field of the journal entry, such as
-// FLORETE_CALLER. Otherwise the line is JSON. A nil AccessLog writes nothing.
+// FLORETE_CALLER. Otherwise, the line is JSON. An AccessLog is safe for concurrent use.
 type AccessLog struct {
 	log    *slog.Logger
 	limit  *rate.Limiter
@@ -64,9 +64,8 @@ type AccessLog struct {
 	noted time.Time // time of the last warning about dropped entries
 }
 
-// NewAccessLog returns an access log. It writes to the journal if standard error is connected to
-// the journal, and to the argument w otherwise. If entries are dropped, it writes a warning to the
-// argument log.
+// NewAccessLog returns an access log that writes to systemd's journal if standard error is
+// connected to it, and otherwise to w. If it has to drop entries, it logs a warning to log.
 func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	l := &AccessLog{log: log, limit: rate.NewLimiter(linesPerSecond, lineBurst), random: rand.IntN}
 	l.write = func(e Access) error { return json.NewEncoder(w).Encode(e) }
@@ -76,8 +75,9 @@ func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	return l
 }
 
-// Wants reports whether the next connection to a service gets an entry. The argument is the log
-// mode of the service. If the mode is to sample, the answer is random.
+// Wants reports whether the next connection to a service gets an entry in the log. The parameter
+// which is the log mode of the service. If the mode is to sample, one connection in SampledEvery
+// gets an entry, chosen at random. A nil AccessLog wants none.
 func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false
@@ -85,8 +85,7 @@ func (l *AccessLog) Wants(which document.AccessLog) bool {
 	return which == document.AccessFull || which == document.AccessSampled && l.random(SampledEvery) == 0
 }
 
-// Write writes an entry, unless the rate of entries exceeds its limit. It drops and counts an entry
-// above the limit.
+// Write writes an entry. If entries come too fast, it drops and counts the entry instead.
 func (l *AccessLog) Write(e Access) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Direction says whether a connection comes from another host or from a process of this host.
+// Direction says whether a connection comes from another host (In) or from a process of this host
+// (Out).
 type Direction string
 
 const (
@@ -35,8 +36,8 @@ type Refusal struct {
 	Known bool `json:"-"`
 }
 
-// Refused counts the refusals of a caller at a target for one reason. Target and Caller are empty
-// if they are not in the manifest.
+// Refused is the number of refusals of one caller at one target for one reason. Target and Caller
+// are empty if they are not in the manifest.
 type Refused struct {
 	Direction Direction `json:"direction"`
 	Reason    string    `json:"reason"`
@@ -46,7 +47,7 @@ type Refused struct {
 	Count     int64     `json:"count"`
 }
 
-// Path contains the totals of the traffic between one caller and one port of a target.
+// Path contains the totals of the traffic from one caller to one port of a target.
 type Path struct {
 	Direction Direction `json:"direction"`
 	Target    spiffe.ID `json:"target"`
@@ -69,6 +70,7 @@ const (
 )
 
 // Counters counts the traffic and the refusals of a forwarder. The zero Counters is ready for use.
+// Counters is safe for concurrent use.
 type Counters struct {
 	mu      sync.Mutex
 	paths   map[pathKey]*path
@@ -95,8 +97,8 @@ type path struct {
 // share no cache line.
 type counts struct{ sent, received, dropped atomic.Int64 }
 
-// Conn counts the traffic of an open connection or UDP session. The code that forwards the traffic
-// adds to the counters, and calls Done once at the end.
+// Conn contains the counters of an open connection or UDP session. The code that forwards the
+// traffic adds to them, and calls Done once when the connection has ended.
 type Conn struct {
 	Sent, Received *atomic.Int64 // bytes from caller to target, and from target to caller
 	Dropped        *atomic.Int64 // datagrams that were dropped
@@ -105,8 +107,9 @@ type Conn struct {
 	counts         *counts
 }
 
-// Begin counts a new connection and returns its counters. The argument port is the name of the
-// target's port, or empty if the target has only one port.
+// Begin counts a new connection from a caller to a target, and returns the counters of the
+// connection. The port is the name of the target's port, or empty if the target has only one. The
+// caller must call Done on the result.
 func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, caller spiffe.ID) Conn {
 	one := &counts{}
 	c.mu.Lock()
@@ -125,7 +128,8 @@ func (c *Counters) Begin(direction Direction, target spiffe.ID, port string, cal
 	return Conn{Sent: &one.sent, Received: &one.received, Dropped: &one.dropped, of: c, path: p, counts: one}
 }
 
-// Opened records how long it took to connect the upstream, from the beginning of the connection.
+// Opened records how long it took from the beginning of the connection until the upstream was
+// connected.
 func (c Conn) Opened(d time.Duration) { c.path.opens.add(d) }
 
 // Done records that the connection has ended.
@@ -142,7 +146,7 @@ func (p *Path) add(c *counts) {
 	p.Dropped += c.dropped.Load()
 }
 
-// Refuse counts a refusal. It also keeps the refusal in the list of recent ones.
+// Refuse counts a refusal, and adds it to the list of the most recent ones.
 func (c *Counters) Refuse(r Refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,23 +17,23 @@ import (
 // 5705).
 const traceLabel = "EXPORTER-florete-trace"
 
-// TraceContext identifies the trace of a stream between two forwarders. Both forwarders know it.
-// The trace has two spans. The span of the caller's side lasts from the connection of a process to
-// the answer. The other span is its child and belongs to the publishing side. It lasts until the
-// upstream is connected.
+// TraceContext identifies the trace of a stream between two forwarders. The trace has two spans.
+// The span of the caller's side lasts from the connection of a local process until the peer has
+// answered. The span of the publishing side is its child, and lasts until the upstream is
+// connected.
 //
 // A TraceContext is not sent over the network. Both sides derive it from the keys of their TLS
 // connection and the number of the stream (RFC 5705): 16 bytes for the trace and 8 for the caller's
 // span. A peer can therefore neither make another host record a trace nor forge the relation
-// between spans. The ID of a trace alone determines if the trace is kept. Two sides that sample at
-// the same rate thus keep the same traces.
+// between spans. Whether a trace is kept depends only on its ID, so two sides that sample at the
+// same rate keep the same traces.
 type TraceContext struct {
 	Trace  [16]byte
 	Caller [8]byte // span of the caller's side
 }
 
-// TraceOf returns the trace context of a stream, which is derived from the keys of its TLS
-// connection.
+// TraceOf derives the trace context of a stream from the keys of its TLS connection and the ID of
+// the stream. Both ends of the connection get the same result.
 func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err error) {
 	b, err := cs.ExportKeyingMaterial(traceLabel, binary.BigEndian.AppendUint64(nil, uint64(stream)), len(c.Trace)+len(c.Caller))
 	if err != nil {
@@ -44,15 +44,14 @@ func TraceOf(cs tls.ConnectionState, stream quic.StreamID) (c TraceContext, err 
 	return c, nil
 }
 
-// TraceAlone returns a random trace context. It is used for a failure that happened before there
-// was a stream.
+// TraceAlone returns a random trace context, for a connection that failed before it had a stream.
 func TraceAlone() (c TraceContext) {
 	rand.Read(c.Trace[:])
 	rand.Read(c.Caller[:])
 	return c
 }
 
-// Span is the part of a trace that one of the two forwarders records.
+// Span is the part of a trace that one of the two forwarders records, from Begun to Ended.
 type Span struct {
 	TraceContext
 	Publisher  bool // the span is of the publishing side, not of the caller's
@@ -63,8 +62,8 @@ type Span struct {
 	Error      string // empty if there was no error
 }
 
-// SpanAttributes returns the attributes of a span, which describe a connection. The last argument
-// is the address of the other forwarder.
+// SpanAttributes returns the attributes of a span: the caller, the service, the transport between
+// the two forwarders, and the address of the other forwarder.
 func SpanAttributes(caller, service spiffe.ID, over document.Transport, address string) map[string]string {
 	return map[string]string{"florete.caller": caller.String(), "florete.service": service.String(), "florete.transport": string(over), "network.peer.address": address}
 }

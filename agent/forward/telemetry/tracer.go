@@ -26,7 +26,8 @@ const (
 	timeout  = 5 * time.Second
 )
 
-// Tracer sends spans to a collector of traces over OTLP. A nil Tracer keeps no traces.
+// Tracer sends spans to a collector of traces over OTLP. A nil Tracer keeps no traces. A Tracer is
+// safe for concurrent use.
 type Tracer struct {
 	url   string
 	every uint64
@@ -36,10 +37,9 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// NewTracer returns a Tracer that sends to the collector at an endpoint, such as
-// http://127.0.0.1:4318 (OTEL_EXPORTER_OTLP_ENDPOINT). If the endpoint is empty, it returns nil.
-// The argument every is the sampling rate: with 100, the Tracer keeps one in 100 traces. The
-// function host returns the name of this host.
+// NewTracer returns a Tracer that sends to the OTLP collector at the URL endpoint, such as
+// http://127.0.0.1:4318. It keeps one in every traces. The function host returns the name of this
+// host. If endpoint is empty, NewTracer returns nil without an error.
 func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil
@@ -54,13 +54,13 @@ func NewTracer(endpoint string, every int, host func() string, log *slog.Logger)
 	return &Tracer{url: u.JoinPath("v1/traces").String(), every: uint64(every), host: host, log: log, spans: make(chan Span, queue)}, nil
 }
 
-// Samples reports whether the Tracer keeps a trace. If it does not, the caller need not add the
-// spans of the trace.
+// Samples reports whether the Tracer keeps a trace. The caller adds the spans of a trace only if it
+// does.
 func (t *Tracer) Samples(c TraceContext) bool {
 	return t != nil && binary.BigEndian.Uint64(c.Trace[:])%t.every == 0
 }
 
-// Add queues a span to be sent. It drops the span if the queue is full.
+// Add queues a span for sending. It does not block. If the queue is full, the span is dropped.
 func (t *Tracer) Add(s Span) {
 	select {
 	case t.spans <- s:
@@ -70,7 +70,7 @@ func (t *Tracer) Add(s Span) {
 }
 
 // Run sends queued spans to the collector until ctx ends. It then sends the spans that are still
-// queued, and returns.
+// queued, and returns. Spans that cannot be sent are lost, which is logged.
 func (t *Tracer) Run(ctx context.Context) {
 	if t == nil {
 		return

@@ -17,10 +17,9 @@ const (
 	supersededFor = time.Minute
 )
 
-// Anchors returns the fingerprints of the trust roots that this pool still needs, in sorted order.
-// A root is needed if it vouches for the target of a connection that accepts new streams. If such a
-// root were no longer trusted, these connections would be closed and their streams cut. Anchors
-// considers only roots of this trust domain.
+// Anchors returns the fingerprints, sorted, of the trust roots that this host must keep for its
+// open connections. If such a root were no longer trusted, connections that accept new streams
+// would be closed. Only roots of this host's trust domain are considered.
 func (p *Pool) Anchors() []string {
 	trust := p.identities().Trust
 	if trust == nil {

@@ -278,8 +278,8 @@ func sourceTo(at netip.AddrPort) (netip.Addr, error) {
 	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr(), nil
 }
 
-// ImpostorError reports that an endpoint did not prove that it is the target. The field Claims is
-// the identity in the endpoint's certificate, which is not proven.
+// ImpostorError means that an endpoint did not prove that it is the wanted target. Claims is the
+// SPIFFE ID in the endpoint's certificate, which is not proven.
 type ImpostorError struct {
 	Endpoint     string
 	Want, Claims spiffe.ID

@@ -221,9 +221,9 @@ func (p *Pool) leave(c *conn) {
 	c.retire()
 }
 
-// Recheck closes the connections that this host may no longer use: those whose target is not
-// accepted by the current trust roots, and those whose caller is revoked. It must be called after
-// each change of the roots or of their revocation list.
+// Recheck closes the connections that this host may no longer use, because the current trust roots
+// do not accept the target or because the caller's SVID is revoked. It must be called after each
+// change of the roots or of their revocation list.
 func (p *Pool) Recheck() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,8 +23,8 @@ func newGeneration() (g generation) {
 	return g
 }
 
-// GenerateConnectionID returns a random connection ID that begins with the generation. It
-// implements quic.ConnectionIDGenerator.
+// GenerateConnectionID returns a random connection ID that begins with the bytes of the generation.
+// It implements quic.ConnectionIDGenerator.
 func (g generation) GenerateConnectionID() (quic.ConnectionID, error) {
 	var id [connIDLen]byte
 	rand.Read(id[copy(id[:], g[:]):])

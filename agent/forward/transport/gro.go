@@ -52,8 +52,8 @@ func newMerging(c *net.UDPConn) (*merging, error) {
 	return g, nil
 }
 
-// ReadBatch waits for at least one datagram and fills the given messages with datagrams and their
-// control messages. It returns the number of messages that it filled.
+// ReadBatch waits for at least one datagram, and fills messages with datagrams and their control
+// messages. It returns the number of messages that it has filled.
 func (c *merging) ReadBatch(messages []ipv4.Message, flags int) (n int, err error) {
 	for len(c.next) == 0 {
 		// Let quic-go handle earlier datagrams first: its queue holds 256 and drops further ones.

@@ -15,12 +15,12 @@ type hasTLS interface{ TLS() tls.ConnectionState }
 func (c quicConn) TLS() tls.ConnectionState  { return c.ConnectionState().TLS }
 func (l *quicLink) TLS() tls.ConnectionState { return l.ConnectionState().TLS }
 
-// Trace returns the trace context of the stream. Both ends derive the same context, so that their
-// spans belong to one trace.
+// Trace returns the trace context of the stream. Both ends of the stream derive the same context,
+// so that their spans belong to one trace.
 func (s *Stream) Trace() (telemetry.TraceContext, error) { return traceOf(s.Stream, s.conn.link) }
 
-// Trace returns the trace context of a stream of the connection. Both ends derive the same context,
-// so that their spans belong to one trace.
+// Trace returns the trace context of a stream on this connection. Both ends of the stream derive
+// the same context, so that their spans belong to one trace.
 func (in *Incoming) Trace(st wire.Stream) (telemetry.TraceContext, error) {
 	return traceOf(st, in.conn)
 }

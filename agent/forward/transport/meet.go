@@ -72,8 +72,9 @@ func write(to *quic.SendStream, b []byte) bool {
 }
 
 // Meet introduces a caller to the host of an uplink, so that the two can connect directly. It tells
-// the host the caller's address, and returns the host's address as this relay sees it. It returns
-// false if the host does not permit this, or if the two addresses have different versions of IP.
+// the host the address of the caller, and returns the address of the host as this relay sees it. It
+// returns false if the host does not permit introductions or cannot be told, or if one address is
+// IPv4 and the other is IPv6.
 func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	m := in.meetings
 	if m == nil {
@@ -92,9 +93,9 @@ func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	return own, true
 }
 
-// Outside returns the address of the peer as this host sees it, which is an address of the peer's
-// NAT if there is one. It returns false if the connection uses TCP, because a direct connection
-// needs an address of UDP.
+// Outside returns the address of the peer as this host sees it. If the peer is behind a NAT, this
+// is an address of the NAT. Outside returns false for a connection over TCP, because direct
+// connections need a UDP address.
 func (in *Incoming) Outside() (netip.AddrPort, bool) {
 	c, ok := in.conn.(quicConn)
 	if !ok {
@@ -111,8 +112,8 @@ func unmapped(at netip.AddrPort) netip.AddrPort {
 	return netip.AddrPortFrom(at.Addr().Unmap().WithZone(""), at.Port())
 }
 
-// NAT is a kind of network address translation, as observed between a socket of this host and its
-// relays. It tells whether other hosts can connect to the socket directly.
+// NAT is the kind of network address translation between a socket of this host and its relays. It
+// says whether other hosts can connect to the socket directly.
 type NAT string
 
 const (
@@ -131,8 +132,8 @@ const (
 	SomeNAT NAT = "some"
 )
 
-// Outside collects the addresses at which relays see the sockets of this host, to find out the kind
-// of NAT. The zero Outside is ready for use.
+// Outside collects the addresses at which relays see the sockets of this host, and derives the kind
+// of NAT from them. The zero Outside is ready for use. An Outside is safe for concurrent use.
 type Outside struct {
 	mu   sync.Mutex
 	seen map[spiffe.ID]seenAt // by relay
@@ -168,9 +169,8 @@ func (o *Outside) forget(relay spiffe.ID, over *quic.Conn) {
 	}
 }
 
-// NAT returns the kind of NAT that all relays together observe. The sockets of this host may differ
-// in this, and so may IPv4 and IPv6. If any of them is behind a symmetric NAT, NAT returns
-// OtherNAT.
+// NAT returns the kind of NAT that the relays together observe. If any socket of this host is
+// behind a symmetric NAT, over IPv4 or IPv6, NAT returns OtherNAT.
 func (o *Outside) NAT() NAT {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -114,8 +114,8 @@ func (s *socket) drain() {
 
 var past = time.Unix(1, 0)
 
-// ReadBatch reads the packets for this process. It implements the method of ipv4.PacketConn that
-// quic-go uses.
+// ReadBatch reads the packets that are for this process, and implements the method of
+// ipv4.PacketConn that quic-go uses.
 func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	for {
 		if from := s.drained.Load(); from != nil {
@@ -238,8 +238,8 @@ func (s *socket) forget(g generation) {
 	}
 }
 
-// SetReadDeadline sets the read deadline of the current source of packets: the socket, or the next
-// process.
+// SetReadDeadline sets the read deadline of the present source of packets. This is the socket, or
+// the next process after a handover.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

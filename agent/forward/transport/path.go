@@ -30,8 +30,8 @@ type path struct {
 	until     time.Time // time of the next attempt over QUIC; blocked is final until then
 }
 
-// Fallbacks returns the forwarders that are reached over TCP because UDP does not pass. The result
-// is sorted and goes into the host's report.
+// Fallbacks returns the forwarders that this host reaches over TCP because UDP packets do not
+// arrive, sorted by address. They are part of the host's report.
 func (p *Pool) Fallbacks() (all []hostreport.Fallback) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

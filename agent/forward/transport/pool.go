@@ -28,7 +28,8 @@ const (
 	dialTimeout = 10 * time.Second // time limit for connecting to any endpoint of a target
 )
 
-// Route describes how one caller on this host can reach a target. Streams are opened for a route.
+// Route describes how one caller on this host can reach a target. The pool opens streams along a
+// route.
 type Route struct {
 	Caller    spiffe.ID
 	Target    spiffe.Dialable
@@ -42,10 +43,10 @@ type Route struct {
 // paths returns the number of ways to reach the target: endpoints and paths through relays.
 func (r Route) paths() int { return len(r.Endpoints) + len(r.Via) }
 
-// Pool keeps connections to remote forwarders and opens streams on them for the callers on this
-// host. It has one connection for each combination of caller SVID, target and endpoint, and spreads
-// the streams of a route over the endpoints. When a caller's SVID is renewed, new streams use a new
-// connection. The old connection closes after its last stream.
+// Pool keeps connections to other forwarders, and opens streams on them for the callers on this
+// host. It has one connection for each combination of the caller's SVID, target and endpoint, and
+// spreads the streams of a route over the endpoints. When the SVID is renewed, new streams use a
+// new connection, and the old one closes after its last stream. A Pool is safe for concurrent use.
 type Pool struct {
 	identities func() *hostdir.SVIDSet
 	quic       [2]*quic.Transport // new connections use the first; migrate moves them to the second
@@ -78,9 +79,9 @@ type target struct {
 	relays    relayChoice
 }
 
-// NewPool returns an empty pool with UDP sockets of its own. The function identities returns the
-// current SVID set of this host. The pool registers its connections in the given table, which
-// limits the memory of all connections.
+// NewPool returns an empty pool, which opens its own UDP sockets. The function identities returns
+// the current SVID set of this host. The pool adds its connections to the given table, which can
+// close them when memory is short. The caller must call Close.
 func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Pool, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	p := &Pool{
@@ -114,7 +115,7 @@ func NewPool(identities func() *hostdir.SVIDSet, connections *usage.Table) (*Poo
 	return p, nil
 }
 
-// Close closes all connections and waits until the goroutines of the pool have ended.
+// Close closes all connections, and returns when all goroutines of the pool have ended.
 func (p *Pool) Close() {
 	p.mu.Lock()
 	p.cancel()
@@ -145,9 +146,9 @@ type Stream struct {
 	once  sync.Once
 }
 
-// Open opens a stream to the target of a route. The caller may write at once, but must call Answer
-// to learn whether the target accepted the stream. The caller must call Release when it no longer
-// uses the stream.
+// Open opens a stream of the given type to the target of a route, on an existing connection if
+// there is one. The caller may write at once, but must call Answer to learn whether the target has
+// accepted the stream, and Release at the end.
 func (p *Pool) Open(ctx context.Context, r Route, carries wire.StreamType) (*Stream, error) {
 	return p.open(ctx, r, wire.Preamble{Type: carries, Target: r.Target.ID(), Port: r.Port, Origin: r.Origin}.Append(nil))
 }
@@ -176,8 +177,9 @@ func (p *Pool) open(ctx context.Context, r Route, preamble []byte) (*Stream, err
 	}
 }
 
-// Probe checks that a target can be reached. If there is no connection for the route, Probe makes
-// one. It sends nothing on the connection. The result fresh is true if the connection is new.
+// Probe returns nil if the target of a route can be reached. It uses an existing connection of the
+// pool or makes a new one, and sends nothing on it. The result fresh says whether the connection is
+// new.
 func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	c, fresh, err := p.acquire(ctx, r)
 	if err == nil {
@@ -186,12 +188,13 @@ func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 	return fresh, err
 }
 
-// Answer waits until the target's forwarder has connected the stream to the service. After an error
-// the stream has ended. These errors are common:
+// Answer waits until the target's forwarder has connected the stream to the service. After an
+// error, the stream has ended. Common errors are:
 //
 //   - *RefusedError: the forwarder refused the stream.
-//   - context.DeadlineExceeded: the forwarder did not answer in time.
+//   - context.DeadlineExceeded: the forwarder did not answer before ctx ended.
 //   - context.Canceled: this side gave up.
+//   - ErrLost: the connection was lost, and the stream can be opened again.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -244,8 +247,8 @@ func givenUp(err error) bool {
 	return errors.Is(err, quic.ErrStreamClosed) || errors.As(err, &reset) && !reset.Remote
 }
 
-// Explain replaces an error of the stream by a *RefusedError, if the target's forwarder gave a
-// reason for the error. It returns other errors unchanged.
+// Explain returns a *RefusedError if err contains a reason that the target's forwarder gave for
+// ending the stream. It returns any other error unchanged.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
 	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
@@ -257,7 +260,7 @@ func (s *Stream) Explain(err error) error {
 }
 
 // Transport returns the transport of the stream's connection. For a direct connection that a relay
-// made possible, it returns Punched.
+// has introduced, it returns Punched.
 func (s *Stream) Transport() document.Transport { return s.conn.path() }
 
 // Forwarder returns the address of the remote forwarder, for logs and status.
@@ -266,11 +269,12 @@ func (s *Stream) Forwarder() string { return s.conn.address }
 // Usage returns the counters of the stream's connection.
 func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 
-// Lost returns a context that ends when the stream's connection over UDP has become silent and
-// another path has replaced it. The stream may still recover.
+// Lost returns a context that ends when the stream's connection has become silent and another path
+// has replaced it for new streams. The stream itself may still recover.
 func (s *Stream) Lost() context.Context { return s.conn.lost }
 
-// Mux returns the Mux of the stream's connection, which carries the datagrams of a UDP session.
+// Mux returns the Mux of the stream's connection. It carries the datagrams if the stream is a UDP
+// session.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
 // Release tells the pool that the stream is no longer used.

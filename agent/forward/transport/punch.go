@@ -48,11 +48,11 @@ func (p *puncher) end(to netip.AddrPort) {
 	delete(p.running, to)
 }
 
-// Punch prepares the NAT in front of this host for a caller that is about to connect directly. It
-// sends small packets from the socket of the listener to the caller's address, for about a second
-// or until ctx ends. The caller's forwarder drops these packets. Punch sends them in a goroutine
-// that is counted in tasks. It sends nothing if packets to this address are still being sent, or if
-// it would exceed punchRate.
+// Punch prepares the NAT in front of this host for a caller at the address to, which is about to
+// connect directly. For about a second, or until ctx ends, it sends small packets from the
+// listener's socket to that address. The caller's forwarder drops these packets. Punch returns at
+// once. Its goroutine is counted in tasks. Punch sends nothing if packets to this address are still
+// being sent, or if it would exceed punchRate.
 func (l *Listener) Punch(ctx context.Context, tasks *sync.WaitGroup, to netip.AddrPort) {
 	if !l.punches.begin(to) {
 		return

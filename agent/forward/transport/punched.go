@@ -221,7 +221,7 @@ func (x *punched) leave() {
 	}
 }
 
-// PathInUse describes the path that new streams of a caller to a target use, for flor status.
+// PathInUse describes the path that new streams from a caller to a target take, for flor status.
 type PathInUse struct {
 	Caller, Target spiffe.ID
 	Path           string    // "direct", "direct (punched)", or "by gate, gate2"
@@ -229,8 +229,8 @@ type PathInUse struct {
 	Why            string    // reason why the path is not direct; empty for a direct path
 }
 
-// PathsInUse returns the path in use of each target that can be reached through relays and that has
-// a connection. The paths are sorted by target and then by caller.
+// PathsInUse returns the path that new streams take to each target that has a connection and can
+// also be reached through relays. The paths are sorted by target, and then by caller.
 func (p *Pool) PathsInUse() (all []PathInUse) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,5 +308,5 @@ func (p *Pool) whyRelayed(via *Via, now time.Time) string {
 	return fmt.Sprintf("%s; tried again after %s", x.reason, x.next.Sub(now).Round(time.Second))
 }
 
-// NAT returns the kind of NAT that relays have observed in front of the pool's first socket.
+// NAT returns the kind of NAT in front of the pool's first UDP socket, as relays observe it.
 func (p *Pool) NAT() NAT { return p.outside.NAT() }

@@ -8,14 +8,14 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Registry maps the server name (SNI) of an incoming connection to the target that it is for. The
-// SNI is a routing hint that is looked up and never parsed; only the certificate proves the target.
+// Registry maps the server name (SNI) of an incoming connection to the target that the peer wants
+// to reach. The SNI is only a hint for choosing the certificate. It is looked up and never parsed,
+// and only the certificate proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
-// NewRegistry returns the registry for the services that this host publishes. The registry contains
-// the SNIs and the opaque names of the services. If this host is a relay, it also contains the SNI
-// of the relay. If a target is not valid, NewRegistry returns an error, and a registry with all
-// valid targets.
+// NewRegistry returns the registry of the targets on this host: the services that it publishes,
+// with their opaque names, and the host itself if it is a relay. If a target is invalid,
+// NewRegistry returns an error together with a registry of the valid targets.
 func NewRegistry(f document.Forwarder) (Registry, error) {
 	r := Registry{map[string]spiffe.ID{}}
 	var errs []error
@@ -45,8 +45,8 @@ func NewRegistry(f document.Forwarder) (Registry, error) {
 	return r, errors.Join(errs...)
 }
 
-// Lookup returns the SPIFFE ID of the target with the given SNI. It returns false if this host does
-// not publish such a target.
+// Lookup returns the SPIFFE ID of the target with the given SNI. It returns false if this host has
+// no such target.
 func (r Registry) Lookup(sni string) (spiffe.ID, bool) {
 	id, ok := r.bySNI[sni]
 	return id, ok

@@ -27,8 +27,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Server accepts connections from other forwarders, for the services that this host publishes. Its
-// fields must be set before the server listens.
+// Server accepts connections from other forwarders to the targets on this host. Its fields must be
+// set before it listens.
 type Server struct {
 	// Addr is the address to listen on: host:port, or :port for all addresses. The server answers
 	// each peer from the address that the peer called.
@@ -62,8 +62,8 @@ type Rejection struct {
 	Err    error
 }
 
-// Incoming is an accepted connection from a peer who wants to reach a target on this host. If
-// Uplink is true, the connection is the uplink of a host that uses this host as its relay.
+// Incoming is an accepted connection from a peer that wants to reach a target on this host. If
+// Uplink is true, the peer instead wants to be reached through this host, which is its relay.
 type Incoming struct {
 	Target    spiffe.ID
 	Peer      Peer
@@ -110,7 +110,8 @@ type Listener struct {
 	punches    puncher
 }
 
-// Listen binds the server's address for UDP and begins to accept connections over QUIC.
+// Listen binds the server's address for UDP, and begins to accept connections over QUIC. The caller
+// must close the Listener.
 func (s *Server) Listen() (*Listener, error) {
 	addr, err := net.ResolveUDPAddr("udp", s.Addr)
 	if err != nil {
@@ -168,14 +169,15 @@ func (s *Server) Listen() (*Listener, error) {
 // Addr returns the address that the listener is bound to.
 func (l *Listener) Addr() net.Addr { return l.socket.LocalAddr() }
 
-// Dial connects to another forwarder from the listener's socket. A NAT then maps the connection and
-// the listener to the same address.
+// Dial connects to another forwarder from the listener's socket, so that a NAT maps the connection
+// and the listener to the same outside address.
 func (l *Listener) Dial(ctx context.Context, to *net.UDPAddr, conf *tls.Config, q *quic.Config) (*quic.Conn, error) {
 	return l.quic.Dial(ctx, to, conf, q)
 }
 
-// Reaches reports whether packets sent from the listener's socket can reach an address. This is the
-// case if the socket is bound to all addresses of the host, or to the source address of the route.
+// Reaches reports whether packets from the listener's socket can reach an address. They can if the
+// socket is bound to all addresses of the host, or to the source address that the kernel chooses
+// for that destination.
 func (l *Listener) Reaches(to *net.UDPAddr) bool {
 	own := l.Addr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 	if own.IsUnspecified() || own.IsLoopback() && to.IP.IsLoopback() {
@@ -185,8 +187,8 @@ func (l *Listener) Reaches(to *net.UDPAddr) bool {
 	return err == nil && source.Unmap() == own
 }
 
-// Accept waits for the next connection whose peer is verified. It returns an error if the listener
-// was stopped and no more connections will come.
+// Accept waits for the next connection with a verified peer. It returns an error when the listener
+// was stopped and all its connections have been returned.
 func (l *Listener) Accept() (*Incoming, error) {
 	conn, err := l.ln.Accept(context.Background())
 	if err != nil {
@@ -206,22 +208,21 @@ func (l *Listener) Accept() (*Incoming, error) {
 	return &in, nil
 }
 
-// Offer returns the files that the next process needs in addition to the socket, when the forwarder
-// is upgraded. With these files, the next process can pass packets on to this process. The caller
-// closes the files.
+// Offer returns the files that the next process needs in a handover, in addition to the listening
+// socket, to pass packets on to this process. The caller must close them.
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
-// Drain leaves new connections to the next process, which has the files of the last Offer. The next
-// process passes the packets of existing connections back to this process. Handshakes under way are
-// completed here.
+// Drain leaves new connections to the next process in a handover, which must have the files that
+// Offer returned. The next process passes the packets of existing connections back to this process.
+// Handshakes that have begun are completed here.
 func (l *Listener) Drain() { l.socket.drain() }
 
-// Stop stops accepting connections. It returns when each handshake under way has one of these
+// Stop stops accepting connections. It returns when each handshake that has begun has one of these
 // results:
 //
-//   - It was completed: Accept still returns the connection.
+//   - It was completed, and Accept still returns the connection.
 //   - It was refused.
-//   - It is left unanswered: the peer tries again until the next process runs.
+//   - It remains unanswered, and the peer tries again until the next process runs.
 func (l *Listener) Stop() { l.ln.Close() }
 
 // Close closes the listener and its remaining connections without notifying their peers.
@@ -278,8 +279,8 @@ func earliest(svid *trust.SVID, peer Peer) time.Time {
 	return a
 }
 
-// Register adds the connection to a usage table, until the returned function is called. When memory
-// is short, the table calls the function shed to close the connection (see usage.Table.Add).
+// Register adds the connection to a usage table, until remove is called. When memory is short, the
+// table calls shed, which must close the connection (see usage.Table.Add).
 func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	row := usage.Row{Direction: telemetry.In, Target: in.Target, Caller: in.Peer.ID, Transport: in.Transport, Remote: in.RemoteAddr().String(), Allowed: MaxStreams}
 	if tcp, ok := in.RemoteAddr().(*net.TCPAddr); ok {
@@ -289,13 +290,14 @@ func (in *Incoming) Register(t *usage.Table, shed func()) (remove func()) {
 	return remove
 }
 
-// AcceptStream waits for the next stream of the peer. It returns an error when the connection ends.
+// AcceptStream waits for the next stream that the peer opens. It returns an error when the
+// connection ends.
 func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
-// OpenStream opens a stream to the peer of an uplink. An uplink over TCP has room for one stream;
-// further calls return an error.
+// OpenStream opens a stream to the host of an uplink, without waiting for it. An uplink over TCP
+// carries only one stream, so a second call returns an error.
 func (in *Incoming) OpenStream() (wire.Stream, error) {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -330,8 +332,8 @@ type taken struct {
 // was already opened.
 var errTaken = errors.New("the connection has a stream or has ended")
 
-// Wait waits until an uplink has ended. Nobody reads from an uplink over TCP that waits for its
-// stream, so Wait checks each second whether the peer has closed it.
+// Wait waits until an uplink has ended. It notices within a second that the peer has closed an
+// uplink over TCP from which nobody reads.
 func (in *Incoming) Wait() {
 	c, ok := in.conn.(*tcpstream.Conn)
 	if !ok {
@@ -357,12 +359,12 @@ func (in *Incoming) Wait() {
 // Context returns a context that ends when the connection ends.
 func (in *Incoming) Context() context.Context { return in.conn.Context() }
 
-// Expired reports whether an SVID of the connection has expired, so that the connection must not
-// accept new streams.
+// Expired reports whether an SVID of the connection has expired. New streams must then use another
+// connection.
 func (in *Incoming) Expired() bool { return time.Now().After(in.until) }
 
 // Silent reports whether the connection has received no packet for longer than a working peer would
-// take to send one. It is always false over TCP.
+// take to send one. It always returns false for a connection over TCP.
 func (in *Incoming) Silent() bool {
 	received := in.Usage.Received()
 	return in.Transport == document.OverQUIC && !received.IsZero() && time.Since(received) > silence
@@ -374,9 +376,8 @@ func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 // LocalAddr returns the address of this host that the peer called.
 func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
 
-// Leave tells the peer to use another connection for new streams. It is used during an upgrade,
-// when the next process accepts the other connection. Streams that are open or being opened
-// continue on this connection.
+// Leave tells the peer to open new streams on another connection. It is used in a handover, in
+// which the next process accepts that connection. Streams that are open or being opened continue.
 func (in *Incoming) Leave() {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -398,12 +399,11 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. It tells the peer which streams were not served, so that
-// the peer can open them again. These are the stream whose ID is given by the argument first, and
-// all later streams.
+// Cut ends the connection and its streams. It tells the peer that the stream with the ID first and
+// all later ones were not served, so that the peer can open them again.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }
 
-// Close ends the connection and all its streams, with a code that tells the peer the reason.
+// Close ends the connection and all its streams. The code tells the peer the reason.
 func (in *Incoming) Close(code wire.Code) { closeWith(in.conn, code) }

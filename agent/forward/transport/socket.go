@@ -47,8 +47,8 @@ var unsendable = []syscall.Errno{
 	syscall.ENOBUFS, syscall.EPERM, syscall.EACCES,
 }
 
-// WriteMsgUDP sends a packet. It reports success for packets that the kernel cannot send at the
-// moment.
+// WriteMsgUDP sends a packet. If the kernel cannot send the packet at the moment, WriteMsgUDP drops
+// it and reports success, so that the connection continues.
 func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
 	n, oobn, err = s.merging.WriteMsgUDP(b, oob, to)
 	var errno syscall.Errno
@@ -66,7 +66,8 @@ func (s *udpSocket) passResets(to udpSocket) {
 	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// ReadBatch reads packets and also passes possible stateless resets to the other socket.
+// ReadBatch reads packets like merging.ReadBatch. It also passes packets that may be stateless
+// resets on to the other socket.
 func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
 	n, err := s.merging.ReadBatch(messages, flags)
 	if s.resets.IsValid() {

@@ -233,7 +233,8 @@ func (l *tcpLink) take() *tcpConn {
 	return nil
 }
 
-// OpenStream opens a stream on an idle connection, or on a new one if there is none.
+// OpenStream opens a stream on an idle connection of the link, or on a new connection if none is
+// idle.
 func (l *tcpLink) OpenStream(ctx context.Context) (wire.Stream, error) {
 	for {
 		c := l.take()

@@ -150,23 +150,23 @@ func (l *TCPListener) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer returns no files: during an upgrade, the next process needs only the socket.
+// Offer returns no files, because the next process needs only the listening socket in a handover.
 func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain stops accepting connections, so that the next process accepts all new ones.
+// Drain stops accepting connections in a handover, so that the next process accepts all new ones.
 func (l *TCPListener) Drain() { l.ln.Close() }
 
-// Stop accepts no more connections and waits for the handshakes under way. Accept still returns the
-// connections of these handshakes. Connections that arrive later wait in the kernel if the next
-// process has the socket; otherwise the kernel refuses them.
+// Stop stops accepting connections, and waits for the handshakes that have begun. Accept still
+// returns the connections of these handshakes. Later connections wait in the kernel if the next
+// process has the socket. Otherwise the kernel refuses them.
 func (l *TCPListener) Stop() {
 	l.ln.Close()
 	l.shaking.Wait()
 	l.stop()
 }
 
-// Close closes the listener and aborts handshakes under way. The caller must have closed all
-// connections before.
+// Close closes the listener and aborts handshakes that have begun. The caller must have closed all
+// accepted connections before.
 func (l *TCPListener) Close() {
 	l.end()
 	l.Stop()

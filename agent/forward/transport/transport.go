@@ -57,7 +57,7 @@ const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 // for this time after the expiry.
 const skew = time.Minute
 
-// Peer is the other side of a connection, as verified in the handshake.
+// Peer is the other side of a connection, as the handshake has verified it.
 type Peer struct {
 	ID    spiffe.ID
 	Chain []*x509.Certificate // leaf first
@@ -67,7 +67,7 @@ type Peer struct {
 }
 
 // TrustedBy reports whether the given roots, with their revocation list, would have accepted the
-// peer when it connected. It serves to find connections that a change of the roots forbids.
+// peer at the time when it connected. It finds the connections that a change of the roots forbids.
 func (p Peer) TrustedBy(t *trust.Roots) bool {
 	if t.Equal(p.trust) {
 		return t.Revocations().CheckChain(p.Chain, p.ID) == nil
@@ -170,7 +170,7 @@ func closeWith(c closer, code wire.Code) {
 	c.CloseWithError(quic.ApplicationErrorCode(code), code.String())
 }
 
-// Reset aborts both directions of a stream with a code that tells the other side the reason.
+// Reset aborts both directions of a stream, and sends the code to the other side as the reason.
 func Reset(st wire.Stream, code wire.Code) {
 	st.CancelRead(quic.StreamErrorCode(code))
 	st.CancelWrite(quic.StreamErrorCode(code))

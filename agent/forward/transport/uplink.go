@@ -35,7 +35,7 @@ const (
 	uplinkHandshakes = 256
 )
 
-// UplinkTo describes an uplink that this host is to keep: the relay, and how to connect to it.
+// UplinkTo describes an uplink that this host must keep: the relay, and how to connect to it.
 type UplinkTo struct {
 	Relay     spiffe.Dialable
 	Addresses document.Addresses
@@ -50,9 +50,9 @@ type UplinkTo struct {
 	Outside *Outside // addresses of this host as its relays see them; shared by all uplinks
 }
 
-// Uplink keeps a connection from this host to a relay, through which callers reach this host. It
-// acts as a listener for these callers. Over TCP, an uplink consists of several connections, each
-// of which carries one stream at a time.
+// Uplink keeps a connection from this host to a relay, through which callers on other hosts reach
+// this host. It serves as a listener for these callers. Over TCP, an uplink consists of several
+// connections, each of which carries one stream at a time.
 type Uplink struct {
 	UplinkTo
 	server   *Server
@@ -83,7 +83,8 @@ type UplinkState struct {
 	Error     string             // last failure; empty while there is a connection
 }
 
-// Uplink starts an uplink to a relay, and keeps it until the caller calls Stop or Close.
+// Uplink starts an uplink to a relay and returns at once. The uplink connects again whenever its
+// connection fails, until Stop or Close is called.
 func (s *Server) Uplink(to UplinkTo) *Uplink {
 	u := &Uplink{
 		UplinkTo: to, server: s, accepted: make(chan *Incoming), shaking: make(chan struct{}, uplinkHandshakes),
@@ -102,8 +103,8 @@ func (u *Uplink) State() UplinkState {
 	return u.state
 }
 
-// Accept waits for the next caller who comes through the relay. It returns net.ErrClosed when the
-// uplink has ended.
+// Accept waits for the next caller that connects through the relay. It returns net.ErrClosed after
+// Close was called.
 func (u *Uplink) Accept() (*Incoming, error) {
 	select {
 	case in := <-u.accepted:
@@ -113,11 +114,11 @@ func (u *Uplink) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer returns no files: during an upgrade, the next process makes an uplink of its own.
+// Offer returns no files, because the next process makes its own uplink in a handover.
 func (u *Uplink) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain stops making connections to the relay, so that the relay uses the uplink of the next
-// process.
+// Drain stops making connections to the relay in a handover, so that the relay uses the uplink of
+// the next process. Existing connections continue.
 func (u *Uplink) Drain() { u.stop() }
 
 // Stop stops making connections to the relay, like Drain.
@@ -134,7 +135,8 @@ func (u *Uplink) Close() {
 	u.tasks.Wait()
 }
 
-// Recheck closes the connections to a relay that the current trust roots no longer accept.
+// Recheck closes the connections to the relay if the current trust roots no longer accept the
+// relay.
 func (u *Uplink) Recheck() {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -18,9 +18,9 @@ import (
 // not contain it.
 const Relayed document.Transport = "relay"
 
-// Via is a path through one or two relays to a forwarder that publishes a target. The node of this
-// host connects to the first relay as a caller connects to a service. Inside that connection, the
-// target's forwarder is reached as over TCP.
+// Via is a path through one or two relays to a forwarder that publishes a target. This host's node
+// connects to the first relay as a caller connects to a service. Inside that connection, it
+// connects to the target's forwarder as over TCP.
 type Via struct {
 	Relays     []string // names of the relays' hosts, in order
 	Relay      Route    // from the node of this host to the first relay
@@ -29,7 +29,8 @@ type Via struct {
 	Meet       bool     // this host may ask the relay for the target's address
 }
 
-// String returns a name of the path, which is unique among the paths to a target.
+// String returns the name of the path, such as "by gate, gate2", which is unique among the paths to
+// one target. It returns an empty string for a nil Via.
 func (v *Via) String() string {
 	if v == nil {
 		return ""
@@ -84,14 +85,15 @@ func (s *unanswered) Peek(b []byte) (int, error) {
 	return s.Stream.Peek(b)
 }
 
-// OpenRelayed opens a stream through a relay, along the route of that relay with the given label.
-// As with Open, the caller must call Answer to learn whether the stream was accepted.
+// OpenRelayed opens a stream through a relay. The label names a route at the relay, which the
+// stream follows. As with Open, the caller must call Answer to learn whether the stream was
+// accepted, and Release at the end.
 func (p *Pool) OpenRelayed(ctx context.Context, relay Route, label string) (*Stream, error) {
 	return p.open(ctx, relay, wire.AppendLabel(nil, label))
 }
 
-// ToRelay returns the route from a node or another relay to a relay. The argument target is the ID
-// of the relay.
+// ToRelay returns the route from a caller, which is a node or another relay, to a relay. The
+// parameter target is the SPIFFE ID of the relay, and relay says how to connect to it.
 func ToRelay(caller spiffe.ID, target spiffe.Dialable, relay document.Relay) Route {
 	return Route{Caller: caller, Target: target, Endpoints: []document.Addresses{relay.Addresses}, Transport: relay.Transport}
 }

@@ -15,9 +15,10 @@ import (
 // attempts is the maximum number of attempts to connect to a service that is being restarted.
 const attempts = 3
 
-// Dial connects to the upstream of a published service over TCP, UDP or a Unix socket. It returns a
-// *ForeignError if an account that is not allowed owns the upstream's socket. With UDP, Dial does
-// not check the owner, because UDP has no connections: use a Peer to check each datagram.
+// Dial connects to the upstream of a published service over TCP, UDP or a Unix socket. If the
+// socket of the upstream belongs to an account that o does not allow, Dial returns a *ForeignError.
+// With UDP, Dial does not check the owner, because UDP has no connections. Use a Peer to check it
+// for each datagram.
 func Dial(ctx context.Context, p document.Published, o Owner) (conn net.Conn, err error) {
 	if path, ok := strings.CutPrefix(p.Upstream, "unix:"); ok {
 		return dialUnix(ctx, path, o)

@@ -9,9 +9,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// Loopback returns the loopback addresses of a service's upstream. All accounts of this host can
-// connect to these addresses, and no other hosts can. If the upstream is not on loopback, the
-// result is empty.
+// Loopback returns the loopback addresses of a service's upstream, to which all accounts of this
+// host can connect. It returns nil if the upstream is not on loopback.
 func Loopback(p document.Published) []netip.AddrPort {
 	host, port, err := net.SplitHostPort(p.Upstream)
 	number, errPort := strconv.ParseUint(port, 10, 16)

@@ -17,16 +17,16 @@ import (
 )
 
 // Owner describes the accounts that may own the socket of an upstream. Dial and Peer use it to
-// refuse other accounts.
+// refuse an upstream of another account.
 type Owner struct {
 	account string // empty for any system account
 	uid     uint32
 	known   bool
 }
 
-// NewOwner returns the owner for the account that a service runs as. If account is empty, the owner
-// is any system account. If the account does not exist, NewOwner returns an error and an Owner that
-// accepts only root and the forwarder.
+// NewOwner returns the Owner for the account that a service runs as. If account is empty, any
+// system account may own the socket. If the account does not exist, NewOwner returns an error, and
+// an Owner that allows only root and the forwarder.
 func NewOwner(account string) (Owner, error) {
 	o := Owner{account: account}
 	if account == "" {
@@ -43,8 +43,9 @@ func NewOwner(account string) (Owner, error) {
 // Range is a range of user IDs, including both ends.
 type Range = sockdiag.Range
 
-// UIDs returns the user IDs that may own the upstream's socket: root, the forwarder, and the owner.
-// The forwarder is allowed because it has the private key of the service anyway.
+// UIDs returns the ranges of user IDs that may own the upstream's socket. They are root, the
+// forwarder with the given user ID, and the accounts of the owner. The forwarder is allowed because
+// it has the private key of the service anyway.
 func (o Owner) UIDs(forwarder uint32) []Range {
 	uids := []Range{{}, {First: forwarder, Last: forwarder}}
 	switch {
@@ -56,8 +57,8 @@ func (o Owner) UIDs(forwarder uint32) []Range {
 	return uids
 }
 
-// Is reports whether a user ID is that of the owner's account. It returns false if the owner is any
-// system account.
+// Is reports whether uid is the user ID of the owner's account. It returns false if any system
+// account may own the socket.
 func (o Owner) Is(uid uint32) bool { return o.known && o.uid == uid }
 
 // check returns a *ForeignError unless an account may own the upstream's socket at an address.
@@ -70,7 +71,7 @@ func (o Owner) check(addr string, uid uint32) error {
 	return &ForeignError{Addr: addr, UID: uid, Want: o.account}
 }
 
-// ForeignError reports that the socket of an upstream belongs to an account that is not allowed to
+// ForeignError means that the socket of an upstream belongs to an account that is not allowed to
 // run the service.
 type ForeignError struct {
 	Addr string

@@ -9,15 +9,16 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Peer checks which account owns the socket that receives the datagrams of a connected UDP socket.
+// Peer is the receiver of a connected UDP socket. It checks which account owns the receiving
+// socket.
 type Peer struct {
 	owner         Owner
 	elsewhere     bool // the peer is on another host, where the owner cannot be looked up
 	local, remote netip.AddrPort
 }
 
-// NewPeer returns the peer of a connected UDP socket. The argument o describes the accounts that
-// may own the peer's socket.
+// NewPeer returns the receiver of the connected UDP socket c. The owner o says which accounts may
+// own the receiving socket.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
 		owner: o, elsewhere: !sockdiag.Here(c),
@@ -25,9 +26,9 @@ func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	}
 }
 
-// Check returns a *ForeignError if an account that is not allowed would receive the next datagram.
-// It returns nil if no process would receive the datagram, because the kernel reports this to the
-// sender.
+// Check returns a *ForeignError if the next datagram would reach a process of an account that is
+// not allowed. It returns nil if the receiver is on another host, where accounts cannot be checked.
+// It also returns nil if no process would receive the datagram.
 func (p *Peer) Check() error {
 	if p.elsewhere {
 		return nil

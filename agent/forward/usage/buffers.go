@@ -23,8 +23,8 @@ var (
 	lent atomic.Int64
 )
 
-// GetBuffer returns a buffer for forwarding. The buffer has LargeBuffer bytes, or fewer if too many
-// buffers are in use. The caller returns it with PutBuffer.
+// GetBuffer returns a buffer of LargeBuffer bytes from a pool, or a smaller one if too many are in
+// use. The caller must return it with PutBuffer.
 func GetBuffer() []byte {
 	if lent.Add(1) > maxLargeBuffers {
 		lent.Add(-1)
@@ -36,7 +36,8 @@ func GetBuffer() []byte {
 	return new([LargeBuffer]byte)[:]
 }
 
-// PutBuffer returns a buffer that came from GetBuffer. It does nothing if the buffer is nil.
+// PutBuffer returns a buffer from GetBuffer to the pool. The caller must not use the buffer
+// afterwards. PutBuffer does nothing if b is nil.
 func PutBuffer(b []byte) {
 	if len(b) == LargeBuffer {
 		lent.Add(-1)
@@ -44,8 +45,8 @@ func PutBuffer(b []byte) {
 	}
 }
 
-// Reader reads from a socket without allocating memory, and holds no buffer while it waits. Only
-// one goroutine at a time may use it.
+// Reader reads from a socket without allocating memory, and holds no buffer while it waits for
+// data. Only one goroutine at a time may use it.
 type Reader struct {
 	socket syscall.RawConn
 	read   func(fd uintptr) bool
@@ -62,9 +63,9 @@ func NewReader(socket syscall.RawConn) *Reader {
 	return r
 }
 
-// Read waits until the socket has data, and returns a pooled buffer with the data. The argument
-// most is the largest number of bytes to read. The result n is the number of bytes in the buffer,
-// which is 0 at the end of data. The caller returns the buffer with PutBuffer.
+// Read waits for data on the socket, and returns a buffer from the pool with at most the given
+// number of bytes. The data are the first n bytes of b, and n is 0 at the end of data. The caller
+// must return b with PutBuffer, even after an error.
 func (r *Reader) Read(most int) (b []byte, n int, err error) {
 	r.most, r.n, r.err = most, 0, nil
 	waited := r.socket.Read(r.read)

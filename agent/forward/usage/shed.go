@@ -33,10 +33,11 @@ type sample struct{ received, packets, sent, read int64 }
 //   - Three quarters of the limit of the process's control group are used, including kernel
 //     buffers.
 //
-// The caller whose connections hold the most unread bytes then loses these connections, and gets no
-// new ones for a while. If no caller holds many unread bytes but three quarters of the limit are
-// live, the caller who sent the most loses its connections. Flow control windows alone do not bound
-// the memory, because one byte in a frame of its own uses two hundred bytes.
+// Shed then closes the connections of the caller whose connections hold the most unread bytes, and
+// Shedding refuses new ones for a while. If no caller holds many unread bytes but three quarters of
+// the limit are live, Shed closes the connections of the caller that sent the most. The flow
+// control windows of QUIC alone do not bound the memory, because a single byte in a frame of its
+// own uses two hundred bytes.
 func (t *Table) Shed(ctx context.Context) {
 	limit := debug.SetMemoryLimit(-1)
 	if limit == math.MaxInt64 {

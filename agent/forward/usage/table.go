@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Table contains the open connections between this forwarder and others, in both directions. flor
-// status shows it, and Shed closes connections in it. The zero Table is ready for use.
+// Table contains the open connections between this forwarder and others, in both directions, with
+// their counters. flor status shows it, and Shed closes connections in it. The zero Table is ready
+// for use. A Table is safe for concurrent use.
 type Table struct {
 	mu         sync.Mutex
 	conns      map[*Conn]struct{}
@@ -23,8 +24,8 @@ type Table struct {
 	handshakes map[Handshakes]int64    // counts; Count is zero in the keys
 }
 
-// Handshakes is the number of connections between a caller and a target since the forwarder
-// started. A connection counts when both sides have accepted each other in the handshake.
+// Handshakes is the number of connections between one caller and one target since the forwarder
+// started. It counts connections whose handshake has succeeded on both sides.
 type Handshakes struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -33,7 +34,7 @@ type Handshakes struct {
 	Count     int64               `json:"count"`
 }
 
-// Conn holds the counters of a connection. They are updated by the code that carries the streams.
+// Conn contains the counters of a connection. The code that carries its streams updates them.
 type Conn struct {
 	Streams atomic.Int64 // open streams
 	Opened  atomic.Int64 // streams opened so far
@@ -50,8 +51,8 @@ type Conn struct {
 	received  atomic.Pointer[time.Time]
 }
 
-// Received returns the time at which the connection last received a packet, with a precision of a
-// quarter of a second. It is zero before the first measurement by Shed.
+// Received returns the time at which the connection last received a packet, to within a quarter of
+// a second. It returns the zero time before Shed has measured the connection for the first time.
 func (c *Conn) Received() time.Time {
 	if at := c.received.Load(); at != nil {
 		return *at
@@ -69,7 +70,7 @@ type Stats struct {
 // number of unread bytes.
 const Estimated = -1
 
-// OfQUIC returns a function that returns the current Stats of a connection over QUIC.
+// OfQUIC returns a function, for Table.Add, that returns the present totals of a QUIC connection.
 func OfQUIC(c *quic.Conn) func() Stats {
 	return func() Stats {
 		s := c.ConnectionStats()
@@ -78,8 +79,8 @@ func OfQUIC(c *quic.Conn) func() Stats {
 }
 
 // Row is a row in the table of connections that flor status shows. It describes how one caller
-// reaches one target between two forwarders. Over QUIC, a row stands for one connection. Over TCP,
-// it stands for all connections between the two.
+// reaches one target between two forwarders. Over QUIC, it stands for one connection, and over TCP
+// for all connections between the two.
 type Row struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`
@@ -92,11 +93,11 @@ type Row struct {
 	Full      bool                `json:"full"`    // whether the other forwarder's limit of open streams was reached at the last attempt
 }
 
-// Add adds a connection to the table and returns its counters. The connection stays in the table
-// until the caller calls remove. The arguments are:
+// Add adds a connection to the table, until remove is called, and returns the counters of the
+// connection. The parameters are:
 //
-//   - row describes the connection; its counters are ignored.
-//   - stats returns the current totals of the connection.
+//   - row describes the connection. Its counters are ignored.
+//   - stats returns the present totals of the connection.
 //   - datagrams counts the bytes of datagrams that were read from the connection.
 //   - close is called to close the connection when memory is short.
 func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close func()) (conn *Conn, remove func()) {
@@ -115,8 +116,9 @@ func (t *Table) Add(row Row, stats func() Stats, datagrams *atomic.Int64, close 
 	}
 }
 
-// Shedding reports whether a caller has just lost its connections and must not get new ones. The
-// memory of the old connections is not free yet, and new ones would use as much.
+// Shedding reports whether a caller has just lost its connections because memory was short. It must
+// not get new ones yet, because the memory of the old ones is not free and new ones would use as
+// much.
 func (t *Table) Shedding(caller spiffe.ID) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

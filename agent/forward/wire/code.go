@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// Code is the reason why a stream was reset or a connection was closed. The numbers are part of the
-// protocol: they are never reused, and their meanings never change. New codes are added at the end.
+// Code is the reason for resetting a stream or closing a connection. Codes are part of the
+// protocol: a number is never reused, and its meaning never changes. New codes are added at the
+// end.
 type Code uint64
 
 const (
@@ -44,14 +45,14 @@ var names = [...]string{
 	NoRoute:      "no-route",
 }
 
-// Unserved returns the reason text with which a connection is closed after its streams were cut.
-// The argument first is the QUIC stream ID of the first stream that was not served, and the text
-// contains this number. The caller may open this stream and later ones again on another connection,
-// as after GOAWAY in HTTP/3 (RFC 9114, section 5.2).
+// Unserved returns the reason text for closing a connection whose streams are cut. The parameter
+// first is the QUIC stream ID of the first stream that was not served. The peer may open this
+// stream and all later ones again on another connection, as after GOAWAY in HTTP/3 (RFC 9114,
+// section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 
-// ParseUnserved returns the stream ID in a reason text from Unserved. It returns false for any
-// other text.
+// ParseUnserved returns the stream ID in a reason text that Unserved has returned. It returns false
+// for any other text.
 func ParseUnserved(reason string) (first int64, ok bool) {
 	digits, ok := strings.CutPrefix(reason, unserved)
 	if !ok {

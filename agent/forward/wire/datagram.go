@@ -12,14 +12,14 @@ import (
 // MaxPayload is the maximum payload of a UDP datagram over IPv4, in bytes.
 const MaxPayload = 65507
 
-// AppendStreamID appends the prefix of a DATAGRAM frame to the slice b. The prefix identifies the
-// stream of the UDP session. The caller appends the payload afterwards.
+// AppendStreamID appends the header of a DATAGRAM frame to b, which identifies the stream of the
+// UDP session. The caller appends the payload afterwards. CutStreamID parses such a frame.
 func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }
 
-// CutStreamID parses a DATAGRAM frame. It returns the ID of the UDP session's stream and the
-// payload.
+// CutStreamID parses a DATAGRAM frame, and returns the ID of the UDP session's stream and the
+// payload. The payload is a part of b.
 func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	quarter, n, err := quicvarint.Parse(b)
 	if err != nil {
@@ -31,14 +31,16 @@ func CutStreamID(b []byte) (stream quic.StreamID, payload []byte, err error) {
 	return quic.StreamID(quarter * 4), b[n:], nil
 }
 
-// AppendLength appends the length of a datagram to the slice b. It is used for a datagram that is
-// sent on the stream instead of in a frame. The caller appends the payload afterwards.
+// AppendLength appends to b the two-byte header of a datagram that is sent on the stream of its
+// session instead of in a frame. The caller appends the payload, of the given length in bytes,
+// afterwards.
 func AppendLength(b []byte, length int) []byte {
 	return binary.BigEndian.AppendUint16(b, uint16(length))
 }
 
-// ReadLength reads the length of the next datagram that was sent on a stream. The payload follows.
-// ReadLength returns io.EOF at the end of the session.
+// ReadLength reads the header of the next datagram on a stream, and returns the length of the
+// payload, which follows. At the end of the session, it returns io.EOF. If the length exceeds
+// MaxPayload, it returns an error.
 func ReadLength(r io.Reader) (int, error) {
 	var b [2]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

@@ -30,7 +30,8 @@ const ALPNOverTCP = "florete-tcp/1"
 // but the relay opens the streams.
 const ALPNUplinkOverTCP = "florete-uplink-tcp/1"
 
-// FrameType is the type of a frame on a connection over TCP. Numbers are never reused.
+// FrameType is the type of a frame on a connection over TCP. Its numbers are part of the protocol
+// and never reused.
 type FrameType byte
 
 const (
@@ -50,8 +51,8 @@ const (
 	MaxControl = 256
 )
 
-// AppendFrame appends a frame header to the slice b. The argument length is the length of the
-// frame's content in bytes. The caller appends the content afterwards.
+// AppendFrame appends the header of a frame to b. The caller appends the content, of the given
+// length in bytes, afterwards.
 func AppendFrame(b []byte, t FrameType, length int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(t)<<24|uint32(length))
 }
@@ -63,16 +64,17 @@ func AppendAbort(b []byte, t FrameType, stream int64, code Code) []byte {
 	return quicvarint.Append(b, uint64(code))
 }
 
-// AppendClose appends a complete Close frame to the slice b. It truncates a reason that is too
-// long.
+// AppendClose appends a complete Close frame to b. A reason that is too long for a frame is
+// truncated.
 func AppendClose(b []byte, code Code, reason string) []byte {
 	reason = reason[:min(len(reason), MaxControl-8)]
 	b = quicvarint.Append(AppendFrame(b, Close, quicvarint.Len(uint64(code))+len(reason)), uint64(code))
 	return append(b, reason...)
 }
 
-// ParseFrame parses a frame header, which is a slice of FrameHeader bytes. It returns the type of
-// the frame and the length of its content.
+// ParseFrame parses a frame header of FrameHeader bytes, and returns the type of the frame and the
+// length of its content in bytes. It returns an error if the type is unknown or the length is too
+// large for the type.
 func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	head := binary.BigEndian.Uint32(b)
 	t, length = FrameType(head>>24), int(head&MaxData)
@@ -87,7 +89,7 @@ func ParseFrame(b []byte) (t FrameType, length int, err error) {
 	return t, length, nil
 }
 
-// ParseAbort parses the content of an Abort or Stop frame. It returns the ID of the stream and the
+// ParseAbort parses the content of an Abort or Stop frame, and returns the ID of the stream and the
 // code.
 func ParseAbort(b []byte) (stream int64, code Code, err error) {
 	id, n, err := quicvarint.Parse(b)

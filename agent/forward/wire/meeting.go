@@ -6,9 +6,9 @@ import (
 	"net/netip"
 )
 
-// Meeting is a message with which a relay introduces two hosts, so that they can connect directly.
-// It tells one host the addresses of both, as the relay sees them. If a host is behind a NAT, its
-// address in the message is an address of the NAT.
+// Meeting is a message with which a relay introduces two hosts to each other, so that they can
+// connect directly. It tells one of the hosts the addresses of both, as the relay sees them. The
+// address of a host behind a NAT is an address of the NAT.
 type Meeting struct {
 	Peer netip.AddrPort // address of the other host; zero if only Own is told
 	Own  netip.AddrPort // address of the host that receives the message
@@ -29,9 +29,9 @@ const (
 // Meetings is the first byte of the relay's unidirectional stream on which Meetings follow.
 const Meetings byte = 2
 
-// Append appends the encoded meeting to the slice b. Each of the two addresses is encoded as 16
-// bytes of IPv6 address and 2 bytes of port, big endian. An IPv4 address has the mapped form (RFC
-// 4291, section 2.5.5.2). ReadMeeting is the inverse.
+// Append appends the encoded meeting to b. Each of its two addresses consists of 16 bytes for the
+// IPv6 address and 2 bytes for the port, in big-endian order. An IPv4 address is encoded in its
+// mapped form (RFC 4291, section 2.5.5.2). ReadMeeting is the inverse.
 func (m Meeting) Append(b []byte) []byte {
 	for _, at := range []netip.AddrPort{m.Peer, m.Own} {
 		var ip [16]byte
@@ -44,7 +44,7 @@ func (m Meeting) Append(b []byte) []byte {
 	return b
 }
 
-// ReadMeeting reads one encoded meeting from a reader. It reads no byte after the meeting.
+// ReadMeeting reads one encoded meeting from r, and no byte after it.
 func ReadMeeting(r io.Reader) (m Meeting, err error) {
 	var b [MeetingLen]byte
 	if _, err := io.ReadFull(r, b[:]); err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// Stream carries one TCP connection or one UDP session between two forwarders. With this interface,
-// other packages use streams without regard to the transport: a QUIC stream, or its equivalent over
-// TLS (package tcpstream). Both return the errors of quic-go: a *quic.StreamError after a reset,
-// and a *quic.ApplicationError after the connection was closed.
+// Stream carries one TCP connection or one UDP session between two forwarders, independently of the
+// transport. It is a QUIC stream, or its equivalent over TLS (package tcpstream). Both return the
+// errors of quic-go: a *quic.StreamError after a reset, and a *quic.ApplicationError after the
+// connection was closed.
 type Stream interface {
 	StreamID() quic.StreamID
 	Read([]byte) (int, error)
@@ -31,8 +31,7 @@ type Stream interface {
 	Context() context.Context
 }
 
-// Conn is a connection between two forwarders, over QUIC or over TCP. With this interface, other
-// packages accept streams without regard to the transport.
+// Conn is a connection between two forwarders that accepts streams, over QUIC or over TCP.
 type Conn interface {
 	AcceptStream(context.Context) (Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error

@@ -118,7 +118,8 @@ const (
 	headerLen = 4
 )
 
-// StreamType is the type of a stream, as its preamble states it. Numbers are never reused.
+// StreamType is the type of a stream, which its preamble contains. Numbers are part of the protocol
+// and never reused.
 type StreamType byte
 
 const (
@@ -129,7 +130,8 @@ const (
 	Entered StreamType = 6 // a TCP connection of a stranger, with its addresses
 )
 
-// Preamble is the message with which a caller opens a stream to a service.
+// Preamble is the message at the beginning of a stream to a service. It says which service the
+// caller wants to reach.
 type Preamble struct {
 	Type   StreamType
 	Target spiffe.ID
@@ -137,14 +139,14 @@ type Preamble struct {
 	Origin Origin // of Entered
 }
 
-// Origin contains the addresses of a TCP connection that a stranger made to an entry of the
-// caller's host.
+// Origin contains the two addresses of a TCP connection from a client without an identity, which
+// has connected to an entry on the caller's host.
 type Origin struct {
 	From netip.AddrPort // the stranger
 	To   netip.AddrPort // the address that the stranger called
 }
 
-// Append appends the encoded preamble to the slice b. Read is the inverse of Append.
+// Append appends the encoded preamble to b. Read is the inverse.
 func (p Preamble) Append(b []byte) []byte {
 	target := p.Target.String()
 	if p.Port != "" {
@@ -156,8 +158,8 @@ func (p Preamble) Append(b []byte) []byte {
 	return appendBody(b, p.Type, target)
 }
 
-// AppendLabel appends to the slice b the preamble with which a caller opens a stream through a
-// relay. The label names the route that the relay follows. ReadLabel is the inverse of AppendLabel.
+// AppendLabel appends to b the preamble of a stream through a relay. The label names the route that
+// the relay follows. ReadLabel is the inverse.
 func AppendLabel(b []byte, label string) []byte { return appendBody(b, Relayed, label) }
 
 func appendBody(b []byte, t StreamType, body string) []byte {
@@ -166,12 +168,12 @@ func appendBody(b []byte, t StreamType, body string) []byte {
 	return append(b, body...)
 }
 
-// AppendMeet appends to the slice b the preamble with which a caller asks a relay for the address
-// of a host. The label names a route that leads to the host.
+// AppendMeet appends to b the preamble of a stream on which a caller asks a relay to introduce it
+// to a host. The label names a route that leads to the host. ReadLabel is the inverse.
 func AppendMeet(b []byte, label string) []byte { return appendBody(b, Meet, label) }
 
-// ReadLabel reads the preamble of a stream to a relay. It returns the type of the stream, which is
-// Relayed or Meet, and the label. It reads no byte after the preamble.
+// ReadLabel reads the preamble of a stream to a relay, and no byte after it. It returns the type of
+// the stream, which is Relayed or Meet, and the label of the route.
 func ReadLabel(r io.Reader) (StreamType, string, error) { return readBody(r, Relayed, Meet) }
 
 // readBody reads a preamble, and no byte after it. It returns an error if the type of the stream is
@@ -204,7 +206,7 @@ func readBody(r io.Reader, types ...StreamType) (StreamType, string, error) {
 }
 
 // Read reads the preamble of a stream to a service, and no byte after it. It returns an error if
-// the type of the stream is not in the list types.
+// the preamble is malformed, or if its type is not one of types.
 func Read(r io.Reader, types ...StreamType) (Preamble, error) {
 	t, body, err := readBody(r, types...)
 	if err != nil {
@@ -249,8 +251,8 @@ func cutOrigin(body string) (target string, o Origin, err error) {
 	return parts[0], o, nil
 }
 
-// Canonical returns the origin in a canonical form, so that addresses can be compared. IPv4
-// addresses that are mapped into IPv6 become IPv4 addresses, and zones are removed.
+// Canonical returns the origin in a form in which addresses can be compared. IPv4 addresses that
+// are mapped into IPv6 become IPv4 addresses, and zones are removed.
 func (o Origin) Canonical() Origin {
 	plain := func(a netip.AddrPort) netip.AddrPort {
 		return netip.AddrPortFrom(a.Addr().Unmap().WithZone(""), a.Port())

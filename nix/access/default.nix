@@ -133,6 +133,9 @@ let
   paths = import ./paths.nix t reachableOn;
 in
 {
+  # The accounts as which users may log in over SSH (logins.nix).
+  logins = import ./logins.nix t holders;
+
   # The published services that a role leads to, sorted.
   # services :: { role = [serviceName]; }
   inherit services;

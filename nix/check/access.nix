@@ -28,6 +28,7 @@ let
     ;
 
   ends = import ./until.nix arguments;
+  logins = import ./logins.nix arguments;
   until = ends.faults;
   inherit (import ../lib) closure known toSet;
   inherit (import ../resolve/reserved.nix) leads;
@@ -129,7 +130,7 @@ in
     ++ role "roles.${n}.roles" r.roles
     ++ when (elem "node" r.roles) [ (reserved "roles.${n}.roles" "node") ]
     ++ circle "roles" "roles" clean.roles n
-    ++ reaches n r
+    ++ (if r.logins == { } then reaches n r else logins.role n r)
   ) clean.roles;
 
   serviceGroups = mapAttrs (n: part "serviceGroups.${n}") clean.serviceGroups;

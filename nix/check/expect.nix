@@ -42,6 +42,7 @@ let
       roles.expected = {
         services = concatMap (e: e.reaches ++ e.not) expect;
         except = [ ];
+        logins = { };
       };
       serviceGroups = { };
     };

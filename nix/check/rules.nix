@@ -133,6 +133,9 @@ severity "error" {
   FL169 = "path to a port that an ingress does not reach";
   FL170 = "redirect to a name that no service has";
   FL171 = "sign-in at an ingress that cannot work";
+  FL180 = "login at a service that asks nobody";
+  FL181 = "login as root in a role without privilege";
+  FL182 = "logins at two services of a host";
 }
 // severity "warning" {
   FL040 = "user without roles";
@@ -168,4 +171,5 @@ severity "error" {
   FL162 = "relays without a path salt";
   FL166 = "threshold that needs every signing key";
   FL172 = "sign-in at an ingress that callers inside do not need";
+  FL183 = "login of a user who does not reach the service";
 }

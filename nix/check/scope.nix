@@ -35,7 +35,14 @@ let
     host.roles
     ++ concatMap (u: t.users.${u}.roles) host.users
     ++ concatMap (s: s.roles) host.running;
-  leading = attrNames (toSet (held ++ concatMap (s: access.leading.${s} or [ ]) own));
+  permitting =
+    if access.logins.at == { } then
+      [ ]
+    else
+      concatMap (s: concatMap (id: map (l: l.role) (access.logins.at.${id} or [ ])) (s.idsOn name)) host.running;
+  leading = attrNames (
+    toSet (held ++ permitting ++ concatMap (s: access.leading.${s} or [ ]) own)
+  );
   roles = toSet (leading ++ concatMap (r: t.roles.${r}.roles) leading);
   teams = toSet (concatMap (u: t.users.${u}.teams) host.users);
   serviceGroups = toSet (concatMap (r: t.roles.${r}.serviceGroups) (attrNames roles));

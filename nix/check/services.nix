@@ -39,6 +39,7 @@ let
   public = import ./publicports.nix arguments;
   rules = import ./ingress.nix arguments;
   itself = import ./itself.nix arguments;
+  logins = import ./logins.nix arguments;
   # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
@@ -148,6 +149,7 @@ mapAttrs (
     ++ (if isNamed s then [ ] else where n s)
     # Ports that are no set have been reported.
     ++ (if isPlain s || s.ports == { } && any (f: f.place == "services.${n}.ports") shapes.services.${n} then [ ] else ports n s ++ itself n)
+    ++ (if s.protocol == "ssh" then logins.service n s else [ ])
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)

@@ -42,6 +42,7 @@ let
   template = import ./template.nix arguments;
   facts = import ./facts.nix lib;
   idle = import ./idle.nix arguments;
+  logins = import ./logins.nix arguments;
 
   # An upstream on another host should be a service of that host: forwarders encrypt, a connection
   # to an upstream is not encrypted.
@@ -255,7 +256,9 @@ in
     ++ (if h.facts == { } then [ ] else facts "hosts.${n}" h)
     ++ (if h.until == { } then [ ] else ended "hosts.${n}" h)
   ) clean.hosts;
-  roles = mapAttrs idle.role clean.roles;
+  roles = mapAttrs (
+    n: r: idle.role n r ++ (if r.logins == { } then [ ] else logins.warnings n r)
+  ) clean.roles;
   services = zipAttrsWith (_: concatLists) [
     (mapAttrs service clean.services)
     (mapAttrs reachable unreached)

@@ -56,6 +56,10 @@ let
     else
       entries (access.leadingTo service key) (access.allowTo service key);
 
+  # The allow list with the accounts as which callers may log in.
+  allowed =
+    id: if access.logins.at ? ${id} then map (a: a // access.logins.to id a.id) else (list: list);
+
   publicNames = import ../resolve/publicnames.nix;
   gate = import ../resolve/gate.nix;
   redirected = publicNames.redirects t;
@@ -121,7 +125,7 @@ let
             port:
             {
               inherit id;
-              allow = allowTo s.name (id + port.key);
+              allow = allowed id (allowTo s.name (id + port.key));
             }
             // (if t.relaying then access.paths.published host id else { })
             // s.servedOn host.name port

@@ -30,6 +30,7 @@
   jwt = import ./jwt.nix;
   oidc = import ./oidc.nix;
   secret = import ./secret.nix;
+  ssh = import ./ssh.nix;
   tls = import ./tls.nix;
   token = import ./token.nix;
 }

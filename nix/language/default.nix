@@ -27,8 +27,10 @@ let
     scalar
     ;
   inherit (import ./formats)
+    account
     clusterName
     date
+    flag
     groupPattern
     name
     pem
@@ -133,6 +135,11 @@ let
         roles = of "Other roles: this one reaches what they reach and requires what they require." strings;
         except = of "Services that the role does not reach, whatever else in it leads to them. Written as in `services`." strings;
         requires = of "Capabilities that the host of a node or service with this role must have." tags;
+        logins =
+          of
+            "Accounts as which users with the role may log in over SSH, by service with `protocol = \"ssh\"`, written as in `services`: `{ \"shell@eu\" = [ \"deploy\" ]; }`. The users must also reach the service, by this role or another."
+            (attrsOf (listOf account));
+        privileged = of "Permits `\"root\"` in `logins`." flag;
       }
     );
     serviceGroups = named { what = "group"; } strings;

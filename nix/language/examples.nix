@@ -92,6 +92,7 @@ let
       request.address = "wiki@example.org";
       serviceGroups.monitoring = [ "metrics" ];
       until.reader = "2027-01-31";
+      logins.shell = [ "deploy" ];
       usersUntil.alice = "2027-01-31";
     };
   };

@@ -99,9 +99,9 @@ record "a host" {
   instance = of "For a host that is a member of another cluster, too: directories, units and accounts of this cluster are called `florete_<instance>` there." instance;
   providerPort =
     default
-      "TCP port of `providers.cert`. The other kinds have the ports after it: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth, git the eleventh."
+      "TCP port of `providers.cert`. The other kinds have the ports after it: config the first, file the second, oidc the third, jwt the fourth, federation the fifth, secret the sixth, database the seventh, token the eighth, tls the ninth, git the eleventh, ssh the twelfth."
       4600
-      (between 1 65524 "a port with eleven after it");
+      (between 1 65523 "a port with twelve after it");
   forwarderPort = default "Port of the forwarder, for UDP and TCP." 4610 port;
   transport =
     of

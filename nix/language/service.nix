@@ -76,11 +76,15 @@ record "a service" (
     publicPorts = of "Ports at which strangers reach a service with `visibility = \"public\"`, over TCP or UDP, on every host with an ingress that reaches it: `publicPorts.smtp = 25;`. The names are those of `ports`; for a service with one port, any name." (
       import ./publicport.nix
     );
-    protocol = of "Protocol of the service. `http` is carried as `tcp`." (enum [
-      "tcp"
-      "http"
-      "udp"
-    ]);
+    protocol =
+      of
+        "Protocol of the service. `http` and `ssh` are carried as `tcp`. Callers of `ssh` know the host keys of its hosts, and `roles.<name>.logins` says who may log in there."
+        (enum [
+          "tcp"
+          "http"
+          "ssh"
+          "udp"
+        ]);
     transport = of "Transport between the forwarders of callers and its own, as for hosts." (enum [
       "auto"
       "quic"

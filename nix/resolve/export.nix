@@ -26,6 +26,7 @@ let
   publicNames = import ./publicnames.nix;
   redirected = publicNames.redirects t;
   reach = import ../access/reach.nix t;
+  logins = (import ../access/logins.nix t { }).granted;
   named = filter (n: t.services ? ${n} || t.parts ? ${n});
   # The upstream of a service outside its hosts, or "" if it runs on them.
   outside =
@@ -224,6 +225,7 @@ in
         null;
   }
   // optionalAttrs (reach.narrow.${name} && reachPorts name != { }) { ports = reachPorts name; }
+  // optionalAttrs (logins ? ${name}) { logins = logins.${name}; }
   ) t.roles;
   serviceGroups = mapAttrs (_: named) t.serviceGroups;
   # Names with "@" or ":" that exist.

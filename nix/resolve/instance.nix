@@ -12,6 +12,7 @@ let
     catAttrs
     filter
     ;
+  inherit (import ../lib) sorted;
   names = import ../lib/names.nix;
   transport = import ./transport.nix;
 in
@@ -52,6 +53,12 @@ in
     }
     // port.carried
     // named id
+    // (
+      if service.protocol == "ssh" then
+        { hostKeys = sorted (filter (k: k != "") (catAttrs "sshHostKey" at)); }
+      else
+        { }
+    )
     // transport.attribute transports;
   };
 }

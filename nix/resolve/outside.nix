@@ -26,6 +26,7 @@ in
             serviceGroups = [ ];
             roles = [ ];
             except = [ ];
+            logins = { };
             requires = [ ];
           };
         }) callers

@@ -6,6 +6,7 @@
 let
   inherit (builtins)
     all
+    attrNames
     attrValues
     concatLists
     concatMap
@@ -53,7 +54,7 @@ rec {
     }:
     let
       written = filter (n: !clean.services ? ${n}) (
-        concatMap (r: r.services ++ r.except) (attrValues clean.roles)
+        concatMap (r: r.services ++ r.except ++ attrNames r.logins) (attrValues clean.roles)
         ++ concatLists (attrValues clean.serviceGroups)
       );
 

@@ -9,11 +9,13 @@ let
     any
     attrNames
     attrValues
+    concatLists
     concatMap
     elem
     filter
     listToAttrs
     mapAttrs
+    zipAttrsWith
     ;
   inherit (import ../lib)
     closure
@@ -154,6 +156,9 @@ clean
             services = every "services";
             serviceGroups = every "serviceGroups";
             requires = every "requires";
+            logins = zipAttrsWith (_: lists: sorted (concatLists lists)) (
+              [ role.logins ] ++ map (r: clean.roles.${r}.logins) all
+            );
           }
       ) clean.roles;
 })

@@ -15,7 +15,7 @@ merge base {
   };
   hosts.beta = {
     sshHostKey = key "beta" + " root@beta\n";
-    providerPort = 65524;
+    providerPort = 65523;
   };
   hosts.beta.callers = {
     node = [

@@ -12,9 +12,9 @@ import (
 // therefore never change the account of this thread.
 func init() { runtime.LockOSThread() }
 
-// As runs f as the Unix account whose uid is given, for example to connect to a listener that only
-// this account may use. The sockets that f opens belong to the account. As requires root.
-// Goroutines that f starts do not run as the account.
+// As calls f as the Unix account with the given uid, for example to connect to a listener that only
+// this account may use. The sockets that f opens belong to the account. Goroutines that f starts do
+// not run as the account. As requires root.
 func As(t testing.TB, uid uint32, f func()) {
 	t.Helper()
 	done := make(chan error)

@@ -12,16 +12,16 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Announced is the address of a Unix socket of a service. On this socket, the forwarder tells the
-// service the identities of its callers. A test uses Announced to call the service in the
-// forwarder's place.
+// Announced is a service that learns the SPIFFE IDs of its callers from the forwarder, with the
+// Unix socket on which it listens. A test calls the service through Announced instead of through a
+// forwarder.
 type Announced struct {
 	Socket  string
 	Service spiffe.ID
 }
 
-// Dial connects to the service and sends the header with which the forwarder announces a caller.
-// The header contains the SPIFFE ID of the caller.
+// Dial connects to the service and sends the PROXY protocol header with which the forwarder would
+// announce the given caller.
 func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	b, err := announce.Caller{ID: caller, Service: a.Service, From: netip.MustParseAddrPort("192.0.2.7:4610"), To: netip.MustParseAddrPort("192.0.2.1:4610")}.ProxyHeader()
 	if err != nil {
@@ -34,8 +34,8 @@ func (a Announced) Dial(caller spiffe.ID) (net.Conn, error) {
 	return c, err
 }
 
-// Do sends an HTTP request to the service and announces the given caller. It returns the status and
-// the body of the response.
+// Do sends an HTTP request to the service on behalf of the given caller, and returns the status
+// code and the body of the response.
 func (a Announced) Do(t *testing.T, caller spiffe.ID, r *http.Request) (int, []byte) {
 	t.Helper()
 	client := http.Client{Transport: &http.Transport{

@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Cgroup creates a control group (version 2), in which a test can start processes as systemd does.
-// The path of the group has the form of a line in /proc/PID/cgroup. The group is removed when the
-// test ends. Cgroup requires root.
+// Cgroup creates a control group (version 2), in which a test can start processes as systemd does,
+// and returns its open directory. The path is relative to the root of the cgroup file system, as in
+// /proc/PID/cgroup. The group is removed when the test ends. Cgroup requires root.
 func Cgroup(t testing.TB, path string) *os.File {
 	t.Helper()
 	Root(t, "can make control groups")

@@ -19,15 +19,16 @@ import (
 // a similar function.
 const childEnv = "FLORETE_TEST_DIAL"
 
-// Main runs the tests of a package. In a child process that DialAs started, Main performs the
-// child's task instead. A package that uses DialAs calls Main from its TestMain.
+// Main runs the tests of a package that uses DialAs or a similar function. The package must call it
+// from TestMain. In a child process that such a function has started, Main performs the child's
+// task instead.
 func Main(m *testing.M) {
 	Child()
 	os.Exit(m.Run())
 }
 
-// Child performs the task of a child process that DialAs started, and then exits. In any other
-// process Child returns.
+// Child performs the task of a child process that DialAs or a similar function has started, and
+// then exits. In any other process, it returns at once.
 func Child() {
 	if what := strings.Fields(os.Getenv(childEnv)); len(what) > 0 {
 		if err := pingOnce(what[0], what[1], what[2:]); err != nil {
@@ -38,9 +39,8 @@ func Child() {
 	}
 }
 
-// Root skips a test that requires root if the test does not run as root. The argument does
-// completes the message "only root …" with the reason. The script tests/run lists the skipped
-// tests.
+// Root skips a test that does not run as root. The parameter does completes the message "only root
+// …" with the reason. The script tests/run lists the skipped tests.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -48,32 +48,31 @@ func Root(t testing.TB, does string) {
 	}
 }
 
-// DialAs tests whether another account can connect to an address. It starts a process of that
-// account, which connects to addr, sends one byte and expects the byte back. DialAs returns the
-// error of that process. It requires root.
+// DialAs tests whether another account can connect to the TCP address addr. It starts a process of
+// the account, which sends one byte and expects it back. DialAs returns the error of that process.
+// It requires root.
 func DialAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "tcp "+addr, never)
 }
 
-// DialIn tests whether a process of root in a given control group can connect to an address,
-// because the forwarder also recognises callers by their systemd unit. It is otherwise like DialAs.
+// DialIn is like DialAs, but its process belongs to root and runs in the given control group. It
+// tests whether the forwarder recognizes a caller by its systemd unit.
 func DialIn(t testing.TB, cgroup *os.File, addr string) error {
 	t.Helper()
 	return child(0, cgroup, "tcp "+addr, never)
 }
 
-// SendAs tests whether another account can exchange datagrams with an address over UDP. It is
-// otherwise like DialAs.
+// SendAs is like DialAs, but over UDP: it tests whether another account can send a datagram to an
+// address and receive an answer.
 func SendAs(t testing.TB, uid uint32, addr string) error {
 	t.Helper()
 	return child(uid, nil, "udp "+addr, never)
 }
 
-// SendInVain sends datagrams from another account to an address, and returns an error if an answer
-// arrives. A test uses it to check that an account is refused. The sending process keeps its socket
-// open until the function refused returns true. The optional last argument is the address to send
-// from.
+// SendInVain tests that datagrams from another account to a UDP address are not answered. It
+// returns an error if an answer arrives. The sending process keeps its socket open until refused
+// returns true. The optional parameter from is the address to send from.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
 	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)
@@ -88,9 +87,9 @@ func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from
 
 func never() bool { return false }
 
-// Self returns a command that runs this test binary as another account. The argument env, of the
-// form NAME=VALUE, is added to the environment of the command. The command runs in the given
-// control group, or in the group of the test if cgroup is nil. Self requires root.
+// Self returns a command that runs this test binary as another account. The variable env, of the
+// form NAME=VALUE, is added to the environment. The command runs in the given control group or, if
+// cgroup is nil, in that of the test. Self requires root.
 func Self(uid uint32, cgroup *os.File, env string) (*exec.Cmd, error) {
 	// The other account can run a binary through this path even if it cannot enter the binary's
 	// directory, as long as the mode of the binary permits it.

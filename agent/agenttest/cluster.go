@@ -27,9 +27,9 @@ var (
 	Ursula  = kit.ID("node/ursula")
 )
 
-// Cluster is a cluster of two hosts, Ursula and Laptop. Ursula publishes the service Outline to
-// Alice. Laptop reaches Outline, and this test process acts as Alice on it. Bob has a SOCKS5
-// listener on Laptop but is not allowed to connect to Outline.
+// Cluster is a test cluster of two hosts. The host Ursula publishes the service Outline to the user
+// Alice. On the host Laptop, this test process acts as Alice. The user Bob has a SOCKS5 listener on
+// Laptop, but is not allowed to connect to Outline.
 type Cluster struct {
 	CA             *kit.CA
 	Ursula, Laptop *Host
@@ -46,7 +46,7 @@ var Transport document.Transport
 var Relays int
 
 // NewCluster creates a cluster and writes the state directories of its hosts. Connections to
-// Outline end at upstream, a TCP address.
+// Outline are forwarded to the TCP address upstream.
 func NewCluster(t testing.TB, upstream string) *Cluster {
 	t.Helper()
 	ca := kit.NewCA()
@@ -124,12 +124,12 @@ var LoopbackIP = func(pid int) netip.Addr {
 
 var loopbacks atomic.Uint32
 
-// Loopback returns a loopback address and a port for a listener. No other test uses this address.
-// The port is outside the kernel's range of ephemeral ports.
+// Loopback returns a loopback address and port that no other test uses. The port is outside the
+// kernel's range of ephemeral ports.
 func Loopback() netip.AddrPort { return netip.AddrPortFrom(LoopbackIP, uint16(4000+loopbacks.Add(1))) }
 
-// RefusingTCP returns a loopback address that refuses connections until the test ends. A socket is
-// bound to the address but does not listen.
+// RefusingTCP returns a loopback address that refuses connections until the test ends, because a
+// socket is bound to it but does not listen.
 func RefusingTCP(t testing.TB) string {
 	t.Helper()
 	s, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)

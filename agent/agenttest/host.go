@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Host is a host whose state directory has the content that activation would write, so that a
-// forwarder can be tested without activation.
+// Host is a host for tests of the forwarder. Its state directory contains what activation would
+// write, so that a test needs no activation.
 type Host struct {
 	Layout   hostdir.Layout
 	Name     string
@@ -32,17 +32,17 @@ type Host struct {
 	Joins      bool               // whether its manifests have no SSH host key
 }
 
-// NewHost creates a host with an empty state directory. The host trusts ca.
+// NewHost creates a host with the given name and an empty state directory. The host trusts the root
+// of ca.
 func NewHost(t testing.TB, name string, ca *kit.CA) *Host {
 	return &Host{Layout: hostdir.Layout(t.TempDir()), Name: name, Domain: ca.Root.TrustDomain(), Roots: []string{ca.RootPEM()}, Provider: "127.0.0.1:4600"}
 }
 
-// Socket returns the path on which the forwarder of the host serves its status.
+// Socket returns the path of the Unix socket on which the forwarder of the host serves its status.
 func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.sock") }
 
-// Accept puts a manifest in force on the host. The manifest's part for the forwarder is given by
-// the argument f. The manifest also contains needs of kind cert: one for the node, and one for each
-// identity in certs.
+// Accept puts a manifest in force on the host, with f as its part for the forwarder. The manifest
+// also has a need of kind cert for the node, and one for each ID in certs.
 func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := document.Manifest{
@@ -81,7 +81,8 @@ func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	kit.Swap(hostdir.Current(h.Layout.Documents()), kit.Document(h.Serial, m).Files())
 }
 
-// Deliver issues an SVID for an identity and delivers it to the host as activation would.
+// Deliver issues an SVID for a SPIFFE ID and writes it where activation would deliver it on this
+// host.
 func (h *Host) Deliver(ca *kit.CA, id spiffe.ID, lifetime time.Duration) {
 	ca.Deliver(h.Layout.Need(kit.CertNeed(id).ID), id, lifetime)
 }
@@ -100,8 +101,8 @@ func (h *Host) Identities(t testing.TB) *hostdir.SVIDSet {
 	return set
 }
 
-// Provide puts a policy beside the manifest in force, so that the host acts as the provider for a
-// kind of need.
+// Provide puts a policy in force on the host, in addition to the manifest, so that the host is the
+// provider for a kind of need. The functions in change can change the policy before it is written.
 func (h *Host) Provide(kind string, change ...func(*document.Policy)) {
 	p := document.Policy{
 		Cluster: "demo", Host: h.Name, TrustDomain: kit.Domain, Trust: document.Trust{Roots: h.Roots},

@@ -11,15 +11,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is a network namespace, in which a test can run a host with its own network. It exists
-// until the test ends. Creating a namespace requires root.
+// Namespace is a network namespace in which a test can run a host with a network of its own. It
+// exists until the test ends.
 type Namespace struct {
 	t    testing.TB
 	name string
 }
 
-// NewNamespace creates a namespace that contains only the loopback interface. The name must be
-// unique within the test.
+// NewNamespace creates a network namespace that contains only the loopback interface. The name must
+// be unique within the test. NewNamespace requires root.
 func NewNamespace(t testing.TB, name string) *Namespace {
 	t.Helper()
 	Root(t, "can make a network namespace")
@@ -30,7 +30,7 @@ func NewNamespace(t testing.TB, name string) *Namespace {
 	return n
 }
 
-// IP runs commands of ip(8) in the namespace, for example to add an address.
+// IP runs commands of ip(8) in the namespace, such as "link set lo up".
 func (n *Namespace) IP(commands ...string) {
 	n.t.Helper()
 	for _, c := range commands {
@@ -46,8 +46,8 @@ func (n *Namespace) NFT(script string) {
 	run(n.t, cmd)
 }
 
-// Connect adds a network interface with an address to the namespace. The interface is connected to
-// the bridge br0 of the other namespace.
+// Connect adds a network interface with the name card and an address to the namespace, and connects
+// it to the bridge br0 of another namespace.
 func (n *Namespace) Connect(card, address string, to *Namespace) {
 	n.t.Helper()
 	port := strings.TrimPrefix(n.name, fmt.Sprintf("florete%d-", os.Getpid())) + card
@@ -60,8 +60,8 @@ func (n *Namespace) Command(name string, args ...string) *exec.Cmd {
 	return exec.Command("nsenter", append([]string{"--net=/run/netns/" + n.name, name}, args...)...)
 }
 
-// Do calls a function on a thread that is in the namespace. Sockets that the function opens remain
-// in the namespace after Do returns.
+// Do calls f on a thread in the namespace. Sockets that f opens remain in the namespace after Do
+// returns. Goroutines that f starts do not run in the namespace.
 func (n *Namespace) Do(f func()) {
 	n.t.Helper()
 	ended := make(chan error, 1)

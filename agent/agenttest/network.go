@@ -15,10 +15,10 @@ import (
 // networkEnv is the environment variable by which a process knows that OwnNetwork started it.
 const networkEnv = "FLORETE_TEST_NETWORK"
 
-// OwnNetwork runs the calling test again in a child process, whose network namespace contains only
-// loopback. A test uses it to change addresses or routes without effect on the machine. OwnNetwork
-// returns true in the child, which then runs the test. In the original process it returns false
-// once the child has ended, and the test must return. It requires root.
+// OwnNetwork runs the calling test again in a child process with a network namespace of its own, so
+// that the test can change addresses and routes. The namespace contains only loopback. In the
+// child, OwnNetwork returns true and the test runs. In the original process, it returns false when
+// the child has ended, and the test must return. OwnNetwork requires root.
 func OwnNetwork(t *testing.T) bool {
 	t.Helper()
 	Root(t, "can make a network namespace")

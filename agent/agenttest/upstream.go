@@ -8,9 +8,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Upstream starts an upstream, which is the program that a published service leads to. The upstream
-// listens on loopback and calls the function serve for each connection. Upstream returns the
-// address of the listener.
+// Upstream starts a program to which a published service can lead, and returns its address. The
+// program listens on loopback and calls serve for each connection, until the test ends.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -22,9 +21,8 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo starts an upstream that sends back all bytes that it receives. The upstream ends its
-// direction of the connection when the client has ended its own. Echo returns the address of the
-// upstream.
+// Echo starts an upstream that sends back all bytes that it receives, and returns its address. When
+// the client has ended its direction of the connection, the upstream ends its own.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {
@@ -34,8 +32,8 @@ func Echo(t testing.TB) string {
 	})
 }
 
-// Ping checks that a connection reaches an echo upstream: it sends one byte and expects the byte
-// back.
+// Ping checks that a connection leads to an upstream that Echo has started. It sends one byte and
+// expects it back.
 func Ping(c net.Conn) error {
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {

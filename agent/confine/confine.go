@@ -36,15 +36,16 @@ const (
 // forwarder needs them to run getent(1). On NixOS they are in the Nix store.
 var libraries = []string{"/lib", "/lib32", "/lib64", "/usr/lib", "/usr/lib32", "/usr/lib64", "/var/lib/sss/mc", "/var/lib/extrausers"}
 
-// Agent restricts this process to the files that a forwarder needs. Afterwards the process may:
+// Agent uses Landlock to restrict this process permanently to the files that a forwarder needs.
+// Afterwards the process can only:
 //
 //   - read the state directory of activation and public files,
-//   - create and remove Unix sockets beside its own socket,
+//   - create and remove Unix sockets in the directory of its own socket,
 //   - connect to any socket, and
 //   - run getent(1).
 //
-// The error says why the restriction is missing or incomplete: either the kernel does not support
-// Landlock, or the systemd unit does not permit it.
+// If the kernel does not support Landlock, or the systemd unit does not permit it, Agent returns an
+// error that says what is missing.
 func Agent(state hostdir.Layout, socket string) error {
 	names := []string{}
 	if resolv, err := filepath.EvalSymlinks("/etc/resolv.conf"); err == nil {

@@ -12,9 +12,9 @@ import (
 // retry is the interval at which Await tries to create the state directory again.
 const retry = time.Second
 
-// Await makes sure that the state directory exists before Agent is called, because Landlock can
-// only permit directories that exist. Await creates the directory, or waits until activation has
-// created it. While it waits, it logs this once. Await returns an error only if ctx ends.
+// Await ensures that the state directory exists before Agent is called, because Landlock can only
+// permit directories that exist. It creates the directory or, if it is not permitted to, waits
+// until activation has created it. Await returns an error only if ctx ends.
 func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
 	ticker := time.NewTicker(retry)

@@ -58,9 +58,10 @@ type server struct {
 // systemd.
 const stored = "request-"
 
-// Sockets finds the sockets of the credential service among the files that systemd passed to this
-// process (sd_listen_fds(3)). It returns the listening socket and the connections that an earlier
-// process stored with systemd.
+// Sockets finds the sockets of the credential service among the files that systemd has passed to
+// this process (sd_listen_fds(3)), and closes the files. It returns the listening socket, and the
+// unanswered connections that an earlier process has stored with systemd. It returns an error if
+// there is no listening socket.
 func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, err error) {
 	for _, f := range files {
 		defer f.Close()
@@ -83,9 +84,9 @@ func Sockets(files []*os.File) (ln *net.UnixListener, waiting []*net.UnixConn, e
 	return ln, waiting, nil
 }
 
-// Serve answers systemd's requests for credentials. It accepts connections from the listener ln,
-// and also answers the connections that an earlier process stored. Serve returns when ctx has ended
-// and every connection has been answered.
+// Serve answers systemd's requests for credentials. It accepts connections from ln, and first
+// answers the connections in waiting, which an earlier process has stored. It returns when ctx has
+// ended and every connection has been answered.
 func Serve(ctx context.Context, ln *net.UnixListener, waiting []*net.UnixConn, c Config) error {
 	if c.StartTimeout == nil {
 		c.StartTimeout = systemdTimeoutStart

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Found is a credential that the manifest grants to a unit, as Find returns it. It consists of one
-// or more delivered files.
+// Found is a credential that the manifest grants to a unit. It consists of one or more delivered
+// files. Find returns it.
 type Found struct {
 	files map[string]string // ID of the need, by the name of the file
 	whole bool              // a JSON object of all files instead of the content of one file
@@ -29,8 +29,8 @@ type Found struct {
 //   - "<kind>-<need>" is the files of one need, if the service has several of the kind. These
 //     needs are called <kind>-<service>-<need>.
 //
-// A unit belongs to the service with its name, and to each service whose needs notify the unit. If
-// the credential does not exist, the error lists the available ones.
+// A unit belongs to the service with the same name, and to each service with a need that notifies
+// the unit of changes. If there is no such credential, the error lists the available ones.
 func Find(m document.Manifest, unit, credential string) (Found, error) {
 	own := services(m, unit)
 	found := Found{files: map[string]string{}}

@@ -38,22 +38,22 @@ const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 // timeout is the time limit of each request over the network.
 const timeout = 5 * time.Second
 
-// Report is the result of an examination, as flor doctor --json prints it. Fields may be added but
-// not removed.
+// Report is the result of an examination of a host. It is the JSON output of flor doctor --json, so
+// fields may be added but not removed.
 type Report struct {
 	Host   string  `json:"host"` // empty if there is no manifest
 	Checks []Check `json:"checks"`
 }
 
-// Check is one part of the examination, for example of the clock or of the disk.
+// Check is one part of the examination of a host, such as of its clock or of its disk.
 type Check struct {
 	Name     string    `json:"name"`
 	Seen     string    `json:"seen"` // what was examined, in words
 	Findings []Finding `json:"findings"`
 }
 
-// Finding is a problem of the host and its remedy. The remedy is a command, or an action of a
-// person if no command is sufficient.
+// Finding is a problem of the host together with its remedy. The remedy is a command (Fix) or, if
+// no command is sufficient, an action of a person (Do).
 type Finding struct {
 	Problem string `json:"problem"`
 	Fix     string `json:"fix,omitempty"` // command for this host, or for another host with the prefix "on HOST: "
@@ -63,7 +63,7 @@ type Finding struct {
 func fix(problem, command string) Finding { return Finding{Problem: problem, Fix: command} }
 func do(problem, what string) Finding     { return Finding{Problem: problem, Do: what} }
 
-// Findings returns the number of problems that all checks of the report have found.
+// Findings returns the total number of problems that the checks of the report have found.
 func (r Report) Findings() (n int) {
 	for _, c := range r.Checks {
 		n += len(c.Findings)

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes a report for people. The output has one line for each check. The findings of a check
-// follow its line, each with its problem and its remedy.
+// Print writes a report as text for people. Each check has one line, followed by its findings with
+// their remedies.
 func Print(w io.Writer, r Report) error {
 	var out bytes.Buffer
 	for _, c := range r.Checks {

@@ -99,7 +99,8 @@ type Site struct {
 // Client contains the credentials of a client of an OpenID Connect issuer.
 type Client struct{ Issuer, ID, Secret string }
 
-// Gate answers the requests of a proxy. Its zero value is not usable, see New.
+// Gate decides for a reverse proxy which visitors may reach a site, after they have signed in at an
+// OpenID Connect issuer. It answers the proxy's requests. A Gate must be created with New.
 type Gate struct {
 	log     *slog.Logger
 	sites   atomic.Pointer[map[string]Site]

@@ -36,8 +36,9 @@ type Config struct {
 // again, and restores the table if it was removed.
 const poll = 10 * time.Second
 
-// Run guards the host until ctx ends, and then removes the table. If an error occurs, Run logs it
-// and tries again, because nft may be installed later.
+// Run keeps the nftables table of the host up to date until ctx ends, and then removes it. The
+// table protects the upstreams of the published services. Errors are logged and retried, because
+// nft may be installed later. Run returns an error only if it cannot remove the table.
 func Run(ctx context.Context, c Config) error {
 	g := guard{Config: c}
 	var failed journal.Once
@@ -92,8 +93,8 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards reports whether the table of an instance exists. It returns false for callers other than
-// root, who cannot see the table.
+// Guards reports whether the nftables table of an instance exists. It returns false if the caller
+// is not root, because only root can see the table.
 func Guards(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 )
 
-// Remove removes the block of an instance from hosts(5). It does nothing if the file has no such
-// block.
+// Remove removes the names of an instance from the hosts(5) file. It does nothing if the file
+// contains none.
 func Remove(c Config) error {
 	_, err := c.rewrite("")
 	return err

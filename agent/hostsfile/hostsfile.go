@@ -31,7 +31,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Config names the host and the hosts(5) file that Run and Remove change.
+// Config describes the host whose names Run and Remove maintain, and the hosts(5) file that they
+// change.
 type Config struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
@@ -45,8 +46,8 @@ const DefaultHosts = "/etc/hosts"
 // poll is the longest interval at which the documents and hosts(5) are read again.
 const poll = 10 * time.Second
 
-// Run maintains the names in hosts(5) until ctx ends. If an error occurs, Run logs it and tries
-// again.
+// Run keeps the names of the services that this host can reach in the hosts(5) file, until ctx
+// ends. Errors are logged and retried.
 func Run(ctx context.Context, c Config) error {
 	var failed journal.Once
 	var document document.Document

@@ -25,10 +25,10 @@ import (
 // DefaultCaddy is the usual path of the Unix socket of Caddy's admin API.
 const DefaultCaddy = "/run/caddy/admin.sock"
 
-// Caddy configures a Caddy server that serves only the public names. Caddy's admin API has no
-// authentication and shows the whole configuration. The API must therefore be on a Unix socket of
-// Caddy's own account. The configuration names the files of private keys and does not contain the
-// keys.
+// Caddy configures a Caddy server that serves only the public names of the cluster. Caddy's admin
+// API has no authentication and shows the whole configuration, so it must be on a Unix socket that
+// only Caddy's account can use. The configuration refers to the files of private keys and does not
+// contain the keys.
 type Caddy struct {
 	Admin       string // path of the socket of the admin API, see DefaultCaddy
 	Keys        string // directory for certificates and keys while Caddy loads them; created if missing
@@ -37,7 +37,7 @@ type Caddy struct {
 
 type object = map[string]any
 
-// Validate checks that the admin API is on a Unix socket, and returns an error if it is not.
+// Validate returns an error unless the admin API is configured as the path of a Unix socket.
 func (c *Caddy) Validate() error {
 	if filepath.IsAbs(c.Admin) {
 		return nil
@@ -66,8 +66,9 @@ func (c *Caddy) account() (uid int, err error) {
 	return int(owner.Uid), nil
 }
 
-// Apply loads the configuration into Caddy unless Caddy already has it. Caddy loses the
-// configuration when it restarts. If Caddy rejects the new configuration, it keeps the old one.
+// Apply loads the configuration for the given sites into Caddy, unless Caddy already has it. Caddy
+// loses its configuration when it restarts. If Caddy rejects the new configuration, Apply returns
+// an error, and Caddy keeps the old one.
 func (c *Caddy) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	uid, err := c.account()
 	if err != nil {

@@ -29,15 +29,15 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Ensure configures a reverse proxy on a machine that is not a host of the cluster. It receives the
-// names as requests of a kind of need that the topology defines (providers.<kind>.url, see package
-// own of providers):
+// Ensure configures a reverse proxy on a machine that is not a host of the cluster. It learns the
+// public names from requests of a provider, for a kind of need that the topology defines
+// (providers.<kind>.url, see package own of providers):
 //
 //	POST /proxy/ensure {…,"service":"spiffe://…","need":"proxy-wiki-web","request":{"name":"wiki.example.org","upstream":"10.0.0.5:8080"},…}
 //	→ {"values":{"name":"wiki.example.org"}}
 //
-// A repeated request changes nothing. A name belongs to the first need that requested it, until a
-// person removes the name from the file.
+// A repeated request changes nothing. A name belongs to the first need that has requested it, until
+// a person removes the name from the file.
 type Ensure struct {
 	File         string // JSON file that stores the names
 	Certificates string // directory with <name>/fullchain.pem and key.pem, kept by a program that renews them
@@ -59,7 +59,8 @@ const maxCall = 64 << 10
 
 var hostname = regexp.MustCompile("^" + spiffe.HostnamePattern + "$")
 
-// Serve answers requests until ctx ends. It trusts every caller that can connect to the listener l.
+// Serve answers requests on the listener l until ctx ends. It does not authenticate callers, so
+// only trusted processes may be able to connect to l.
 func (e *Ensure) Serve(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /proxy/ensure", e.answer)

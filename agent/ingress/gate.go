@@ -88,13 +88,15 @@ func clientOf(dir string) (*gate.Client, error) {
 
 const minSecret = 32 // characters; 128 bits in hexadecimal
 
-// Entry is a path that the gate answers, with the rules of the site for it.
+// Entry is a path that the gate itself answers, with the decision of the site's rules for this
+// path.
 type Entry struct {
 	Path     string
 	Decision document.Decision
 }
 
-// GateEntries returns the paths at which people end a sign-in or a session.
+// GateEntries returns the paths of a site that the gate itself answers, at which people complete a
+// sign-in and sign out.
 func (s Site) GateEntries() (all []Entry) {
 	for _, path := range []string{gate.CallbackPath, gate.SignOutPath} {
 		all = append(all, Entry{path, s.Rules.At(path)})

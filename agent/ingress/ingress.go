@@ -42,14 +42,14 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// Proxy is a reverse proxy that Run can configure. Its implementations are Nginx and Caddy.
+// Proxy is a reverse proxy that Run can configure. Nginx and Caddy implement it.
 type Proxy interface {
 	// Apply makes the proxy serve exactly the given sites. It applies all of them or, on an error,
 	// none. It reports whether the configuration changed. Run calls Apply repeatedly.
 	Apply(ctx context.Context, s Sites) (changed bool, err error)
 }
 
-// Sites contains everything that a proxy must know to serve the public names of the cluster.
+// Sites contains all that a proxy needs to know to serve the public names of the cluster.
 type Sites struct {
 	Thumbprint string // thumbprint of the ACME account, used to answer challenges; may be empty
 	All        []Site // sorted by name, wildcards last, because an exact name takes precedence
@@ -59,8 +59,8 @@ type Sites struct {
 	Addresses []netip.Addr // addresses of this host without loopback
 }
 
-// Site is a public name that the ingress serves. A wildcard begins with "*." and stands for any
-// single label.
+// Site is a public name that the ingress serves. A name that begins with "*." is a wildcard, in
+// which "*" stands for exactly one label.
 type Site struct {
 	Name     string
 	Upstream netip.AddrPort
@@ -87,8 +87,8 @@ const (
 	fileThumbprint  = "thumbprint"
 )
 
-// Run configures the proxy until ctx ends, following the manifest and the certificates. If an error
-// occurs, Run logs it and tries again.
+// Run keeps the proxy configured for the manifest and the certificates on disk, until ctx ends.
+// Errors are logged and retried. Meanwhile the proxy keeps its configuration.
 func Run(ctx context.Context, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second

@@ -32,7 +32,7 @@ const (
 // nginxTime is the time limit of one run of nginx, which tests or reloads a configuration.
 const nginxTime = 30 * time.Second
 
-// Nginx configures an nginx server through a file that nginx includes in its http block.
+// Nginx configures an nginx server. It writes a file that nginx includes in its http block.
 type Nginx struct {
 	File        string   // path of the file that nginx includes, see DefaultNginxFile
 	Command     []string // program with the arguments that select its configuration: { "nginx" }
@@ -41,8 +41,9 @@ type Nginx struct {
 	behind bool // nginx has not yet loaded the newest file
 }
 
-// Apply writes the configuration file, lets nginx test it, and reloads nginx. If nginx rejects the
-// file, Apply restores the old one.
+// Apply writes the configuration file for the given sites, lets nginx test it, and reloads nginx.
+// If the file is already up to date, it changes nothing. If nginx rejects the file, Apply restores
+// the old one and returns an error.
 func (n *Nginx) Apply(ctx context.Context, s Sites) (changed bool, err error) {
 	text, err := n.render(s)
 	if err != nil {
@@ -118,8 +119,8 @@ func listens(s Sites, given string) ([]string, error) {
 	return all, err
 }
 
-// ServerName returns the nginx directive server_name of a site. A wildcard becomes a regular
-// expression that matches a single label, as a wildcard in a certificate does. The wildcards of
+// ServerName returns the argument of the nginx directive server_name for a site. A wildcard becomes
+// a regular expression that matches a single label, as a wildcard certificate does. A wildcard of
 // nginx itself would match several labels.
 func (s Site) ServerName() string {
 	if above, wild := strings.CutPrefix(s.Name, "*."); wild {
@@ -128,7 +129,8 @@ func (s Site) ServerName() string {
 	return s.Name
 }
 
-// Host returns the host name to which a visitor is sent from HTTP, in the syntax of nginx.
+// Host returns the host name to which a visitor is redirected from HTTP to HTTPS, in the syntax of
+// nginx. For a wildcard, it is the variable $host.
 func (s Site) Host() string {
 	if s.Redirect != "" {
 		return s.Redirect

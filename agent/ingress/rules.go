@@ -22,8 +22,8 @@ const unknownName = "This server has no site of that name.\n"
 // defaultTimeout is the time for which a proxy waits for a service.
 const defaultTimeout = time.Hour
 
-// Route tells a proxy how to handle the requests for some paths. If several routes match a request,
-// the first one applies.
+// Route says how a proxy handles the requests for some paths of a site. If several routes match a
+// request, the first one applies.
 type Route struct {
 	Pattern  string // for decoded paths, without regard to case; empty for all paths
 	Deny     bool
@@ -31,7 +31,8 @@ type Route struct {
 	Upstream netip.AddrPort
 }
 
-// Routes returns the routes of a site. The last one is for all paths.
+// Routes returns the routes of a site, in the order in which they apply. The last route is for all
+// paths.
 func (s Site) Routes() (routes []Route) {
 	for _, d := range s.Rules.Decisions() {
 		r := Route{Pattern: d.Pattern(), Deny: d.Deny, From: d.From, Upstream: s.Upstream}
@@ -46,7 +47,7 @@ func (s Site) Routes() (routes []Route) {
 	return routes
 }
 
-// Seconds returns the time in seconds for which a proxy waits for the service.
+// Seconds returns for how many seconds a proxy waits for the service.
 func (s Site) Seconds() int {
 	if s.Rules.Timeout > 0 {
 		return s.Rules.Timeout

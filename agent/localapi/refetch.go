@@ -23,9 +23,10 @@ const (
 	AnotherSecret = "another secret"
 )
 
-// Refetch makes activation request a need again within ten seconds. It writes a file into the
-// directory dir, whose changes activation follows. Refetch may run as root although the directory
-// belongs to another account, so it does not follow symbolic links out of the directory.
+// Refetch makes activation request a need again within ten seconds. It writes a file to dir, a
+// directory that activation watches. It does not follow symbolic links out of dir, because it may
+// run as root although another account owns dir. Refetch returns an error if the manifest has no
+// such need.
 func Refetch(m document.Manifest, dir, need string) error {
 	if _, err := find(m, need); err != nil {
 		return err
@@ -33,8 +34,9 @@ func Refetch(m document.Manifest, dir, need string) error {
 	return leave(dir, need)
 }
 
-// Rotate makes activation request a new secret for a need within ten seconds. The old secret stops
-// working as soon as the provider has answered.
+// Rotate makes activation request a new secret for a need within ten seconds, in the same way as
+// Refetch. The old secret stops working when the provider answers. Rotate returns an error if the
+// need is a certificate, which has no secret.
 func Rotate(m document.Manifest, dir, need string) error {
 	n, err := find(m, need)
 	if err != nil {

@@ -41,7 +41,7 @@ const (
 // Steps lists the names of all steps in the order in which they run.
 var Steps = []string{Name, Listener, Caller, Dial, Identity, Upstream}
 
-// Result is the result of a ping, as flor ping --json prints it.
+// Result is the result of a ping. It is the JSON output of flor ping --json.
 type Result struct {
 	Service string `json:"service"` // name that the user gave
 	ID      string `json:"id"`      // SPIFFE ID, empty if there is no such service
@@ -60,7 +60,7 @@ type Step struct {
 	Needs       string `json:"needs,omitempty"`  // name of the failed step without which this one could not run
 }
 
-// Broken returns the first step that failed. It returns false if no step failed.
+// Broken returns the first step of a ping that failed. It returns false if all steps succeeded.
 func (r Result) Broken() (Step, bool) {
 	i := slices.IndexFunc(r.Steps, func(s Step) bool { return s.Error != "" })
 	if i < 0 {
@@ -69,14 +69,13 @@ func (r Result) Broken() (Step, bool) {
 	return r.Steps[i], true
 }
 
-// Beside returns the path of the ping socket for a given status socket. Both are in the same
-// directory.
+// Beside returns the path of the forwarder's ping socket, which is in the same directory as the
+// given status socket.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers ping requests until ctx ends, and then removes the socket. The listener must come
-// from unixsock.Limits.Listen. Most of its connections are reserved for accounts that the policy
-// names, and the function named reports whether an account is one of these. The function do
-// performs a ping for an account.
+// Serve answers ping requests on ln until ctx ends, and then removes the socket. For each request,
+// it calls do with the uid of the caller. The listener must come from unixsock.Limits.Listen. It
+// reserves most of its connections for accounts for which named returns true.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.
@@ -93,8 +92,9 @@ type Config struct {
 	Lookup func(ctx context.Context, name string) ([]string, error)
 }
 
-// Run asks the forwarder to ping a service and returns the result. A failed step is not an error.
-// Run returns an error if the ping itself was not possible.
+// Run asks the forwarder to ping a service, and checks on this side that the service's host name is
+// known. A failed step is part of the result and not an error. Run returns an error only if the
+// forwarder cannot be asked.
 func Run(ctx context.Context, c Config, service string) (Result, error) {
 	if c.Lookup == nil {
 		c.Lookup = net.DefaultResolver.LookupHost
@@ -140,8 +140,8 @@ func fetch(ctx context.Context, socket, service string) (r Result, err error) {
 	return r, nil
 }
 
-// Find returns the service that a user names. It accepts a short name, such as wiki or host.ursula,
-// and the full name.
+// Find returns the service with the given name in a trust domain. The name is short, such as wiki
+// or host.ursula, or complete.
 func Find(name, trustDomain string) (spiffe.Dialable, error) {
 	d, err := spiffe.Resolve(name, trustDomain)
 	if err != nil {

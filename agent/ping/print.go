@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes the result of a ping for people. The output has a line for each step, and the remedy
-// of each failed step.
+// Print writes the result of a ping as text for people, with one line for each step, and the remedy
+// after a failed step.
 func Print(w io.Writer, r Result) error {
 	var out bytes.Buffer
 	t := terminal.NewTable(&out)

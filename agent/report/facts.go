@@ -27,9 +27,9 @@ var devices = map[string]string{
 	"tpm": "/sys/class/tpmrm/tpmrm0",
 }
 
-// FindFacts returns the facts about this machine that a host's report contains. The argument dir is
-// the directory with the state of the host. The argument declared is the directory with the
-// capabilities that an administrator declared. A fact that cannot be found is zero.
+// FindFacts returns the facts about this machine for a host's report, such as its memory and its
+// kernel. The state of the host is in the directory dir. The directory declared contains the
+// capabilities that an administrator has declared. A fact that cannot be found is left zero.
 func FindFacts(dir, declared string) hostreport.Facts {
 	f := hostreport.Facts{
 		System: system("/etc/os-release"), Architecture: runtime.GOARCH, CPUs: runtime.NumCPU(),

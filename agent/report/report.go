@@ -30,8 +30,8 @@ type Config struct {
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 }
 
-// Collector collects the reports of a host. It keeps decoded documents between reports, and decodes
-// a document again only after it has changed. Only one call of Collect may run at a time.
+// Collector makes the reports of a host. Between reports, it keeps the decoded documents, and
+// decodes a document again only if it has changed. Only one call of Collect may run at a time.
 type Collector struct {
 	Config
 	manifest document.Document
@@ -41,7 +41,7 @@ type Collector struct {
 	list     *trust.Revocations
 }
 
-// Collect returns a report of this host. A part of the report that cannot be read is left out.
+// Collect returns a new report of this host. A part that cannot be read is left out of the report.
 func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	r := hostreport.Report{
 		Sent: unixtime.Of(time.Now()), Release: release.Version(), Format: document.NewestFormat,

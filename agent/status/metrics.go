@@ -227,12 +227,12 @@ const metricsTimeout = 10 * time.Second
 // read metrics.
 var metricsLimit = conns.Limit{Total: 32, Prefix: 32}
 
-// MetricsBeside returns the path of the metrics socket for a given status socket. Both are in the
-// same directory.
+// MetricsBeside returns the path of the forwarder's metrics socket, which is in the same directory
+// as the given status socket.
 func MetricsBeside(socket string) string { return Beside(socket, "metrics") }
 
-// ListenMetrics listens on a loopback address for requests for metrics. Every account of the host
-// can read the metrics there.
+// ListenMetrics listens on a TCP address for requests for metrics. It returns an error unless the
+// address is on loopback. Every account of the host can read the metrics there.
 func ListenMetrics(addr string) (net.Listener, error) {
 	at, err := netip.ParseAddrPort(addr)
 	if err != nil || !at.Addr().IsLoopback() {
@@ -245,29 +245,29 @@ func ListenMetrics(addr string) (net.Listener, error) {
 	return ln, nil
 }
 
-// MetricsPage serves the metrics of the forwarder to Prometheus in its text format (GET /metrics).
-// All figures come from the forwarder's report. The labels of a metric are:
+// MetricsPage serves the metrics of the forwarder over HTTP to Prometheus, in its text format (GET
+// /metrics). Metrics are labeled only with
 //
 //   - services, principals and forwarders in the manifest,
 //   - names of ports, empty for a service with one port, and
 //   - fixed words.
 //
-// Connections, addresses of callers and unknown names get no series, so that the number of series
-// is limited.
+// Connections, addresses of callers and unknown names get no time series, so that their number is
+// limited.
 type MetricsPage struct {
 	report   func() Report
 	registry *prometheus.Registry
 }
 
 // NewMetricsPage returns a page with the metrics of the forwarder and of this process. At each
-// request, the page gets the forwarder's report from the function report.
+// request, it calls report for the state of the forwarder.
 func NewMetricsPage(report func() Report) *MetricsPage {
 	p := &MetricsPage{report, prometheus.NewRegistry()}
 	p.registry.MustRegister(collector{report}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return p
 }
 
-// Serve answers requests for metrics until ctx ends, and then closes the listener.
+// Serve answers requests for metrics on ln until ctx ends, and then closes ln.
 func (p *MetricsPage) Serve(ctx context.Context, ln net.Listener) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Print writes a report of the forwarder as tables for people. IDs are printed without their trust
-// domain, and times are relative to now. Empty tables are left out.
+// Print writes a report of the forwarder as tables for people, and leaves out empty tables. IDs are
+// printed without their trust domain, and times as the difference to now.
 func Print(w io.Writer, r Report, now time.Time) error {
 	var out bytes.Buffer
 	fmt.Fprintf(&out, "%s: %s, %d connections\n", cmp.Or(r.Host, "no manifest"), r.State, r.Connections)

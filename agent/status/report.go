@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Report is the state of a forwarder and its host. The forwarder sends it in response to GET
-// /status. Fields may be added but not removed.
+// Report is the state of a forwarder and its host. The forwarder returns it as JSON for GET
+// /status, so fields may be added but not removed.
 type Report struct {
 	Process         int                        `json:"process,omitempty"` // PID of the process that answers
 	Host            string                     `json:"host"`
@@ -52,7 +52,8 @@ type Report struct {
 	telemetry.Summary
 }
 
-// Draining is an older process of the forwarder that still carries connections after an upgrade.
+// Draining is an older process of the forwarder that has been replaced in an upgrade and still
+// carries connections.
 type Draining struct {
 	Process         int         `json:"process,omitempty"` // PID; 0 if the process did not report it
 	Connections     int64       `json:"connections"`
@@ -69,8 +70,8 @@ type Version struct {
 	Signing string `json:"signing,omitempty"`
 }
 
-// Identity is a SPIFFE ID that this host may use. Expires is the end of its SVID, or nil until the
-// SVID is delivered.
+// Identity is a SPIFFE ID that this host may use. Expires is the expiry of its SVID, or nil if no
+// SVID was delivered yet.
 type Identity struct {
 	ID      spiffe.ID  `json:"id"`
 	Expires *time.Time `json:"expires,omitempty"`
@@ -78,15 +79,15 @@ type Identity struct {
 	Workload bool `json:"workload,omitempty"`
 }
 
-// Need is a need of this host, with the state that activation recorded for it.
+// Need is a need of this host, in the state that activation has recorded for it.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`
 	hostdir.NeedState
 }
 
-// Published is a service that this host publishes, as the report shows it. The service is served
-// only while its SVID is valid.
+// Published is a service that this host publishes. The forwarder serves it only while its SVID is
+// valid.
 type Published struct {
 	ID       spiffe.ID         `json:"id"`
 	Port     string            `json:"port,omitempty"` // name of the port, if the service has several
@@ -96,7 +97,7 @@ type Published struct {
 	Serving  bool              `json:"serving"`
 }
 
-// Reachable is a service that an identity of this host may connect to.
+// Reachable is a service to which an identity of this host may connect.
 type Reachable struct {
 	ID        spiffe.ID            `json:"id"`
 	Port      string               `json:"port,omitempty"` // name of the port, if the service has several
@@ -108,8 +109,8 @@ type Reachable struct {
 	Via       []document.Via       `json:"via,omitempty"` // paths to the service through relays
 }
 
-// Uplink is a connection of this host to a relay. Callers that cannot reach the host directly
-// connect to it through the uplink.
+// Uplink is a connection of this host to a relay, through which callers that cannot reach the host
+// directly connect to it.
 type Uplink struct {
 	Relay     spiffe.ID          `json:"relay"`
 	Transport document.Transport `json:"transport,omitempty"` // empty while the relay is not connected
@@ -117,8 +118,8 @@ type Uplink struct {
 	Error     string             `json:"error,omitempty"`     // last error, while the relay is not connected
 }
 
-// Path is the path that new connections of a caller take to a service. It is reported for a service
-// that can be reached through a relay.
+// Path is the path that new connections from a caller to a service take. Reports contain the paths
+// to services that can be reached through relays.
 type Path struct {
 	Target spiffe.ID `json:"target"`
 	Caller spiffe.ID `json:"caller"`
@@ -127,8 +128,7 @@ type Path struct {
 	Why    string    `json:"why,omitempty"` // reason why the path is not direct
 }
 
-// Entry is a listener of this host for callers without an identity. Such callers are strangers, or
-// callers outside the cluster that the topology names.
+// Entry is a listener of this host for callers without an identity, inside or outside the cluster.
 type Entry struct {
 	ID          spiffe.ID         `json:"id"`
 	Port        string            `json:"port,omitempty"`
@@ -139,7 +139,7 @@ type Entry struct {
 	Outside     string            `json:"outside,omitempty"`
 }
 
-// SOCKS is a SOCKS5 listener of the forwarder, through which programs reach services by name.
+// SOCKS is a SOCKS5 listener of the forwarder, through which programs connect to services by name.
 type SOCKS struct {
 	ID     spiffe.ID `json:"id"`
 	Listen string    `json:"listen"`

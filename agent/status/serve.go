@@ -18,14 +18,15 @@ import (
 // timeout is the time limit of a status request, for the client and for the server.
 const timeout = 5 * time.Second
 
-// Beside returns the path of another socket of the forwarder, in the directory of the status
-// socket. The argument word is the part of the name that distinguishes the sockets, such as "ping".
+// Beside returns the path of another socket of the forwarder, in the directory of the given status
+// socket. The word names the socket, such as "ping".
 func Beside(socket, word string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(socket, ".sock"), "status") + word + ".sock"
 }
 
-// Listen listens on a Unix socket with the given file mode. It replaces the socket of a process
-// that no longer runs. It fails if another forwarder answers on the socket.
+// Listen listens on a Unix socket at the path socket, with the given file mode. A socket that a
+// process has left behind is replaced. If another forwarder answers on the socket, Listen returns
+// an error.
 func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	if c, err := net.Dial("unix", socket); err == nil {
 		c.Close()
@@ -34,8 +35,8 @@ func Listen(socket string, mode fs.FileMode) (*net.UnixListener, error) {
 	return unixsock.Listen(socket, "unix", mode)
 }
 
-// Serve answers status requests until ctx ends, and then removes the socket. For each request, it
-// gets the report from the function report.
+// Serve answers status requests on ln until ctx ends, and then removes the socket. It calls report
+// for each request.
 func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served. If the socket is published by mistake, a web
@@ -47,8 +48,8 @@ func Serve(ctx context.Context, ln net.Listener, report func() Report) {
 	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient handles all errors
 }
 
-// Fetch requests the report of a forwarder from its status socket. It returns the report both
-// decoded and as bytes.
+// Fetch requests the report of the forwarder that listens on a status socket. It returns the report
+// decoded, and the JSON text of the report.
 func Fetch(ctx context.Context, socket string) (Report, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -15,9 +15,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Top is the load of a forwarder during an interval, as flor top shows it. It contains the
-// connections, the bytes per second, the refusals and the transport for each service and principal.
-// It is computed from the reports at the start and at the end of the interval.
+// Top is the load of a forwarder during an interval, as flor top shows it. For each pair of caller
+// and service, it contains the connections, the bytes per second, the refusals and the transport.
 type Top struct {
 	Host    string    `json:"host"`
 	State   string    `json:"state"`
@@ -26,8 +25,8 @@ type Top struct {
 	Rows    []TopRow  `json:"rows"`    // the busiest row is first
 }
 
-// TopRow is the load that one caller causes at one port of a target. Target or Caller is empty if
-// the manifest does not contain it.
+// TopRow is the load that one caller causes at one port of a target. Target and Caller are empty if
+// they are not in the manifest.
 type TopRow struct {
 	Direction   telemetry.Direction `json:"direction"`
 	Target      string              `json:"target"`
@@ -47,8 +46,8 @@ type topKey struct {
 	target, port, caller string
 }
 
-// Between computes the load of a forwarder between two of its reports. If the forwarder was
-// restarted between the reports, the counters start at zero.
+// Between computes the load of a forwarder from two of its reports, with the time elapsed between
+// them. If the forwarder was restarted in between, the counters of the first report count as zero.
 func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 	rows := map[topKey]*TopRow{}
 	row := func(k topKey) *TopRow {
@@ -128,8 +127,8 @@ func shortID(id string) string {
 	return parsed.Short()
 }
 
-// WatchTop measures the load of a forwarder and passes each measurement to show, once per interval.
-// It returns when ctx ends or when show returns false.
+// WatchTop calls show with the load of the forwarder once per interval, until ctx ends or show
+// returns false. It then returns nil. If the forwarder does not answer, it returns an error.
 func WatchTop(ctx context.Context, socket string, interval time.Duration, show func(Top) bool) error {
 	before, _, err := Fetch(ctx, socket)
 	if err != nil {

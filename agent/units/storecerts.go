@@ -22,9 +22,9 @@ const quiet = 2 * time.Second
 // without a majority is ready only after another member has started.
 const restarting = time.Minute
 
-// StoreCertificates describes the certificate files for etcd and the units that use them. systemd
-// copies the files as credentials when it starts a unit. To use new files, a running unit must
-// therefore be restarted.
+// StoreCertificates describes the certificate files for etcd, and the units that use them. systemd
+// copies the files as credentials when it starts a unit, so a running unit uses new files only
+// after a restart.
 type StoreCertificates struct {
 	Dir   string   // directory that contains the certificates
 	Units []string // units to restart, one at a time in this order
@@ -34,10 +34,10 @@ type StoreCertificates struct {
 	Log     *slog.Logger
 }
 
-// ApplyStoreCertificates makes units use the certificates for etcd that an operator has replaced.
-// It waits until all files are complete. It then restarts each unit that was started before the
-// replacement, and returns when no unit is left. If a certificate does not belong to its key, it
-// returns an error and restarts nothing, so that the units keep using the old files.
+// ApplyStoreCertificates restarts the units that still use older certificates for etcd, after an
+// operator has replaced the files. It waits until the files no longer change, and then restarts the
+// units one at a time. If a certificate does not belong to its key, it returns an error and
+// restarts nothing.
 func ApplyStoreCertificates(ctx context.Context, c StoreCertificates) error {
 	for done := (time.Time{}); ; {
 		changed, err := c.settled(ctx)
@@ -93,8 +93,8 @@ func (c StoreCertificates) settled(ctx context.Context) (time.Time, error) {
 	}
 }
 
-// StoreCertificatesChanged returns the time at which a file in a directory last changed. It returns
-// zero if the directory has no files.
+// StoreCertificatesChanged returns the time of the last change of any file in a directory. It
+// returns the zero time if the directory is empty or does not exist.
 func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	all, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -112,8 +112,8 @@ func StoreCertificatesChanged(dir string) (newest time.Time, err error) {
 	return newest, err
 }
 
-// CheckStorePairs checks that each certificate in a directory belongs to its key. It returns an
-// error for a pair that does not match, and ignores a pair that is missing.
+// CheckStorePairs returns an error if a certificate in a directory does not belong to its key. It
+// ignores a pair of which a file is missing.
 func CheckStorePairs(dir string) error {
 	for _, name := range []string{"client", "member"} {
 		crt, key := filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")

@@ -10,9 +10,9 @@ import (
 	godbus "github.com/godbus/dbus/v5"
 )
 
-// StartTransient starts a command as a systemd service without a unit file. An installation
-// therefore cannot replace, stop or remove the service. StartTransient returns when the service is
-// ready. If the service already runs, it does nothing.
+// StartTransient starts a command as a transient systemd service, without a unit file, and returns
+// when the service is ready. An upgrade or removal of the installation therefore cannot stop the
+// service. If the service is already running, StartTransient does nothing.
 func StartTransient(ctx context.Context, unit, description string, command []string) error {
 	if !util.IsRunningSystemd() {
 		return fmt.Errorf("%s: start: %w", unit, ErrNoSystemd)

@@ -90,8 +90,8 @@ func descriptors(pid int) uint64 {
 	return 0
 }
 
-// Started returns the time at which a unit was started, or zero if the unit does not run. systemd
-// copies the credentials of the unit at this time or later.
+// Started returns the time at which a running unit was started, or the zero time if the unit does
+// not run. systemd copies the credentials of the unit at this time or shortly afterwards.
 func Started(ctx context.Context, unit string) (time.Time, error) {
 	if !util.IsRunningSystemd() {
 		return time.Time{}, ErrNoSystemd
@@ -132,8 +132,8 @@ func Start(ctx context.Context, unit string) error {
 	return ended(ctx, unit, done)
 }
 
-// ListLogs returns the state of units as List does, and in addition the last journal line of each
-// service that does not run. Reading the journal is slow.
+// ListLogs returns the state of units as List does, with the last journal line of each service that
+// does not run. It is slower than List, because it reads the journal.
 func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	units, err := List(ctx, names)
 	ctx, cancel := context.WithTimeout(ctx, timeout)
@@ -147,10 +147,10 @@ func ListLogs(ctx context.Context, names []string) ([]Unit, error) {
 	return units, err
 }
 
-// Expected returns the state of the units that a host should have according to its manifest, sorted
-// by name. It reads the state with the function list, which is List or ListLogs. Expected leaves
-// out a unit that is not installed, because documents from the network do not install units. It
-// includes such a unit if the manifest requires it.
+// Expected returns the state of the units that a host must have according to its manifest, sorted
+// by name. It reads the state with list, which is List or ListLogs. A unit that is not installed is
+// included only if the manifest requires it, because documents from the network cannot install
+// units.
 func Expected(ctx context.Context, list func(context.Context, []string) ([]Unit, error), i hostdir.Instance, m document.Manifest) ([]Unit, error) {
 	var names []string
 	required := map[string]bool{}

@@ -17,8 +17,8 @@ import (
 // settle is the time to wait for more changes after a change, before the files are read.
 const settle = 20 * time.Millisecond
 
-// Watcher watches directories for changes with inotify. The kernel limits the inotify instances of
-// each account. If none is available, the Watcher only polls.
+// Watcher notices changes in directories with inotify. If the account has no inotify instance left,
+// the Watcher only polls.
 type Watcher struct {
 	inotify *fsnotify.Watcher
 	events  <-chan fsnotify.Event
@@ -26,9 +26,9 @@ type Watcher struct {
 	log     *slog.Logger
 }
 
-// Follow calls the function read at once, and again whenever files may have changed. This function
-// returns the directories to watch. Follow calls it at least once in each interval, which is given
-// by poll. Follow returns when ctx ends.
+// Follow calls read at once, and again whenever files in certain directories may have changed,
+// until ctx ends. The function read returns these directories. Follow calls it at least once in
+// each interval poll.
 func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
 	w := New(log)
 	defer w.Close()
@@ -37,7 +37,7 @@ func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func
 	}
 }
 
-// New returns a Watcher that watches no directory yet. Its method Watch adds directories.
+// New returns a Watcher without directories. The caller must call Close.
 func New(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -54,9 +54,9 @@ func (w *Watcher) Close() {
 	}
 }
 
-// Watch sets the directories that the Watcher watches. Instead of a directory that does not exist,
-// it watches the nearest parent that exists. It returns true if it added a directory. The content
-// of such a directory may have changed since it was read.
+// Watch replaces the directories that the Watcher watches. For a directory that does not exist, it
+// watches the nearest existing parent. Watch returns true if it has added a directory, whose
+// content may have changed since the caller read it.
 func (w *Watcher) Watch(dirs []string) (added bool) {
 	if w.inotify == nil {
 		return false
@@ -95,8 +95,8 @@ func nearest(dir string) string {
 	}
 }
 
-// Wait waits until files may have changed. It waits no longer than the time given by poll. It
-// returns true when the files should be read again, and false when ctx has ended.
+// Wait waits until files may have changed, but at most for the duration poll. It returns true if
+// the caller must read the files again, and false if ctx has ended.
 func (w *Watcher) Wait(ctx context.Context, poll time.Duration) bool {
 	timer := time.NewTimer(poll)
 	defer timer.Stop()

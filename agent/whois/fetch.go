@@ -14,16 +14,17 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Query asks the forwarder for the caller of a connection. The field From is the caller's address
-// of the connection, as the service sees it. The field To is the service's address of the
-// connection, and may be zero.
+// Query asks the forwarder which caller is behind a connection to a service. From is the address of
+// the caller as the service sees it. To is the service's own address of the connection, and may be
+// zero.
 type Query struct {
 	From, To netip.AddrPort
 	Protocol document.Protocol
 	As       *uint32 // account that asks, if the forwarder passes on the query of another process
 }
 
-// Fetch sends a query to the forwarder behind a whois socket and returns its answer.
+// Fetch sends a query to the forwarder that listens on a whois socket, and returns its answer. It
+// returns an error if the forwarder knows no such connection or the account may not ask about it.
 func Fetch(ctx context.Context, socket string, q Query) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -19,14 +19,14 @@ import (
 // timeout is the time limit of a query, for the client and for the server.
 const timeout = 5 * time.Second
 
-// Beside returns the path of the whois socket for a given status socket. Both are in the same
-// directory.
+// Beside returns the path of the forwarder's whois socket, which is in the same directory as the
+// given status socket.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers queries until ctx ends, and then removes the socket. The listener must come from
-// unixsock.Limits.Listen. A connection that is not in the table may belong to an older process that
-// is draining. Serve passes such a query to the older processes. The function older returns the
-// paths of their sockets.
+// Serve answers queries on ln until ctx ends, and then removes the socket. The listener must come
+// from unixsock.Limits.Listen. A connection that is not in the table may belong to an older process
+// of the forwarder that is draining. Serve then asks the processes at the sockets that older
+// returns.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.

@@ -28,15 +28,15 @@ type Answer struct {
 	To      netip.AddrPort `json:"to"`
 }
 
-// Upstream describes a connection of the forwarder to the upstream of a service.
+// Upstream describes a connection of the forwarder to the upstream of a service, and its caller.
 type Upstream struct {
 	Caller, Service spiffe.ID
 	Protocol        document.Protocol
 	MayQuery        func(uid uint32) bool // reports whether an account other than root may ask about the connection
 }
 
-// Table contains the open connections of the forwarder to upstreams. The zero Table is empty and
-// ready to use.
+// Table contains the open connections of the forwarder to upstreams, with their callers. The zero
+// Table is empty and ready for use. A Table is safe for concurrent use.
 type Table struct {
 	users atomic.Pointer[func(uid uint32) bool]
 
@@ -62,8 +62,8 @@ type dialing struct {
 	done chan struct{}
 }
 
-// SetUsers sets the function that reports whether a service runs as an account. An account without
-// a service, except root, may not send queries.
+// SetUsers sets the function that reports whether any service runs as an account. Only these
+// accounts and root may send queries.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {
@@ -71,9 +71,9 @@ func (t *Table) mayQuery(uid uint32) bool {
 	return uid == 0 || is != nil && (*is)(uid)
 }
 
-// Dial makes a connection with the function dial and records the caller of the connection in the
-// table. The code that called Dial must call forget before it closes the connection, because
-// another process may get the same address afterwards.
+// Dial calls dial to connect to an upstream, and records the caller of the connection in the table.
+// The caller of Dial must call forget before it closes the connection, because another process may
+// get the same address afterwards.
 func (t *Table) Dial(u Upstream, dial func() (net.Conn, error)) (conn net.Conn, forget func(), err error) {
 	d := &dialing{u, make(chan struct{})}
 	t.mu.Lock()
@@ -119,11 +119,11 @@ func (t *Table) add(u Upstream, conn net.Conn) (forget func()) {
 	})
 }
 
-// Lookup returns the callers of the connections with a given source address. The arguments are the
-// protocol, the source address (from) and the destination address (to), which may be zero. Lookup
-// leaves out connections that the account with the given uid may not ask about. There may be
-// several connections, because the kernel can assign one port to connections with different
-// destinations.
+// Lookup returns the callers of the connections from the address from to the address to, which may
+// be zero for any address. It leaves out connections about which the account with the given uid may
+// not ask. If to is zero, there may be several connections, because the kernel can use one port for
+// connections to different addresses. If no connection is found, Lookup waits for those that are
+// being made.
 func (t *Table) Lookup(ctx context.Context, uid uint32, p document.Protocol, from, to netip.AddrPort) []Answer {
 	found, coming := t.lookup(uid, source{p, from}, to)
 	for _, d := range coming {

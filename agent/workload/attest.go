@@ -27,7 +27,7 @@ type client struct {
 	*caller.Peer
 }
 
-// AuthType returns the name of the method that identifies a client. It implements
+// AuthType returns "pidfd", the name of the method that identifies a client. It implements
 // credentials.AuthInfo.
 func (client) AuthType() string { return "pidfd" }
 

@@ -95,10 +95,10 @@ func noKeys() error {
 	return status.Error(codes.Unavailable, "no keys of JWT-SVIDs are delivered on this host, want providers.jwt in the topology: flor doctor")
 }
 
-// FetchJWTSVID returns JWT-SVIDs of the caller for an audience. A request may name an identity.
-// Otherwise the response has a JWT-SVID for each identity of the caller, in the order of the
-// manifest. JWT-SVIDs are delivered in advance. They are renewed after half of their lifetime, as
-// long as a provider can be reached.
+// FetchJWTSVID returns the delivered JWT-SVIDs of the caller for one audience. If the request names
+// a SPIFFE ID, it returns only the JWT-SVID of this ID. Otherwise, it returns one for each ID of
+// the caller, in the order of the manifest. It returns an error if there is no valid JWT-SVID for
+// the audience. It implements the SPIFFE Workload API.
 func (s *server) FetchJWTSVID(ctx context.Context, r *api.JWTSVIDRequest) (*api.JWTSVIDResponse, error) {
 	c := clientOf(ctx)
 	st := s.state.Load()
@@ -180,8 +180,9 @@ func (st *state) checkRevoked(svid *jwtsvid.SVID) error {
 	return st.identities.Trust.Revocations().CheckIssued(id, node, time.Unix(int64(issued), 0))
 }
 
-// FetchJWTBundles sends the keys that verify JWT-SVIDs to a caller with an identity. They are the
-// keys of this trust domain, and of the trust domains whose identities may call the caller.
+// FetchJWTBundles sends the keys that verify JWT-SVIDs, and sends them again whenever they change.
+// They are the keys of this trust domain, and of the trust domains whose identities may call the
+// caller. It implements the SPIFFE Workload API.
 func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStreamingServer[api.JWTBundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.JWTBundlesResponse, error) {
 		all, err := st.foreignKeys(ids)
@@ -197,8 +198,9 @@ func (s *server) FetchJWTBundles(_ *api.JWTBundlesRequest, out grpc.ServerStream
 	})
 }
 
-// ValidateJWTSVID verifies a JWT-SVID for a caller with an identity. It checks the signature, the
-// audience and the validity of the JWT-SVID, and also that its identity was not revoked.
+// ValidateJWTSVID verifies the signature, the audience and the validity of a JWT-SVID for a caller
+// with an identity. It also checks that the SPIFFE ID was not revoked. It implements the SPIFFE
+// Workload API.
 func (s *server) ValidateJWTSVID(ctx context.Context, r *api.ValidateJWTSVIDRequest) (*api.ValidateJWTSVIDResponse, error) {
 	st := s.state.Load()
 	ids, err := s.entitled(clientOf(ctx), st)

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Probe checks that the Workload API answers on a socket, by making a request. A refusal counts as
-// an answer.
+// Probe returns nil if the Workload API answers a request on a socket. A refusal counts as an
+// answer.
 func Probe(ctx context.Context, socket string) error {
 	conn, err := grpc.NewClient("unix://"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

@@ -81,7 +81,9 @@ type state struct {
 	changed    chan struct{}
 }
 
-// Serve answers requests of the Workload API on a Unix socket until ctx ends.
+// Serve answers requests of the SPIFFE Workload API on a Unix socket until ctx ends. The kernel
+// identifies the process that has connected, and the manifest says which SPIFFE IDs the process may
+// use.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second

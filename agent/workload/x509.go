@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// FetchX509SVID sends the X.509-SVIDs of the caller, with their keys. They are in the order in
-// which the manifest names the identities.
+// FetchX509SVID sends the X.509-SVIDs of the caller with their private keys, in the order of the
+// manifest, and sends them again whenever they change. It implements the SPIFFE Workload API.
 func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingServer[api.X509SVIDResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509SVIDResponse, error) {
 		svids, err := st.svids(ids)
@@ -27,8 +27,9 @@ func (s *server) FetchX509SVID(_ *api.X509SVIDRequest, out grpc.ServerStreamingS
 	})
 }
 
-// FetchX509Bundles sends the roots that verify X.509-SVIDs to a caller with an identity. They are
-// the roots of this trust domain, and of the trust domains whose identities may call the caller.
+// FetchX509Bundles sends the root certificates that verify X.509-SVIDs, and sends them again
+// whenever they change. They are the roots of this trust domain, and of the trust domains whose
+// identities may call the caller. It implements the SPIFFE Workload API.
 func (s *server) FetchX509Bundles(_ *api.X509BundlesRequest, out grpc.ServerStreamingServer[api.X509BundlesResponse]) error {
 	return push(s, out, func(st *state, ids []spiffe.ID) (*api.X509BundlesResponse, error) {
 		if st.identities.Trust == nil {

@@ -58,7 +58,9 @@ type Issuer struct {
 	stop    func()
 }
 
-// Start starts an issuer with a client for each service, by name, with its redirect URIs.
+// Start starts an issuer with one client for each service in clients. The map contains the redirect
+// URIs of each service. Only members of an allowed group can sign in, or everybody if allowedGroups
+// is nil. The issuer stops when the test ends.
 func Start(t *testing.T, allowedGroups []string, clients map[string][]string) *Issuer {
 	t.Helper()
 	i := &Issuer{Delivered: map[string]map[string]string{}, t: t, dir: t.TempDir(), address: providertest.Loopback()}
@@ -76,7 +78,7 @@ func Start(t *testing.T, allowedGroups []string, clients map[string][]string) *I
 	return i
 }
 
-// People restarts the issuer with a users file that lists only these people.
+// People restarts the issuer so that only the people with these email addresses have an account.
 func (i *Issuer) People(people ...string) {
 	i.t.Helper()
 	var users []map[string]any
@@ -159,8 +161,9 @@ func (i *Issuer) start() {
 
 var action = regexp.MustCompile(`<form[^>]* action="([^"]*)"`)
 
-// SignIn opens the page at the issuer to which a gate redirects a browser, and signs in there. It
-// returns the address at the public name to which the issuer redirects the browser.
+// SignIn signs a person in. It opens the address at, to which a gate redirects a browser, and
+// submits the form of the issuer with the given email address. It returns the address to which the
+// issuer redirects the browser, which has the public name of the site.
 func SignIn(t *testing.T, browser *http.Client, at, email string) string {
 	t.Helper()
 	resp, err := browser.Get(at)

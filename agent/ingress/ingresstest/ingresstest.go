@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Run starts a program in a directory. The program ends when stop is called or when the test ends.
+// Run starts a program with arguments, args[0] being the program, in the directory dir. The program
+// ends when the test ends, or earlier if stop is called.
 func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -41,7 +42,7 @@ func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	return stop
 }
 
-// Nginx is an nginx server that keeps all its files in one directory.
+// Nginx is an nginx server for tests, with all its files in one directory.
 type Nginx struct {
 	Command []string // program with the arguments that select its configuration
 	File    string   // file that flor ingress writes and nginx includes
@@ -49,7 +50,7 @@ type Nginx struct {
 	dir string
 }
 
-// NewNginx prepares the files of an nginx server. The method Start starts the server.
+// NewNginx writes the files of an nginx server without starting the server.
 func NewNginx(t *testing.T) Nginx {
 	t.Helper()
 	command := program.Require(t, "nginx").Command

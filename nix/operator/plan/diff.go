@@ -164,6 +164,9 @@ func name(e any) string {
 		if label, ok := e["label"].(string); ok { // of a path through relays
 			return label
 		}
+		if account, ok := e["account"].(string); ok { // of a login
+			return account
+		}
 		if unit, ok := e["unit"].(string); ok {
 			return unit
 		}

@@ -42,6 +42,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "change of a need", fmt.Sprintf("need %s, %s: %s", element, at, value)
 	case section == "publish" && whole:
 		noun, words = "published service", "publishes "+element
+	case section == "publish" && len(rest) > 2 && rest[0] == "allow" && rest[2] == "logins":
+		noun, words = c.logins(element, rest)
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
 		noun, words = "permission", element+" allows "+beside(element, rest[1])+ends(c)
 	case section == "publish" && len(rest) > 0 && rest[0] == "opaqueName":
@@ -85,6 +87,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		}
 	case section == "reach" && len(rest) > 0 && rest[0] == "redirects":
 		noun, words = "redirect", strings.Join(append([]string{"redirects to " + element}, rest[1:]...), ", ")+": "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "hostKeys":
+		noun, words = "SSH host key", "knows for "+element+" the host key "+unquote.Replace(value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":
 		noun, words = "alias", "calls "+element+" "+unquote.Replace(value)+" too"
 	case section == "listen":

@@ -130,13 +130,17 @@ var rules = withSettings(map[string]rule{
 		return a.ending(Right{a.id(a.up[0]["id"]), "reach", a.port(a.up[1])})
 	}},
 
-	"manifest.forwarder.reach[].id":        {why: "part of who reaches it"},
-	"manifest.forwarder.reach[].port":      {why: "part of who reaches it"},
-	"manifest.forwarder.reach[].protocol":  {why: "the host that publishes it decides"},
-	"manifest.forwarder.reach[].grpc":      {why: "how an ingress passes on what strangers reach anyway"},
-	"manifest.forwarder.reach[].listen":    {why: "a loopback address: who connects there is looked up, wherever it is"},
-	"manifest.forwarder.reach[].transport": {why: "the same checks over either"},
-	"manifest.forwarder.reach[].endpoints": {why: "whoever answers there must present the service's identity"},
+	"manifest.forwarder.publish[].allow[].logins[].account": {grants: login},
+	"manifest.forwarder.publish[].allow[].logins[].until":   {grants: func(a at) []fact { return a.ending(a.loginRight()) }},
+
+	"manifest.forwarder.reach[].hostKeys[]": {grants: hostKey},
+	"manifest.forwarder.reach[].id":         {why: "part of who reaches it"},
+	"manifest.forwarder.reach[].port":       {why: "part of who reaches it"},
+	"manifest.forwarder.reach[].protocol":   {why: "the host that publishes it decides"},
+	"manifest.forwarder.reach[].grpc":       {why: "how an ingress passes on what strangers reach anyway"},
+	"manifest.forwarder.reach[].listen":     {why: "a loopback address: who connects there is looked up, wherever it is"},
+	"manifest.forwarder.reach[].transport":  {why: "the same checks over either"},
+	"manifest.forwarder.reach[].endpoints":  {why: "whoever answers there must present the service's identity"},
 	"manifest.forwarder.reach[].callers[]": {grants: func(a at) []fact {
 		return one(Right{a.id(a.v), "reach", portOf(a.id(a.up[0]["id"]), a.up[0])})
 	}},

@@ -43,7 +43,7 @@ const (
 )
 
 // Run advances the rollout in progress until ctx ends. If a step fails, Run logs the error and
-// tries the step again.
+// tries the step again. It waits while no rollout is in progress.
 func (r *Runner) Run(ctx context.Context) {
 	var failed journal.Once
 	for rest := every; ; {
@@ -154,8 +154,9 @@ func (r *reader) report(host string) (report hostreport.Kept) {
 	return report
 }
 
-// Before returns a function for the field Before of archive.Terms. From the reports of hosts, that
-// function reads which problems the hosts had before the rollout.
+// Before returns a function for the field Before of archive.Terms. For a rollout that is about to
+// begin, that function returns the current problems of each host in the plan, from the host's last
+// report. Hosts without problems are left out.
 func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
 	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
@@ -191,9 +192,10 @@ var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 // ErrAct is the error of an act that the current state of the rollout does not permit.
 var ErrAct = errors.New("the rollout cannot be changed")
 
-// Do changes the rollout as an operator asked, for example pauses it. In the same transaction, it
-// writes an audit row, which names the operator. It returns the new state of the rollout and the
-// audit row as written.
+// Do changes the rollout in progress as an operator requested, for example pauses it. It writes an
+// audit row in the same transaction. Do returns the new state of the rollout, and row as written.
+// If the rollout is already in the requested state, Do changes nothing and returns no error. If the
+// state of the rollout does not permit the act, the error wraps ErrAct.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)
@@ -254,10 +256,10 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
 }
 
-// Claim reserves a place in the disruption budgets of a host for the caller of row, so that the
-// caller can deploy the host. The reservation ends after the duration lasts. The argument budgets
-// contains the budgets of the policy in force. If a budget does not permit a change of the host
-// now, Claim returns the reason. A host in no budget needs no reservation.
+// Claim reserves a place in each disruption budget of a host, so that the caller in row can deploy
+// the host. The budgets are those of the policy in force. The reservation ends after the duration
+// lasts, or when Release is called. If a budget does not permit a change of the host now, Claim
+// reserves nothing, and waits contains the reason. A host in no budget needs no reservation.
 func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
 	by := callerName(row)
 	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}

@@ -14,13 +14,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Status is the status of a rollout: its state, and the progress of each wave.
+// Status describes a rollout: its state, and the progress of each wave.
 type Status struct {
 	rollout.State
 	Progress []Wave `json:"progress"` // empty after the rollout has ended
 }
 
-// Wave is the progress of the hosts in one wave of a rollout.
+// Wave is the progress of one wave of a rollout: how many hosts are in it, and how far they are.
 type Wave struct {
 	Wave    int `json:"wave"` // 0 for provider hosts that receive policies first
 	Hosts   int `json:"hosts"`

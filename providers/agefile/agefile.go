@@ -13,7 +13,8 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal encrypts a text to the recipients. The result is in age's ASCII armor.
+// Seal encrypts plain to the recipients, any one of whom can decrypt it. The result is in age's
+// ASCII armor.
 func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)
@@ -36,8 +37,8 @@ func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 // Sealed reports whether b is encrypted with age in ASCII armor.
 func Sealed(b []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(b), []byte(armor.Header)) }
 
-// Open decrypts b with one of the identities. If b was changed since it was encrypted, Open returns
-// an error and no text.
+// Open decrypts an armored age file with one of the identities. If no identity matches, or if the
+// file was changed since it was encrypted, Open returns an error and no plaintext.
 func Open(b []byte, identities []age.Identity) ([]byte, error) {
 	if len(identities) == 0 {
 		return nil, errors.New("sealed with age: want the identity that opens it")

@@ -22,8 +22,8 @@ type To struct {
 	passphrase   string // file
 }
 
-// Flags adds the flags of To to a command. The argument what describes the encrypted content in the
-// help texts, for example "the key".
+// Flags adds the flags --seal-to, --passphrase and --passphrase-file to a command. The argument
+// what names the encrypted content in their help texts, for example "the key".
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
@@ -42,8 +42,9 @@ func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphra
 // records its own factor, so files with other factors can be opened. Tests set a lower factor.
 var WorkFactor = 18
 
-// Recipients returns the recipients that the flags name, or none if the file is not to be
-// encrypted. If a passphrase is needed, Recipients prompts for it. The prompt names the file.
+// Recipients returns the recipients that the flags select. If no flag is set, it returns none, and
+// the file stays unencrypted. With --passphrase, Recipients asks for a new passphrase twice on the
+// terminal. The prompt names the file.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)
@@ -78,7 +79,7 @@ func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	return []age.Recipient{r}, nil
 }
 
-// Recipient parses the public key of a recipient, which is a key of age or SSH.
+// Recipient parses a public key of age (age1…) or of SSH (ssh-…).
 func Recipient(text string) (age.Recipient, error) {
 	if strings.HasPrefix(text, "ssh-") {
 		return agessh.ParseRecipient(text)
@@ -86,9 +87,10 @@ func Recipient(text string) (age.Recipient, error) {
 	return age.ParseX25519Recipient(text)
 }
 
-// Opening adds flags to a command with which a user selects the identities that open an encrypted
-// file. The names of the flags start with a prefix, for example "ca-". The returned function reads
-// the identities for a file. If no flag selects identities, that function prompts on the terminal.
+// Opening adds two flags to a command, which select the age identity or the passphrase file that
+// opens an encrypted file. Their names are "identity" and "passphrase-file" after the given prefix,
+// for example "ca-". The returned function reads the identities for a file. If no passphrase file
+// is selected and the file needs a passphrase, age asks for it on the terminal.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")
@@ -106,8 +108,8 @@ func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.I
 	}
 }
 
-// Identities parses the content of an identity file. The file contains age identities or an SSH
-// private key.
+// Identities parses the content of an identity file, which is either a list of age identities or
+// one SSH private key in PEM.
 func Identities(b []byte) ([]age.Identity, error) {
 	if !bytes.HasPrefix(b, []byte("-----BEGIN")) {
 		return age.ParseIdentities(bytes.NewReader(b))
@@ -123,8 +125,8 @@ func Identities(b []byte) ([]age.Identity, error) {
 // file, so that people do not type the passphrase of another file.
 type passphraseOf struct{ sealed, file, prefix string }
 
-// Unwrap implements age.Identity. It asks for the passphrase only if the file is encrypted to a
-// passphrase.
+// Unwrap implements age.Identity. It reads or asks for the passphrase only if the file is encrypted
+// to a passphrase.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
 		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
@@ -161,9 +163,10 @@ func readPassphrase(file string) (string, error) {
 // fromFile is the option that an error suggests if a prompt has no terminal.
 const fromFile = "--passphrase-file FILE"
 
-// Prompt reads a line, such as a passphrase, from the terminal without showing it. It does not read
-// standard input, because that may be a certificate request. If there is no terminal, Prompt
-// returns an error with the remedy in the second argument.
+// Prompt asks for a secret, such as a passphrase, on the terminal (/dev/tty) and returns the line
+// that the user types. The line is not shown. Standard input is not read, because it may contain a
+// certificate request. If there is no terminal, the error contains the text of instead, which tells
+// the user what to do. An empty line is an error.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

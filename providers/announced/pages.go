@@ -21,9 +21,9 @@ const (
 	maxPageHeader   = 32 << 10
 )
 
-// Pages are the web pages of a provider. They are served over plain HTTP at a loopback address, and
-// the forwarder publishes them as a service with encryption and an access list. All fields are
-// required.
+// Pages describes the web pages of a provider. They are served over plain HTTP at a loopback
+// address. The forwarder publishes them as a service, and adds encryption and an access list. All
+// fields are required.
 type Pages struct {
 	Name    string // name of the kind
 	Listen  string // a loopback host:port
@@ -75,8 +75,9 @@ func ServePages(ctx context.Context, c Pages) error {
 	return nil
 }
 
-// ParseIssuer parses the issuer URL of OpenID Connect tokens, which must have a scheme and a host
-// and no path. Clients compare issuers byte for byte (OpenID Connect Discovery 1.0 section 4.3).
+// ParseIssuer parses the issuer URL of OpenID Connect tokens. The URL must have the form
+// http(s)://host or http(s)://host:port, without a path or a final slash, because clients compare
+// issuers byte for byte (OpenID Connect Discovery 1.0 section 4.3).
 func ParseIssuer(issuer string) (*url.URL, error) {
 	u, err := url.Parse(issuer)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || issuer != u.Scheme+"://"+u.Host || u.Host == "" {
@@ -85,8 +86,9 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 	return u, nil
 }
 
-// AtIssuer reports whether the Host header of a request names the host of the issuer. Requests
-// under other names must be refused, because they can come from DNS rebinding.
+// AtIssuer reports whether host, the Host header of a request, is the host and port of the issuer.
+// A default port may be omitted. Refuse all other requests, because they can come from DNS
+// rebinding.
 func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))

@@ -23,8 +23,8 @@ type Refusals struct {
 	Logger *slog.Logger
 }
 
-// Row returns the first fields of the audit row of a request. The caller of Row fills in the others
-// when it acts on the request or refuses it.
+// Row returns an audit row with the time, kind, caller and address of a request. The outcome and
+// the other fields are still empty.
 func (f Refusals) Row(r *http.Request) server.Row {
 	caller := From(r.Context())
 	row := server.Row{Time: time.Now().UTC(), Caller: caller.String(), Kind: f.Kind}
@@ -34,9 +34,10 @@ func (f Refusals) Row(r *http.Request) server.Row {
 	return row
 }
 
-// Refuse records in the audit log that a request failed, and returns the error to send to the
-// caller. If the error is internal, Refuse logs the details and returns an error without them. It
-// also sets headers of the answer.
+// Refuse writes a failed request to the audit log, and returns the error to send to the caller. An
+// err that is not an *hostapi.Error is internal: Refuse logs its text, and returns a general error
+// in its place. Refuse sets the headers Retry-After and Connection of the response, but does not
+// send the response.
 func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
@@ -62,9 +63,9 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	return refusal
 }
 
-// Access refuses a request from a page of another site, and a request whose caller has less access
-// than the request needs. The error names the group that a role must have. To read, this is the
-// argument group; to write, it is the same name with the suffix "-write".
+// Access returns an error if a request comes from a page of another site, or if it needs more
+// access than its caller has. The error names the group that a role of the caller must contain:
+// group for reading, and group with the suffix "-write" for writing.
 func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
@@ -83,8 +84,8 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
-// Operator refuses a request unless its caller is an operator with the access that the request
-// needs. An account of this host that can open the state may make all requests.
+// Operator returns an error unless the policy gives the caller of a request the wanted access as an
+// operator. A caller with Caller.Account set may make all requests.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	if From(r.Context()).Account != "" {
 		return nil

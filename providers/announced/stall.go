@@ -16,9 +16,9 @@ type body struct {
 	until time.Time
 }
 
-// Body returns a reader of a request's body. Reading fails if the body has more than size bytes, if
-// it is not complete after the duration within, or if the caller sends nothing for the duration
-// Stall.
+// Body returns a reader of the body of r. Reading fails if the body has more than size bytes, if it
+// has not arrived completely within the given duration from now, or if the caller sends nothing for
+// the duration Stall.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }
@@ -36,8 +36,8 @@ type answer struct {
 	until time.Time
 }
 
-// Answer returns a writer for an answer that must be sent within the given duration. Writing fails
-// if the caller reads nothing for the duration Stall.
+// Answer wraps w so that the whole response must be sent within the given duration from now.
+// Writing also fails if the caller reads nothing for the duration Stall.
 func Answer(w http.ResponseWriter, within time.Duration) http.ResponseWriter {
 	return answer{w, http.NewResponseController(w), time.Now().Add(within)}
 }

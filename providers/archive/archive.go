@@ -122,8 +122,8 @@ func decodeVersion(e store.Entry) (v Version, err error) {
 // ErrNone.
 var ErrRestored = fmt.Errorf("%w since this state was restored: florctl publish", ErrNone)
 
-// Newest returns the version that is served. During a rollout, not all hosts are offered this
-// version yet. If no version is served, the error is ErrNone.
+// Newest returns the newest version that is served. During a rollout, some hosts are still offered
+// the former version. If no version is served, the error wraps ErrNone.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
 	v, err := a.last(ctx)
 	if err == nil && v.Restored {
@@ -154,7 +154,8 @@ func (a Archive) last(ctx context.Context) (Version, error) {
 	}
 }
 
-// Export writes the version with the given serial to w, in the format that florctl publish reads.
+// Export writes the documents of the version with the given serial to w, in the format that
+// publish.NewReader reads. If the archive does not keep that version, the error wraps ErrNone.
 func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	all, err := a.Versions(ctx)
 	if err != nil {
@@ -217,8 +218,8 @@ func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	return whole, nil
 }
 
-// Closures returns the Nix store path of each host's system in a version. The keys are the names of
-// the hosts.
+// Closures returns the Nix store paths of the hosts' NixOS systems in a version, by the name of the
+// host. Hosts for which the version names no system are left out.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
 	whole, err := a.whole(ctx, v)
 	if err != nil {

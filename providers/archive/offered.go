@@ -64,10 +64,10 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout changes the state of a rollout. In the same transaction it makes the operations in the
-// last argument. The rollout r must come from Archive.Rollout. If the new state s returns to the
-// former version, the documents of that version become the newest version. If the rollout has
-// changed since it was read, the error is store.ErrConflict.
+// SetRollout replaces the state of the rollout r by s. The operations in then are part of the same
+// transaction. The rollout r must come from Archive.Rollout. If s returns to the former version,
+// the documents of that version become the newest version. If the rollout was changed since r was
+// read, the error is store.ErrConflict.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
 	if r.AtWork() && r.Status != rollout.Returning && slices.Contains([]rollout.Status{rollout.Returning, rollout.Stopped, rollout.Aborted}, s.Status) {
 		back := *r.Return
@@ -125,10 +125,10 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Documents returns the documents that a host is offered. It returns none if the host has no
-// documents. The argument has is the tag of the documents that the host already has. If the tag is
-// unchanged, Documents does not read the documents, and the result same is true. The answer depends
-// on config/rollout and on the keys below config/version/.
+// Documents returns the documents that a host is offered now, or none if the host has no documents.
+// The argument has is the tag of the documents that the host already has, or empty. If the offered
+// documents have the same tag, same is true and no documents are returned. The result can change
+// only with the key config/rollout and the keys below config/version/.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {

@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Report returns one line with the result of an import, for an operator.
+// Report returns a line for operators that describes an imported version: its cluster, its number
+// of hosts and its serial. If changed is false, the line adds "as before".
 func Report(v Version, changed bool) string {
 	note := ""
 	if !changed {

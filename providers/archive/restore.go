@@ -10,13 +10,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered returns the key prefixes of the published data that backups contain. A backup contains
-// no rollout in progress. The revocation list in a backup may be older than the list that some
-// hosts have; those hosts keep theirs.
+// Remembered returns the prefixes of the archive's keys that belong in a backup. The state of a
+// rollout is not among them. The restored revocation list may be older than the list of some hosts;
+// these hosts keep their list.
 func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
-// Restored returns the value that a restore writes for a key. The argument value is the value in
-// the backup.
+// Restored converts the value of a key in a backup to the value that a restore writes. It marks
+// versions as restored, and leaves other values unchanged.
 func Restored(key string, value []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, versions) {
 		return value, nil
@@ -29,8 +29,9 @@ func Restored(key string, value []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Exclude runs a function while no import can run. Each transaction of the function must contain
-// the condition that it receives.
+// Exclude calls f while it holds the lock that imports take. The lock can be lost while f runs.
+// Every transaction of f must therefore contain the condition that f receives, which fails once the
+// lock is lost.
 func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond) error) (err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

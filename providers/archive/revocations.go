@@ -34,8 +34,8 @@ type Revocations struct {
 	revision int64 // revision of the key
 }
 
-// Revocations returns the revocation list in force. If there never was a list, it returns the zero
-// value.
+// Revocations returns the revocation list that hosts are offered. If no list was ever set, it
+// returns the zero value.
 func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	e, err := a.Get(ctx, revoking)
 	if errors.Is(err, store.ErrNotFound) {
@@ -61,9 +61,10 @@ type ListTerms struct {
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations replaces the revocation list that hosts are offered. The new list needs a higher
-// number than the list in force, and as many signatures as the terms require. Setting the same list
-// again changes nothing.
+// SetRevocations replaces the revocation list that hosts are offered. The new list must have enough
+// signatures according to the terms, a higher number than the current list, and must continue that
+// list. Otherwise the error is a Refusal. Setting the current list again changes nothing, and
+// changed is false.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {

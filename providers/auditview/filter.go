@@ -11,14 +11,15 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// A Filter selects audit rows. Fields that are not set select all rows.
+// A Filter selects audit rows. A field with its zero value does not restrict the selection.
 type Filter struct {
 	After, Before         Moment
 	Limit                 int
 	Caller, Kind, Outcome string
 }
 
-// Flags adds a flag for each field of the filter to a command.
+// Flags adds the flags --after, --before, --limit, --caller, --kind and --outcome to a command.
+// They set the fields of the filter.
 func (f *Filter) Flags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.Var(&f.After, "after", "print rows after this `TIME`: a time as --json prints it, or how long ago, such as 30m or 24h")
@@ -29,8 +30,9 @@ func (f *Filter) Flags(cmd *cobra.Command) {
 	flags.StringVar(&f.Outcome, "outcome", "", "print rows with this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
-// Rows returns the rows of a log that the filter selects. The log must contain only rows after the
-// time f.After.
+// Rows yields the rows of log that the filter selects. The rows of log must be in order of time,
+// and must already begin after f.After. With a limit, Rows yields the first rows if f.After is set,
+// and otherwise the last. An error of log ends the sequence.
 func (f *Filter) Rows(log iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	passed := func(yield func(Row, error) bool) {
 		for r, err := range log {
@@ -95,7 +97,7 @@ func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	}
 }
 
-// A Moment is the value of a flag with which a user gives a time, or a duration before now.
+// A Moment is a point in time that a user gives as the value of a flag. It implements pflag.Value.
 type Moment struct{ time.Time }
 
 // Type returns the placeholder for the value in help texts.
@@ -108,7 +110,7 @@ func (m *Moment) String() string {
 	return m.Format(time.RFC3339Nano)
 }
 
-// Set parses a time in RFC 3339, or a duration such as 24h.
+// Set parses a time in the form of RFC 3339, or a duration such as 24h, which means that long ago.
 func (m *Moment) Set(text string) error {
 	if d, err := time.ParseDuration(text); err == nil {
 		m.Time = time.Now().Add(-d)

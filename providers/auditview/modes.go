@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// A Mode selects an operation on tamper-evident logs, which a command carries out instead of
-// printing rows.
+// A Mode selects what a command does with tamper-evident logs in place of printing rows: verify
+// them, follow them, or prove that they contain a row.
 type Mode struct {
 	Verify, Follow bool
 	Proof          string

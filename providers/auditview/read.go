@@ -26,10 +26,10 @@ func Parse(text json.RawMessage) (Row, error) {
 	return r, nil
 }
 
-// Read yields the rows of an audit log, oldest first. It calls page for one page of the log after
-// the other. The argument of page is the position of the page, which is empty for the first page.
-// The result next is the position of the following page, and is empty after the last page. The
-// argument at is the host from which the log comes, and is set in each row.
+// Read yields the rows of a paged audit log, oldest first. It calls page with the position of each
+// page, beginning with "". The function page returns the rows of that page and the position of the
+// next page, or "" after the last page. Each yielded row has at, the host of the log, in its field
+// At. Read ends at the first error.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {

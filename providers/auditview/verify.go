@@ -14,8 +14,8 @@ import (
 // printed.
 var ErrNotVerified = errors.New("an audit log is not what it was: keep a copy of the provider's state, and see what hosts have witnessed: florctl status")
 
-// PrintVerdicts prints the results of verifying logs, as text or as one JSON object per line. The
-// error is ErrNotVerified if a log failed.
+// PrintVerdicts prints the results of verifying logs, as text or as one JSON object per line. If
+// any log has faults, the error is ErrNotVerified.
 func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	for _, v := range all {
 		if len(v.Faults) > 0 {
@@ -50,7 +50,8 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	return err
 }
 
-// PrintProof verifies the proof that a log contains a row, and prints it as text or JSON.
+// PrintProof verifies the proof p that a log contains a row, and prints it as text or JSON. If the
+// proof is wrong, it prints nothing and returns the error.
 func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	if err := p.Verify(); err != nil {
 		return err
@@ -74,7 +75,8 @@ func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	return err
 }
 
-// Follow returns a function that prints each selected row of a log as it is appended.
+// Follow returns a function for tlog.Follow that calls print for each row that the filter selects.
+// It ignores f.After, f.Before and f.Limit, and skips rows that are archived already.
 func (f *Filter) Follow(print func(Row) error) func(tlog.Logged) error {
 	return func(l tlog.Logged) error {
 		if l.Row == nil {

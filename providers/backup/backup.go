@@ -50,7 +50,7 @@ type Header struct {
 	Time        unixtime.Time `json:"time"`
 }
 
-// A Section is the line that begins the keys of one kind of need.
+// A Section is the line of a backup that precedes the keys of one kind of need.
 type Section struct {
 	Kind     string `json:"kind"`
 	Revision int64  `json:"revision"` // revision of the kind's state store
@@ -73,16 +73,16 @@ type line struct {
 	end
 }
 
-// A Source is the state of a kind of need that is to be backed up. Write writes only the keys for
-// which Remembers returns true.
+// A Source is the state of one kind of need that is written to a backup. Keys for which Remembers
+// returns false are left out.
 type Source struct {
 	Kind      string
 	Store     store.Store
 	Remembers func(key string) bool
 }
 
-// Write writes a backup of the sources, in their order, and returns the number of keys. It sets the
-// format in the header.
+// Write writes a backup of the sources, in their order, and returns the number of keys in it. It
+// sets the field Format of the header itself.
 func Write(ctx context.Context, to io.Writer, h Header, sources []Source) (int, error) {
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(to, 64<<10)
@@ -129,7 +129,7 @@ func digest(h hash.Hash) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// A Backup describes a complete backup. Read returns it after reading the backup to its end.
+// A Backup is a backup that Read has read to its end and found complete.
 type Backup struct {
 	Header
 	Sections []Section
@@ -140,8 +140,8 @@ type Backup struct {
 	begins []int64 // offset of the first key of each section
 }
 
-// Read reads a backup to its end, and returns an error unless it is complete. The method Keys reads
-// the same source again, so the source must not change.
+// Read reads a backup to its end. It returns an error if the backup is incomplete or malformed. The
+// method Keys of the result reads from again, so do not close or change from before that.
 func Read(from io.ReadSeeker) (*Backup, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ type Restoring struct {
 	If        []store.Cond                                   // conditions of each transaction
 }
 
-// Restore writes the keys of a backup that are absent from the state store s. It does not change
-// keys that are present, because they are the same or newer. It returns the number of keys that it
-// wrote, and the number of keys that were present. If a restore is interrupted, run it again.
+// Restore writes the keys of a backup that are absent from the state store s. Keys that are present
+// stay unchanged, because they are the same or newer. Restore returns how many keys it has written,
+// and how many were present. If it is interrupted, run it again.
 func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[store.Entry, error]) (put, stay int, err error) {
 	var batch []store.Op
 	size := 0

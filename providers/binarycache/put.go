@@ -90,7 +90,8 @@ type claim struct {
 	left int64 // part of held that has not arrived yet
 }
 
-// Write reserves disk space for p. It is called before p is written to disk.
+// Write reserves disk space for the bytes in p, which are not stored here. Call it before p is
+// written to disk. It returns an error if the space is not available.
 func (c *claim) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > c.left {
 		c.free()

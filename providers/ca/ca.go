@@ -31,14 +31,14 @@ const (
 	IssuingLifetime = 365 * 24 * time.Hour
 )
 
-// An Authority is a certificate authority: a certificate that signs other certificates, with its
-// key.
+// An Authority is a certificate authority: a CA certificate and its private key.
 type Authority struct {
 	Certificate *x509.Certificate
 	Key         crypto.Signer
 }
 
-// NewKey makes a key pair of the type that authorities and providers use, which is ECDSA on P-256.
+// NewKey generates an ECDSA key pair on the curve P-256, the type that authorities and providers
+// use.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // NewRoot makes the root certificate of a trust domain and its key.
@@ -46,8 +46,9 @@ func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
 }
 
-// RootOf makes the root certificate of a trust domain. The function newKey makes the key of the
-// root, or finds an existing key, for example in a hardware token.
+// RootOf makes the self-signed root certificate of a trust domain, which is valid for RootLifetime
+// from now. The function newKey returns the root's key, which may be new or exist already, for
+// example in a hardware token.
 func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -63,11 +64,13 @@ func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.T
 	return &Authority{Certificate: root, Key: key}, err
 }
 
-// TrustDomain returns the name of the trust domain to which the authority belongs.
+// TrustDomain returns the name of the authority's trust domain, such as "demo.flor.rete". It panics
+// for an authority that LoadStore returned, which has none.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the certificate request of an issuing CA in the root's trust domain. The
-// certificate is valid for the given lifetime, but not longer than the root.
+// SignIssuing signs the certificate request of an issuing CA, in PEM. The request must be for the
+// root's trust domain. The certificate is valid for the given lifetime, but not longer than the
+// root.
 func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -94,7 +97,8 @@ type SVID struct {
 	Until  time.Time
 }
 
-// Issue signs an SVID. The SVID is valid for its lifetime, but not longer than the authority.
+// Issue signs an SVID. It returns an error if the SPIFFE ID is in another trust domain. The SVID is
+// valid until s.Until, but not longer than the authority.
 func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {

@@ -37,7 +37,8 @@ func newCSR(uri string, key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeCSR, Bytes: der}), nil
 }
 
-// DecodeCSR decodes a certificate request from PEM to DER. It does not verify the request.
+// DecodeCSR decodes a certificate request from PEM to DER. It does not verify the request's
+// signature.
 func DecodeCSR(csr []byte) ([]byte, error) {
 	der, err := one(csr, typeCSR)
 	if err != nil {
@@ -46,8 +47,8 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 	return der, nil
 }
 
-// ParseCSR verifies a certificate request for an SVID with the given SPIFFE ID, and returns the
-// public key of the request. The request may omit the ID, but it must not name any other identity.
+// ParseCSR verifies the signature of a certificate request in PEM, and returns its public key. The
+// request may name the given SPIFFE ID or no name at all. Any other name is an error.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {

@@ -22,8 +22,8 @@ const (
 	EnrolmentRecord      = "issued.jsonl"
 )
 
-// SignEnrolment signs an operator's enrolment certificate. With it, the operator issues SVIDs
-// without a provider. It is an issuing CA certificate with another subject.
+// SignEnrolment signs an operator's enrolment certificate for a public key. It is a CA certificate
+// with which the operator issues SVIDs without a provider.
 func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	name, err := domain(a.TrustDomain())
 	if err != nil {
@@ -34,9 +34,10 @@ func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, 
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// Enrolment makes an operator's enrolment certificate and its key. If there are recipients, the key
-// is encrypted to them. If the directory already has an enrolment key, Enrolment signs a new
-// certificate for that key, and does not need to open the key.
+// Enrolment makes an operator's enrolment certificate and its key, and stores both in the
+// directory. With recipients, the stored key is encrypted to them. If the directory already has an
+// enrolment certificate, Enrolment keeps the key and replaces only the certificate. It does not
+// open the key for this.
 func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
 	held, err := d.certificate(EnrolmentCertificate)
 	if err != nil {
@@ -76,7 +77,7 @@ func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 }
 
 // Record appends a line to the record of the certificates that were issued with the enrolment key.
-// The line is on disk when Record returns.
+// When Record returns nil, the line is on disk.
 func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
 	_, err := os.Lstat(path)

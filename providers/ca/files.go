@@ -41,8 +41,8 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// Load reads an authority from its certificate file and its key file. If the key is encrypted, one
-// of the identities must open it.
+// Load reads an authority of a trust domain from its certificate file and its key file. The files
+// must belong together. If the key is encrypted, one of the identities must open it.
 func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -51,8 +51,8 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse returns an authority from a certificate in PEM and a key file. The argument from names the
-// source of the certificate in errors.
+// Parse is like Load, but takes the certificate, in PEM, as an argument. The argument from names
+// the source of the certificate in errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
@@ -66,7 +66,8 @@ func ofDomain(c *x509.Certificate) error {
 	return err
 }
 
-// LoadStore reads the CA of a state store. This CA belongs to no trust domain.
+// LoadStore reads the CA of a state store, which belongs to no trust domain. It returns an error
+// for any other CA.
 func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -94,8 +95,9 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return of(c, from, key, keyPath)
 }
 
-// LoadWith reads the certificate of an authority whose key is not in a file, but for example in a
-// hardware token. The argument where names the place of the key in errors.
+// LoadWith reads the certificate of an authority whose key is not in a file but, for example, in a
+// hardware token. The key must belong to the certificate. The argument where names the place of the
+// key in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -140,8 +142,8 @@ func Sealed(path string) (bool, error) {
 	return agefile.Sealed(b), err
 }
 
-// LoadKey reads a private key from a file. It returns an error if another account can read the
-// file. If the key is encrypted, one of the identities must open it.
+// LoadKey reads a private key in PKCS #8 PEM from a file. It returns an error if another account
+// can read the file. If the file is encrypted with age, one of the identities must open it.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
@@ -167,8 +169,8 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	return key, nil
 }
 
-// Request makes the certificate request of an issuing CA. If the key of the CA does not exist yet,
-// Request makes the key as well.
+// Request writes the certificate request of an issuing CA to csrPath. It uses the key at keyPath,
+// and generates that key if the file does not exist.
 func Request(trustDomain, keyPath, csrPath string) error {
 	key, err := LoadKey(keyPath)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -187,8 +189,8 @@ func Request(trustDomain, keyPath, csrPath string) error {
 	return Save(csrPath, csr)
 }
 
-// SaveKey atomically writes a private key to a file with mode 0600. If there are recipients, the
-// key is encrypted to them.
+// SaveKey atomically writes a private key to a file with mode 0600, in PKCS #8 PEM. With
+// recipients, the file is encrypted to them.
 func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	b, err := EncodeKey(key)
 	if err == nil && len(to) > 0 {
@@ -200,7 +202,8 @@ func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	return atomicfile.File(path, b, 0o600)
 }
 
-// Save atomically writes a file with mode 0644. The content must be public.
+// Save atomically writes b to a file that everybody can read (mode 0644). Use SaveKey for private
+// keys.
 func Save(path string, b []byte) error {
 	return atomicfile.File(path, b, 0o644)
 }

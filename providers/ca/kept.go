@@ -11,8 +11,8 @@ import (
 // interval, Kept would check them for each certificate that is issued.
 const lookAgain = time.Second
 
-// Kept is an authority that is read from a certificate file and a key file. If the files change,
-// Kept reads them again within a second.
+// Kept is an authority that is loaded from a certificate file and a key file, and loaded again when
+// the files change. Several goroutines may use it at the same time.
 type Kept struct {
 	Certificate, Key string
 
@@ -22,7 +22,8 @@ type Kept struct {
 	last   *Authority
 }
 
-// Load returns the authority as the files contain it, or as they contained it up to a second ago.
+// Load returns the authority in the files. It looks for changes of the files at most once a second,
+// so the result can be up to a second old.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -30,8 +30,8 @@ const (
 // Each step of a rotation may be interrupted at any point. To complete the step, repeat it.
 type Dir string
 
-// Rotation contains the stage and the certificates of a root's rotation. Next and Former are nil if
-// they do not exist.
+// Rotation is the state of a root's rotation. Next and Former are nil in the stages that do not
+// have them.
 type Rotation struct {
 	Stage        Stage
 	Active       *x509.Certificate
@@ -41,7 +41,8 @@ type Rotation struct {
 // Path returns the path of a file in the directory.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Read returns the stage of the rotation and the certificates in the directory.
+// Read returns the stage of the rotation and the certificates in the directory. It returns an error
+// if the directory contains no root.
 func (d Dir) Read() (r Rotation, err error) {
 	r.Stage = Steady
 	if r.Next, err = d.certificate("next.crt"); err != nil {
@@ -78,14 +79,14 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare stores the certificate of the next root. The key of the next root must already be in
-// next.key. A rotation begins only when the certificate is stored.
+// Prepare begins a rotation by storing the certificate of the next root. Store the key of the next
+// root in next.key before.
 func (d Dir) Prepare(root *x509.Certificate) error {
 	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
-// Activate makes the next root sign in place of the current one. It keeps the files of the former
-// root as old.*.
+// Activate makes the next root the current one, so that it signs from now on. The files of the
+// former root are renamed to old.*.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
 		// If old.* exists, an interrupted activation has moved it. If ca.* exists, it must be
@@ -109,7 +110,8 @@ func (d Dir) Activate() error {
 	return nil
 }
 
-// Retire ends a rotation by removing the key and then the certificate of the former root.
+// Retire ends a rotation by deleting the key and the certificate of the former root. It does
+// nothing if they are already deleted.
 func (d Dir) Retire() error {
 	for _, name := range []string{"old.key", "old.crt"} {
 		if err := os.Remove(d.Path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -15,8 +15,8 @@ const StoreLifetime = 365 * 24 * time.Hour
 // distinguishes members from clients.
 const StoreMember = "florete store member"
 
-// NewStore makes the CA of the state store that provider hosts share. This CA is separate from the
-// CA of the trust domain, because the store contains the state of the processes that issue SVIDs.
+// NewStore makes the CA for the state store that provider hosts share. It is not part of the trust
+// domain's CA, because the processes that issue SVIDs keep their own state in that store.
 func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	if _, err := domain(trustDomain); err != nil {
 		return nil, err
@@ -37,8 +37,9 @@ func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	return &Authority{Certificate: c, Key: key}, err
 }
 
-// IssueMember issues the certificate of a state store's member for its addresses, which may be IP
-// addresses and names. The member also presents the certificate as a client of other members.
+// IssueMember issues a certificate for a member of the state store. The addresses of the member are
+// IP addresses or DNS names. The member uses the certificate as a server, and as a client of other
+// members.
 func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until, now time.Time) (*x509.Certificate, error) {
 	t := leaf(StoreMember, until, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	for _, address := range addresses {
@@ -51,7 +52,8 @@ func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until,
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// IssueClient issues the certificate that a provider host presents as a client of the state store.
+// IssueClient issues the certificate with which a provider host connects to the state store as a
+// client.
 func (a *Authority) IssueClient(key crypto.PublicKey, host string, until, now time.Time) (*x509.Certificate, error) {
 	return create(leaf("florete store client "+host, until, x509.ExtKeyUsageClientAuth), a.Certificate, key, a.Key, now)
 }

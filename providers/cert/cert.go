@@ -54,8 +54,8 @@ type Settings struct {
 	IssuingCertificate string `json:"issuingCertificate" path:"" default:"issuing.crt"`
 }
 
-// State describes which keys of the kind are in backups. The records of enrolled nodes are
-// remembered. Nonces are not, because they are used once.
+// State tells which keys of the kind belong in a backup: the records of enrolled nodes and of
+// issued certificates. Used nonces are left out.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
@@ -63,11 +63,11 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind returns the kind "cert" for a process. The directory of the process contains the issuing
-// key.
+// Kind returns the kind "cert" for a process. The issuing key is read from the directory of the
+// process.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
 
-// Issuer returns the Issuer for a process. The Issuer also issues the SVID of that process.
+// Issuer returns the Issuer for a process. It also issues the process's own SVID.
 func (s *Settings) Issuer(p server.Process) *Issuer {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
@@ -76,8 +76,7 @@ func (s *Settings) Issuer(p server.Process) *Issuer {
 	})
 }
 
-// Authority reads the issuing CA of a process. The CA's key is in dir, the directory of the
-// process.
+// Authority reads the issuing CA. Its key is in dir, the directory of the provider process.
 func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
 }
@@ -137,8 +136,8 @@ func New(c Config) *Issuer {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Compile decodes a policy. It rejects a lifetime out of range, and a policy whose roots do not
-// verify the issuing certificate.
+// Compile decodes a policy. It returns an error if the lifetime of SVIDs is out of range, or if
+// hosts would reject the issuing certificate.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p, err := compile(policy)
 	if err != nil {
@@ -193,9 +192,9 @@ type trusted struct {
 	until     time.Time
 }
 
-// Trusted returns an error if hosts would reject the SVIDs of an issuing CA. Hosts reject them if
-// no root of the policy verifies the CA's certificate, or if the certificate is not constrained to
-// the policy's trust domain.
+// Trusted returns an error if hosts would reject the SVIDs that the issuing CA a issues. This is
+// the case if no root of the policy verifies the CA's certificate, or if the certificate is not
+// constrained to the policy's trust domain.
 func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {
@@ -226,7 +225,9 @@ func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate
 	return []*x509.Certificate{leaf, a.Certificate}, nil
 }
 
-// Answer issues the SVID that a host requests, if the policy grants it.
+// Answer issues the requested SVID for the public key in the request's CSR. The answer contains the
+// certificate chain and the roots in PEM, and expires with the SVID. Answer refuses a revoked
+// identity.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	body, err := decode(c.Request)
 	if err != nil {
@@ -275,8 +276,8 @@ func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe
 	return hostapi.Revoked("", revoked)
 }
 
-// InForce returns the version of the issuing certificate in force, so that each new certificate has
-// an audit row.
+// InForce returns the issuing certificate as a server.Version. The server writes an audit row when
+// it changes.
 func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
 	if err != nil { // the answers to requests contain the error

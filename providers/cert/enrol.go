@@ -20,8 +20,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Device is the record of the device that has enrolled as a node, under the key cert/device/<node>.
-// It contains the device key, with which the node can enrol again. Times are in Unix seconds.
+// Device is the record of the device that has enrolled as a node. It is stored under the key
+// cert/device/<node>. SSHHostKey is the device key, with which the node can enrol again. Times are
+// in Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
 	Since      int64  `json:"since"`    // first enrolment with this key
@@ -40,7 +41,8 @@ const (
 	noncePrefix  = "cert/nonce/"
 )
 
-// Nonce returns a fresh nonce, which a node can use in one enrolment proof to this provider.
+// Nonce returns a new nonce for one enrolment proof to this provider. It returns "" if the policy
+// does not include kind "cert".
 func (i *Issuer) Nonce(now time.Time) string {
 	p := i.Policy()
 	if p == nil {
@@ -50,8 +52,9 @@ func (i *Issuer) Nonce(now time.Time) string {
 }
 
 // Authenticate verifies the proof with which a node enrols. The proof must be for this provider,
-// this certificate request and this connection. It must contain an unused nonce of this provider.
-// It must be signed with the host key that the policy contains for the node.
+// this certificate request and this connection, and must contain an unused nonce of this provider.
+// The node's host key in c.HostKey must have signed it. The returned decision marks the nonce as
+// used and records the device.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
@@ -142,8 +145,9 @@ func joins(c server.Call, was, is Device) error {
 }
 
 // Admit refuses a caller whose SVID was issued before another machine enrolled as the same node. A
-// machine that was replaced can then no longer read documents, for which it would need no device
-// proof. The refusal is transient, because it ends when the right machine enrols again.
+// replaced machine could otherwise read documents with its old SVID, because reading needs no
+// device proof. The error is transient: the right machine can enrol again. The returned condition
+// holds until the record of the device changes.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	d, modified, err := i.device(ctx, c.Caller)
 	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}

@@ -42,8 +42,8 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Logs returns the audit logs that operators can read through this API. The keys are the kinds of
-// need. The log of kind config, to which Config.Audit writes, is included.
+// Logs returns the audit logs that operators can read through this API, by kind of need. The log of
+// kind config, to which Config.Audit writes, is one of them.
 type Logs func() (map[string]tlog.Local, error)
 
 // These constants limit connections and requests, in total and for each caller.
@@ -67,14 +67,14 @@ func (c Config) handler() http.Handler {
 	return a.routes()
 }
 
-// ServeAccount serves the API to an account of this host on one connection. The account may make
-// all requests that operators may make, even if the policy has no operators. ServeAccount may run
-// in one process while Run runs in another.
+// ServeAccount serves the API to a Unix account of this host over one connection, and returns when
+// the connection is closed. The account may make every request, even if the policy names no
+// operators. ServeAccount may run in one process while Run runs in another.
 func ServeAccount(conn net.Conn, account string, c Config) error {
 	return announced.ServeAccount(conn, account, c.handler())
 }
 
-// Run serves the API to operators until ctx ends. It begins to listen when the policy names an
+// Run serves the API to operators until ctx ends. It does not listen before the policy names an
 // operator.
 func Run(ctx context.Context, c Config) {
 	announced.Run(ctx, announced.Config{

@@ -17,7 +17,7 @@ import (
 // none.
 const maxPage = 100
 
-// Hosts is a page of the last reports of hosts, sorted by name. Next is the position of the next
+// Hosts is a page of the hosts' last reports, sorted by host. Next is the position of the next
 // page, and empty after the last page.
 type Hosts struct {
 	Hosts []Host `json:"hosts"`
@@ -30,13 +30,15 @@ type Host struct {
 	hostreport.Kept
 }
 
-// Needs is a page with the states of the needs of several hosts.
+// Needs is a page of the needs of several hosts, as the hosts last reported them. Next is the
+// position of the next page, and empty after the last page.
 type Needs struct {
 	Needs []Need `json:"needs"`
 	Next  string `json:"next"`
 }
 
-// Need is the state of a need in the last report of its host.
+// Need is the state of a need in the last report of its host, with the time at which the provider
+// received the report.
 type Need struct {
 	Host     string        `json:"host"`
 	Received unixtime.Time `json:"received"`

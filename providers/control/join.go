@@ -22,8 +22,8 @@ type Joins struct {
 	Joins []join.Request `json:"joins"`
 }
 
-// Decision is an operator's decision on the join request of a host. A decision with an admission
-// approves the request, and a decision without an admission rejects it.
+// Decision is an operator's decision on a host's join request. It approves the request if it
+// contains an admission, and rejects the request otherwise.
 type Decision struct {
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }

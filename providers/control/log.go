@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Logged is a page of rows of a tamper-evident audit log, in the order of the log.
+// Logged is a page of rows of a tamper-evident audit log, in the order in which they were appended.
 type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }

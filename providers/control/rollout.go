@@ -33,8 +33,8 @@ func (c *call) changeRollout() (any, error) {
 	return state, err
 }
 
-// Claim is the body of a request to reserve a place in the disruption budgets of a host, so that
-// the host can be deployed.
+// Claim is the body of a request to reserve a place in each disruption budget of a host before the
+// host is deployed.
 type Claim struct {
 	Seconds int `json:"seconds"` // time after which the claim expires
 }

@@ -19,14 +19,14 @@ import (
 // CodeRotate is the audit code of rows about rotations that an operator ordered.
 const CodeRotate = "rotate"
 
-// Rotate is an operator's request to replace the secret of a host's need.
+// Rotate is an operator's request that a host replaces the secret of one of its needs.
 type Rotate struct {
 	Host string `json:"host"`
 	Need string `json:"need"`
 }
 
-// Ordered is the answer to a request with Rotate. It describes the rotation that the host will
-// request after its next report.
+// Ordered is the answer to Rotate. Rotation is the number of the rotation that the host requests
+// after its next report.
 type Ordered struct {
 	Rotate
 	Rotation int `json:"rotation"`
@@ -50,10 +50,11 @@ func (c *call) rotate() (any, error) {
 	return o, err
 }
 
-// Order tells a host to replace the secret of a need. The host receives the order with the answer
-// to its next report. The function decide receives the last report of the host, or the zero value
-// if the host never reported to this provider. It returns the number of the rotation, and the audit
-// row that is written together with the order.
+// Order orders a host to replace the secret of a need. The host receives the order with the answer
+// to its next report. Order calls decide with the last report of the host, or with the zero value
+// if the host never reported. The function returns the number of the rotation, and the audit row
+// that is written in the same transaction. An error of decide is returned, and nothing is written.
+// If the report changes meanwhile, decide is called again.
 func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
 	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var last hostreport.Kept

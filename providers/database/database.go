@@ -46,8 +46,8 @@ type Settings struct {
 	Passwords string `json:"passwords" path:""`
 }
 
-// State describes which keys of the kind are in backups. The names of existing databases are
-// remembered. Logins are sealed, so they are not in backups, and are made again after a restore.
+// State tells which keys of the kind belong in a backup: the names of existing databases. Logins
+// are left out, because they are sealed, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -63,8 +63,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config configures the kind "database".
 type Config = serveraccount.Config[Request]
 
-// Databases implements the kind "database". It makes databases, and logins for them, at the
-// cluster's servers.
+// Databases implements the kind "database". It creates databases at the cluster's database servers,
+// and logins with which services use them.
 type Databases struct {
 	*serveraccount.Accounts[Request, backend]
 	down sync.Map // server → time of the sweep in which it did not answer

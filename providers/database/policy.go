@@ -39,8 +39,8 @@ func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], 
 	return d.Accounts.Compile(p, is.Servers, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before reports whether this grant comes before another grant of the same database. If grants of a
-// database differ during a rollout, the last grant in this order applies.
+// Before orders grants of the same database, which may differ during a rollout. The grant that is
+// last in this order applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Overlap, other.Overlap), cmp.Compare(r.Rotate, other.Rotate)) < 0
 }
@@ -49,8 +49,8 @@ func (r Request) Before(other Request) bool {
 // allows 61 characters, because PostgreSQL allows 63 and the name of a role is two bytes longer.
 var named = regexp.MustCompile(`^[a-z0-9][a-z0-9_]{0,60}$`)
 
-// Validate returns an error unless the request is valid. The rules are the same for all servers, so
-// the server is ignored.
+// Validate returns an error if the name or the durations of the request are not valid. The rules
+// are the same for all servers, so the argument is ignored.
 func (r Request) Validate(serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Name):

@@ -71,15 +71,16 @@ type Settings struct {
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State describes which keys of the kind are in backups. Published versions and joined hosts are
-// remembered. Join tokens are not in backups, because a restore would make used tokens valid again.
-// A restore ends a rollout in progress.
+// State tells which keys of the kind belong in a backup: published versions and the records of
+// joined hosts. Join tokens are left out, because a restore would make used tokens valid again. A
+// rollout in progress is left out as well.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
-// Kind returns the kind "config" for a process. The process also runs the operators' API, the
-// binary cache for hosts, the rollout in progress, and the upkeep of the revocation list.
+// Kind returns the kind "config" for a process. Besides documents, that process serves the
+// operators' API and the hosts' binary cache. It also advances the rollout in progress and keeps
+// the revocation list up to date.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
 	operators := s.Control(p, func() (map[string]tlog.Local, error) { return map[string]tlog.Local{Name: p.Log.Local()}, nil })
@@ -96,8 +97,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	).Kind()
 }
 
-// Control returns the configuration of the operators' API. The argument logs contains the audit
-// logs that operators can read there.
+// Control returns the configuration of the operators' API. The function logs returns the audit logs
+// that operators can read through it.
 func (s *Settings) Control(p server.Process, logs control.Logs) control.Config {
 	return control.Config{
 		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
@@ -116,8 +117,8 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// Distribution offers hosts the documents of an archive. It keeps the reports of hosts in the
-// archive's store.
+// Distribution offers hosts the documents of an archive, and stores the reports that hosts send in
+// the archive's store.
 type Distribution struct {
 	// Watch is the longest time that a node waits for new documents before it gets an answer
 	// without them.
@@ -134,8 +135,8 @@ type Distribution struct {
 	guesses   guesses
 }
 
-// New returns a distribution of the documents in an archive. The functions in beside run as long as
-// the distribution runs.
+// New returns a Distribution of the documents in an archive. While the Distribution runs, it runs
+// each function in beside once, with a context that ends with it.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{
@@ -144,14 +145,14 @@ func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	}
 }
 
-// Kind returns the distribution as a kind that a provider process can serve.
+// Kind returns the kind "config", with which a server.Server serves the distribution.
 func (d *Distribution) Kind() server.AnyKind {
 	k := server.Subject(Name, Check)
 	k.Routes, k.Listener, k.Run, k.InForce = d.routes, d.parking.listener, d.run, d.inForce
 	return k
 }
 
-// Check returns an error if a policy contains settings for this kind. The kind has no settings.
+// Check returns an error if a policy contains settings for kind config, which has none.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
 // routes returns the handlers of the distribution. The keys consist of method and path.

@@ -15,10 +15,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List returns the source from which a provider process reads the newest revocation list. The
-// source is the store of kind config. If the store's engine has no trees, a process of another kind
-// cannot read that store, and List returns nil. For such processes, the process of kind config
-// writes each list to the given file.
+// List returns the source from which the process of a kind reads the newest revocation list: the
+// store of kind config. The argument s is the process's own store. If processes on a host do not
+// share a store, only the process of kind config has a source, and List returns nil for others. The
+// process of kind config then also writes each new list to the given file, where the others read
+// it.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {
 	l := &server.ListSource{Key: archive.RevocationsKey, Decode: archive.DecodeRevocations}
 	config, shared := store.Sibling(s, Name)

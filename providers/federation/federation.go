@@ -64,8 +64,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
-// State describes which keys of the kind are in backups. The bundles that were received are
-// remembered.
+// State tells which keys of the kind belong in a backup: the bundles received from foreign trust
+// domains.
 func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
 
 // Config configures a Federation. Store and Policy are required.
@@ -77,7 +77,7 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Federation implements the kind "federation". It gives services the bundles of foreign trust
+// Federation implements the kind "federation". It gives services the trust bundles of foreign trust
 // domains.
 type Federation struct {
 	Config
@@ -120,8 +120,8 @@ type trusted struct {
 	digest     string // digest of the policy's bundle
 }
 
-// Compile decodes a policy. It rejects a foreign trust domain whose bundle cannot be fetched in the
-// way that the policy describes.
+// Compile decodes a policy. It returns an error if the bundle of a foreign trust domain could not
+// be fetched with the given settings, for example because its endpoint is not an https URL.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
@@ -179,7 +179,8 @@ type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
 
-// Answer returns the bundle of the requested trust domain that is in force.
+// Answer returns the newest valid bundle of the requested trust domain, as JSON in the value
+// "bundle". The answer expires after twice the bundle's refresh hint.
 func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
@@ -210,8 +211,8 @@ func hint(b *trust.Bundle) time.Duration {
 	return min(max(b.RefreshHint(), soonest), latest)
 }
 
-// Routes returns the handler of the bundle endpoint. Callers need no certificate, because the
-// bundle is public. Requests leave no audit rows.
+// Routes returns the handler of the bundle endpoint. Callers need no certificate, because bundles
+// are public. Requests leave no audit rows.
 func (f *Federation) Routes(*server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{bundleRoute: f.serveBundle}
 }

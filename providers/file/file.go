@@ -58,7 +58,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}})
 }
 
-// Files implements the kind "file". It gives services files from a directory or from operators.
+// Files implements the kind "file". It gives services files from a directory of the host, and files
+// that operators have sent.
 type Files struct {
 	Dir   string // directory of the files
 	Store store.Store
@@ -80,7 +81,8 @@ type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }
 
-// Compile decodes the files that a policy grants. The kind has no settings.
+// Compile decodes the grants of a policy. It returns an error for a grant whose ref is not a
+// relative path without "..", and for any settings, since the kind has none.
 func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err

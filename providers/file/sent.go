@@ -36,7 +36,8 @@ const (
 	CodeUnset = "file-unset"
 )
 
-// File is a file that an operator sends or has sent to the provider.
+// File describes a file that an operator sends to the provider, or has sent. Requests contain Ref
+// and Content. Answers contain Ref, Sent and By.
 type File struct {
 	Ref     string        `json:"ref"`
 	Content *string       `json:"content,omitempty"` // nil removes the file; absent in answers
@@ -56,7 +57,8 @@ type record struct {
 	Content []byte        `json:"content"`
 }
 
-// Run answers operators until ctx ends. Operators call through the API of kind config.
+// Run answers the requests of operators about files until ctx ends. The process of kind config
+// passes them on. Hosts are served without Run.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // answers to hosts need none of this
 	relay.Run(ctx, f.Relay,
@@ -163,7 +165,8 @@ func check(sent File, p document.Policy) error {
 	return nil
 }
 
-// Reseal seals the files that operators sent again, with the newest secret of the key.
+// Reseal seals the stored files of operators with the newest secret of the sealing key, if an older
+// secret sealed them.
 func (f Files) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

@@ -44,8 +44,8 @@ type Settings struct {
 	Credentials string `json:"credentials" path:""`
 }
 
-// State describes which keys of the kind are in backups. The names of existing accounts are
-// remembered. Tokens are sealed, so they are not in backups, and are made again after a restore.
+// State tells which keys of the kind belong in a backup: the names of existing accounts. Tokens are
+// left out, because they are sealed, and are made again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -61,7 +61,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config configures the kind "git".
 type Config = serveraccount.Config[Request]
 
-// Tokens implements the kind "git". It makes tokens at the cluster's Git forges.
+// Tokens implements the kind "git". It makes access tokens at the cluster's Git forges.
 type Tokens struct {
 	*serveraccount.Accounts[Request, forge]
 }

@@ -49,8 +49,8 @@ func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], err
 	return t.Accounts.Compile(p, is.Forges, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before reports whether this grant comes before another grant of the same token. If grants of a
-// token differ during a rollout, the last grant in this order applies.
+// Before orders grants of the same token, which may differ during a rollout. The grant that is last
+// in this order applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Lifetime, other.Lifetime), cmp.Compare(r.Access, other.Access),
 		slices.Compare(r.Repositories, other.Repositories)) < 0
@@ -64,7 +64,8 @@ var (
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-// Validate returns an error unless the request is valid at the given forge.
+// Validate returns an error if the forge would not accept the account or a repository, if the
+// access is neither "read" nor "write", or if the lifetime is shorter than an hour.
 func (r Request) Validate(of serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Account) || len(r.Account) > 40:

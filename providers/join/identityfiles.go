@@ -33,8 +33,9 @@ type IssuedSVID struct {
 	Serial string    `json:"serial"` // in hex
 }
 
-// Issued records in the audit log the certificates that an operator issued without a provider.
-// Without this call, the provider would have no record of these certificates.
+// Issued writes an audit row for certificates that an operator issued without a provider, because
+// the provider has no other record of them. It returns i unchanged. If i is not valid, the error
+// wraps ErrAct.
 func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
 	if n := len(i.Certificates); n == 0 || n > MaxIssued {
 		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)

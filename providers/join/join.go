@@ -40,7 +40,8 @@ const (
 	RequestPrefix = "config/join/"
 )
 
-// Token is the record of a join token, with which a device can ask to become a host.
+// Token is the record of a join token. A device with the token can request to become one of the
+// hosts that match Hosts. Left is the number of uses that remain.
 type Token struct {
 	ID      string        `json:"id"`    // hostapi.TokenID
 	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
@@ -56,7 +57,7 @@ type Token struct {
 	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
-// Request is the last request of a device to become a certain host.
+// Request is the last request to join as a certain host, with the decision about it.
 type Request struct {
 	Host      string            `json:"host"`
 	Device    string            `json:"device"` // public key, in authorized_keys form
@@ -73,8 +74,7 @@ type Request struct {
 }
 
 // Fingerprint returns the fingerprint of the device key in the form SHA256:…, or "no key" if Device
-// is not a key. It computes the fingerprint from the key at each call. A separately stored
-// fingerprint could differ from the key.
+// is not a valid key. It is computed from the key at each call, so it cannot differ from the key.
 func (r Request) Fingerprint() string {
 	key, err := r.Key()
 	if err != nil {
@@ -83,8 +83,8 @@ func (r Request) Fingerprint() string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// Key returns the device key of the request. It returns an error if the key is not in the form that
-// devices write.
+// Key parses the device key of the request. It returns an error if Device is not exactly one key in
+// authorized_keys form without a comment.
 func (r Request) Key() (ssh.PublicKey, error) {
 	key, err := hostapi.ParseHostKey(r.Device)
 	if err != nil {
@@ -129,8 +129,8 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	return list.CheckKey(r.Fingerprint())
 }
 
-// Standing returns the state of the request. If the revocation list names the node or the device,
-// the state is revoked.
+// Standing returns the current state of the request. An approved request is revoked if the
+// revocation list names the node or the device. The list may be nil.
 func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
 	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
 		return hostapi.JoinRevoked
@@ -138,9 +138,10 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 	return r.State
 }
 
-// Receive decides about the request of a device to become a host. If the same request is already
-// recorded, Receive returns its state. Otherwise it records the request, which counts as one use of
-// the token.
+// Receive handles the request of a device to become a host. If the same request is already
+// recorded, Receive returns its state and changes nothing. Otherwise it records a new request,
+// which uses the token once. The decision d contains the changes of state, which the caller
+// commits.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	is := Request{
 		Host: c.Caller.Name(), Device: j.Device, From: from,

@@ -77,8 +77,8 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Issuer implements the kind "jwt". It issues JWT-SVIDs, and serves the pages with which they are
-// verified.
+// Issuer implements the kind "jwt". It issues JWT-SVIDs, and serves the OpenID Connect discovery
+// pages with which others verify them.
 type Issuer struct {
 	Config
 	keys sealedstore.SigningKeys
@@ -115,7 +115,8 @@ type Policy struct {
 	requests   server.Requests[document.JWTRequest]
 }
 
-// Compile decodes a policy. It rejects an invalid issuer, and SPIFFE IDs of another trust domain.
+// Compile decodes a policy. It returns an error if the issuer is not a valid URL, or if a grant has
+// another issuer or is not for a service of the trust domain.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
@@ -144,8 +145,8 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// Answer issues the tokens that a host requests, if the policy grants them, or returns the public
-// keys.
+// Answer issues a JWT-SVID for each audience in the request. If the request names no service, the
+// answer is the public keys that verify JWT-SVIDs.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
@@ -220,7 +221,8 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal encrypts the signing keys again, with the newest secret of the sealing key.
+// Reseal encrypts the stored signing keys with the newest secret of the sealing key, if an older
+// secret sealed them.
 func (i *Issuer) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

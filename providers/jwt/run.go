@@ -20,7 +20,8 @@ const (
 // maxAge is the value of the Cache-Control header of the issuer's pages.
 const maxAge = "public, max-age=300"
 
-// Run serves the pages of the policy's issuer, and maintains the signing keys, until ctx ends.
+// Run serves the issuer's pages and makes new signing keys when they are due, until ctx ends. It
+// calls ready once the pages are served.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup

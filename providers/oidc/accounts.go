@@ -28,9 +28,9 @@ func (a accounts) find(email string) (storage.Password, bool) {
 	return storage.Password{}, false
 }
 
-// GetPassword returns the password hash of an account. For an account that does not exist, it
-// returns a hash that no password has, and that takes as long to check as a real hash. An attacker
-// can therefore not find out which accounts exist.
+// GetPassword returns the account with the given e-mail address, including its password hash.
+// During a sign-in, it returns a hash that matches no password for an unknown address. Checking
+// this hash takes as long as checking a real one, so that nobody can find out which accounts exist.
 func (a accounts) GetPassword(ctx context.Context, email string) (storage.Password, error) {
 	u, ok := a.find(email)
 	switch {

@@ -56,8 +56,8 @@ func (a allowed) GetRefresh(ctx context.Context, id string) (storage.RefreshToke
 	return r, err
 }
 
-// UpdateRefreshToken ends a token if its person has left the groups of the client or no longer
-// exists.
+// UpdateRefreshToken updates a token like the embedded Storage. If the person no longer exists or
+// has left the groups that may use the client, it ends the token and returns an error.
 func (a allowed) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
 	var client, user string
 	x := exchangeOf(ctx)

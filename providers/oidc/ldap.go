@@ -71,7 +71,8 @@ func (d Directory) config() (c ldap.Config, err error) {
 	return c, err
 }
 
-// Open implements Dex's connector configuration. It does not connect to the directory yet.
+// Open returns a connector for the directory. It does not connect to the directory yet. It
+// implements Dex's connector configuration.
 func (c *ldapConfig) Open(_ string, log *slog.Logger) (dexconn.Connector, error) {
 	return &ldapConnector{*c, log, make(elsewhere, elsewhereAtOnce)}, nil
 }
@@ -119,8 +120,8 @@ func (c *ldapConnector) open() (dexLDAP, error) {
 	return config.OpenConnector(slog.New(slog.DiscardHandler))
 }
 
-// Login checks a password. If the directory fails, Login returns an error and does not treat the
-// password as wrong.
+// Login checks the password of a person. For a wrong password, the second result is false. If the
+// directory cannot be used, Login returns an error, and the person sees a page that says so.
 func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, password string) (dexconn.Identity, bool, error) {
 	type answer struct {
 		id    dexconn.Identity
@@ -141,8 +142,9 @@ func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, p
 	return a.id, a.right, err
 }
 
-// Refresh reads a person from the directory again. If the person no longer exists, or if the name
-// belongs to another person now, the person's tokens end.
+// Refresh reads a person from the directory again, to refresh a token. If the person no longer
+// exists, or if the name now belongs to another person, it returns an error and marks the token as
+// ended.
 func (c *ldapConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	s.Groups = true
 	id, err := within(ctx, c.waiting, func() (dexconn.Identity, error) {

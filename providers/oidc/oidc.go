@@ -42,9 +42,9 @@ type Settings struct {
 	RegistrationToken string `json:"registrationToken" path:""`
 }
 
-// State describes which keys of the kind are in backups. Clients are remembered. Sign-ins are not,
-// so that people sign in again after a restore. Signing keys are not in backups either. The
-// provider makes new signing keys after a restore.
+// State tells which keys of the kind belong in a backup: the registered clients. Sign-ins and
+// signing keys are left out. After a restore, people sign in again and the provider makes new
+// signing keys.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},
@@ -109,7 +109,7 @@ var (
 	_ server.Sealer           = (*Provider)(nil)
 )
 
-// New returns a Provider. It reads no files and contacts no servers before Run starts.
+// New returns a Provider. No file is read and no server is contacted before Run is called.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {

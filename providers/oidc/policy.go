@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request describes the client that a need requests for a service. It includes the issuer, so that
-// hosts send a new request if the issuer changes.
+// Request describes the OIDC client that a service needs. The issuer is a part of it, so that hosts
+// send a new request when the issuer changes.
 type Request struct {
 	Issuer       string    `json:"issuer"`
 	Service      spiffe.ID `json:"service"`
@@ -54,8 +54,8 @@ func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile decodes a policy. It returns an error if the issuer cannot be used, or if nobody could
-// sign in at one of the clients.
+// Compile decodes a policy. It returns an error if the issuer or its settings are not valid, or if
+// nobody could sign in at one of the clients.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Answer returns the client of a service. It registers the client first if necessary.
+// Answer returns the issuer, the client ID and, unless the client is public, the client secret of a
+// service. It registers the client first if necessary.
 func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	want := policy.requests.Of(c)
 	if c.Rotation.Number > 0 {
@@ -50,8 +51,9 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 	return d, nil
 }
 
-// Rotation returns how often the client's secret was rotated. It returns an error if several hosts
-// have the client, because a rotation would leave the other hosts with the old secret.
+// Rotation returns the number and time of the last rotation of the client's secret. If the request
+// asks for a rotation, Rotation returns an error for a public client, which has no secret, and for
+// a client of several hosts, because the other hosts would keep the old secret.
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {

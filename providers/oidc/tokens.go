@@ -91,7 +91,8 @@ func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode,
 	return c, err
 }
 
-// DeleteAuthCode uses up a code. If several callers use the same code, one of them succeeds.
+// DeleteAuthCode uses up a code. Only one of several callers with the same code succeeds. If the
+// code was used before, DeleteAuthCode ends the tokens that were issued for it.
 func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	err := t.Storage.DeleteAuthCode(ctx, code)
 	if err == storage.ErrNotFound {
@@ -108,7 +109,8 @@ func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	})
 }
 
-// CreateRefresh stores a refresh token, and records the code that was exchanged for it.
+// CreateRefresh stores a refresh token and records the code that was exchanged for it. If that code
+// was exchanged twice, it deletes the token again and returns an error.
 func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error {
 	if err := t.Storage.CreateRefresh(ctx, r); err != nil {
 		return err
@@ -225,8 +227,10 @@ func (t tokens) spend(ctx context.Context, code string, change func(spent) spent
 	})
 }
 
-// GetRefresh returns a refresh token. It ends the token if the presented text is not the newest
-// part of the token, unless a lost answer may be the reason.
+// GetRefresh returns a refresh token. If the client presented an older secret of the token, the
+// token may have been stolen: GetRefresh ends it and returns storage.ErrNotFound. The last secret
+// before the current one is accepted for a short time, because the client may not have received the
+// answer with the current one.
 func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken, error) {
 	r, err := t.Storage.GetRefresh(ctx, id)
 	x := exchangeOf(ctx)

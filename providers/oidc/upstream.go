@@ -11,8 +11,8 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 )
 
-// Upstream is an external issuer at which people can sign in. The embedded provider accepts the
-// issuer's statements about these people.
+// Upstream is an external issuer at which people can sign in. The embedded provider believes what
+// it states about them.
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
@@ -38,8 +38,8 @@ func (u Upstream) check() error {
 	return err
 }
 
-// Open implements Dex's connector configuration. It does not contact the issuer, because the issuer
-// may be unreachable at present.
+// Open returns a connector for the issuer. It does not contact the issuer, which may be unreachable
+// at that time. It implements Dex's connector configuration.
 func (c *upstreamConfig) Open(string, *slog.Logger) (dexconn.Connector, error) {
 	return &upstreamConnector{upstreamConfig: *c, waiting: make(elsewhere, elsewhereAtOnce)}, nil
 }
@@ -86,7 +86,8 @@ func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (
 	return conn.LoginURL(s, callback, state)
 }
 
-// HandleCallback returns the identity of the person who signed in at the upstream issuer.
+// HandleCallback exchanges the code in the callback request, and returns the identity of the person
+// who signed in at the upstream issuer.
 func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	conn, err := c.open(r.Context())
 	if err != nil {
@@ -95,8 +96,8 @@ func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *htt
 	return within(r.Context(), c.waiting, func() (dexconn.Identity, error) { return conn.HandleCallback(s, data, r) })
 }
 
-// Refresh reads the identity of a person from the upstream issuer again. If the issuer has ended
-// its tokens, the tokens of the embedded provider end too.
+// Refresh reads a person from the upstream issuer again, to refresh a token. If the issuer has
+// ended the person's session, Refresh returns an error and marks the token as ended.
 func (c *upstreamConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	conn, err := c.open(ctx)
 	if err != nil {

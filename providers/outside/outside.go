@@ -52,7 +52,8 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client returns an HTTP client for the servers at the given addresses, which are http(s) URLs.
+// Client returns an HTTP client that sends requests only to the origins of the given http(s) URLs.
+// With Anywhere, it also sends https requests to other origins.
 func (c Config) Client(addresses ...string) (*http.Client, error) {
 	t := &transport{anywhere: c.Anywhere, plain: dialer{}, secure: dialer{private: true}}
 	for _, a := range addresses {
@@ -82,8 +83,8 @@ func (c Config) Client(addresses ...string) (*http.Client, error) {
 	return &http.Client{Transport: t, Timeout: c.Timeout}, nil
 }
 
-// SameOrigin reports whether two http(s) URLs have the same origin: scheme, host and port (RFC 6454
-// section 4).
+// SameOrigin reports whether two http(s) URLs have the same scheme, host and port (RFC 6454 section
+// 4). It returns false if one of them is not a URL.
 func SameOrigin(a, b string) bool {
 	u, err := url.Parse(a)
 	v, other := url.Parse(b)
@@ -105,8 +106,8 @@ type transport struct {
 	http, https   *http.Transport
 }
 
-// RoundTrip sends a request to one of the origins. It refuses requests to other origins, including
-// redirects.
+// RoundTrip sends a request to one of the permitted origins, and returns an error for any other.
+// Redirects are checked in the same way. The body of the response ends after maxBody bytes.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !slices.Contains(t.origins, origin(r.URL)) && (!t.anywhere || r.URL.Scheme != "https") {
 		return nil, fmt.Errorf("a request to %.200q, want one to %s: write that address in the topology", origin(r.URL), strings.Join(t.origins, " or "))
@@ -125,8 +126,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// CloseIdleConnections closes idle connections. It implements an optional interface that
-// http.Client uses.
+// CloseIdleConnections closes idle connections. http.Client calls it if a transport implements it.
 func (t *transport) CloseIdleConnections() {
 	t.http.CloseIdleConnections()
 	t.https.CloseIdleConnections()

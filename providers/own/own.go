@@ -37,15 +37,14 @@ const (
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings contains the settings of a kind that the topology defines. The settings file has no
-// section for such a kind.
+// Settings contains the settings of a kind that the topology defines. It has no fields to set,
+// because the settings file has no section for such a kind.
 type Settings struct{ kind string }
 
 // Section returns the settings of the kind with the given name.
 func Section(kind string) *Settings { return &Settings{kind} }
 
-// State describes which keys of the kind are in backups. The numbers of secret rotations are
-// remembered.
+// State tells which keys of the kind belong in a backup: the numbers of secret rotations.
 func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
@@ -174,8 +173,9 @@ func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modi
 	return r, e.Modified, nil
 }
 
-// Rotation returns how often the secret of a need was rotated. It returns an error if several hosts
-// have the secret, because a rotation would leave the other hosts with the old secret.
+// Rotation returns the number and time of the last rotation of a need's secret. If the request asks
+// for a rotation and several hosts have the secret, Rotation returns an error, because the other
+// hosts would keep the old secret.
 func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)

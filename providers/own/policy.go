@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need whose kind the topology defines. The compiler has
-// checked the parameters. The policy grants them in the form in which the topology declares them.
+// Request contains the parameters of a need whose kind the topology defines. Request.Request is the
+// JSON that the topology declares, which the compiler has already checked.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
@@ -37,8 +37,8 @@ type settings struct {
 	Values []string `json:"values"`
 }
 
-// Compile decodes a policy. It returns an error unless the policy names one executable or service
-// to call.
+// Compile decodes a policy. It returns an error unless the policy names exactly one executable or
+// URL to call, and the values of an answer.
 func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {

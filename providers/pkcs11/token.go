@@ -16,15 +16,15 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// Token is an unlocked PKCS #11 token. The caller of Open must close it.
+// Token is an unlocked PKCS #11 token. Close it after use.
 type Token struct {
 	uri     URI
 	context *crypto11.Context
 }
 
-// Open unlocks the token that a URI names. If the URI names no file with the PIN, Open calls typed
-// to read the PIN from the terminal. The second argument of typed tells the user what to do if
-// there is no terminal.
+// Open unlocks the token that u names. The PIN is read from the file in u. If u names no file, Open
+// calls typed to ask for the PIN on the terminal. The argument instead of typed tells the user what
+// to do if there is no terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
@@ -45,10 +45,11 @@ func Open(u URI, typed func(what, instead string) (string, error)) (*Token, erro
 	return nil, fmt.Errorf("token %s in module %s: %w: %s", u.name(), module, err, remedy)
 }
 
-// Close locks the token. The keys of the token can no longer sign.
+// Close locks the token. Keys from the token can no longer sign.
 func (t *Token) Close() error { return t.context.Close() }
 
-// Key returns the key that the URI names. It returns nil if the token has no such key.
+// Key returns the key that the URI names, or nil if the token has no such key. It returns an error
+// if several keys match.
 func (t *Token) Key() (crypto.Signer, error) {
 	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
 	switch {
@@ -65,8 +66,8 @@ func (t *Token) Key() (crypto.Signer, error) {
 	return found[0], nil
 }
 
-// Make generates an ECDSA key on P-256 on the token. The key has the name in the URI, and never
-// leaves the token.
+// Make generates an ECDSA key on P-256 on the token, with the label and ID in the URI. The private
+// key cannot be read from the token.
 func (t *Token) Make() (crypto.Signer, error) {
 	id, label := []byte(t.uri.ID), []byte(t.uri.Object)
 	if len(id) == 0 { // both halves of a key are found by it

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Alone tests a kind of need without a server process. A test requests a need, and advances the
-// clock.
+// Alone tests a kind of need without a server process or a real clock. A test requests the need
+// Grant, and moves the time Now forward.
 type Alone[P any] struct {
 	T    *testing.T
 	Kind interface {
@@ -45,7 +45,7 @@ func (a *Alone[P]) NewStore() store.Store {
 	return db
 }
 
-// Compiled returns the policy in the form that the kind uses after Compile.
+// Compiled returns the policy with Settings and the grants, as the kind compiles it.
 func (a *Alone[P]) Compiled() P {
 	a.T.Helper()
 	p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{a.Kind.Name(): kit.JSON(a.Settings)}}
@@ -59,7 +59,7 @@ func (a *Alone[P]) Compiled() P {
 	return compiled
 }
 
-// Decide returns the kind's decision about a request for the need. It does not commit the decision.
+// Decide returns the kind's decision about a request for the need, without committing its changes.
 func (a *Alone[P]) Decide() (server.Decision, error) {
 	a.T.Helper()
 	g := a.Grant
@@ -68,7 +68,8 @@ func (a *Alone[P]) Decide() (server.Decision, error) {
 	})
 }
 
-// Reads requests the need and returns the values that a service on the host would then read.
+// Reads requests the need, commits the decision, and returns the values in the answer. It fails the
+// test if the request is refused.
 func (a *Alone[P]) Reads() map[string]string {
 	a.T.Helper()
 	d, err := a.Decide()
@@ -81,8 +82,8 @@ func (a *Alone[P]) Reads() map[string]string {
 	return d.Answer.Values
 }
 
-// Refused requests the need, checks that the kind refuses it with a transient error, and returns
-// the error's message.
+// Refused requests the need and returns the message of the refusal. It fails the test unless the
+// request is refused with the transient error hostapi.CodeUnavailable.
 func (a *Alone[P]) Refused() string {
 	a.T.Helper()
 	_, err := a.Decide()
@@ -93,7 +94,7 @@ func (a *Alone[P]) Refused() string {
 	return e.Message
 }
 
-// Passes advances the clock by a duration and then runs the kind's sweep once.
+// Passes moves Now forward by d and then calls the kind's Sweep once.
 func (a *Alone[P]) Passes(d time.Duration) {
 	a.T.Helper()
 	a.Now = a.Now.Add(d)

@@ -22,8 +22,7 @@ func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node another SSH host key. The next call of Publish adds the new key to
-// the policy.
+// ReplaceHostKey gives a node a new SSH host key, also in the policy that the next Publish writes.
 func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
@@ -33,8 +32,8 @@ func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	}
 }
 
-// Client returns a client that sends requests as a node. The client has an SVID that the test made,
-// not the provider.
+// Client returns a client that sends requests as a node. It has an SVID from the test's CA that is
+// valid for an hour.
 func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	c := e.Stranger(node)
@@ -42,7 +41,7 @@ func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	return c
 }
 
-// Stranger returns a client that sends requests as a node, but has no SVID.
+// Stranger returns a client that sends requests as a node without an SVID, for example to enrol.
 func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
@@ -52,13 +51,14 @@ func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	return &hostapi.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
-// Provider returns the running process in the form in which a manifest names it.
+// Provider returns the ID and the addresses of the provider, in the form that a manifest contains.
 func (e *Env) Provider() document.Provider {
 	p := e.Policy.Provider[e.kind]
 	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
-// Dial connects to the running provider at its current address. It ignores the address argument.
+// Dial connects to the running provider, whatever address is given. It has the form of
+// net.Dialer.DialContext.
 func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, e.address)
 }

@@ -34,7 +34,8 @@ import (
 const Serial = 1000
 
 // Env is a test environment: one process of the provider host drhorrible, and the nodes that call
-// it. The process runs kind "cert" unless Runs sets another kind.
+// it. The process runs kind "cert" unless Runs sets another kind. Store, Key, Policies, Server and
+// Log are set while the process runs.
 type Env struct {
 	t   *testing.T
 	Dir string // directory of the state and the policy
@@ -79,7 +80,8 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	return e
 }
 
-// Provide adds a kind of need, with its settings, to the provider's policy.
+// Provide adds a kind of need with its settings to the provider's policy. It takes effect with the
+// next Publish.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
 	e.Policy.Provider[kind] = document.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
@@ -97,8 +99,8 @@ type shared struct {
 	key  *sealedstore.Key
 }
 
-// Share makes e keep its state in a store that it shares with all hosts that Beside creates from
-// now on. Each host calls open to open the store. All hosts use the same sealing key.
+// Share makes e, and each host that Beside creates after the call, keep its state in one shared
+// store. Each host opens the store by calling open. All of them use the same sealing key.
 func (e *Env) Share(open func() store.Store) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -108,8 +110,8 @@ func (e *Env) Share(open func() store.Store) {
 	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
-// Beside returns a second provider host in e's trust domain. The host has the same grants and an
-// issuing CA of its own. It also has a state of its own, unless e shares its state.
+// Beside returns a second provider host in e's trust domain, with the same grants and its own
+// issuing CA. It has its own state, unless Share was called.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
 	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
@@ -124,8 +126,8 @@ func (e *Env) Beside(host string) *Env {
 	return b
 }
 
-// Grant adds a grant to the policy, so that the caller may request a need. The grant has generation
-// 1.
+// Grant adds a grant of generation 1 to the policy, so that the caller may request the need. It
+// takes effect with the next Publish.
 func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	e.Policy.Grants = append(e.Policy.Grants, document.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b document.Grant) int {
@@ -133,7 +135,7 @@ func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	})
 }
 
-// Rotate sets a higher generation for a grant, which takes effect at the next Publish.
+// Rotate sets the generation of a grant. It takes effect with the next Publish.
 func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	for i, g := range e.Policy.Grants {
 		if g.Caller == caller && g.Need == need {
@@ -148,13 +150,14 @@ func (e *Env) PolicyDir() string { return filepath.Join(e.Dir, "policy") }
 // Revocations returns the path of the file from which the provider reads the revocation list.
 func (e *Env) Revocations() string { return filepath.Join(e.Dir, "revocations.json") }
 
-// Publish writes the policy with the given serial number to the directory from which the provider
-// reads it.
+// Publish writes the policy, with the given serial, to the directory from which the provider reads
+// it.
 func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
-// Start runs the provider. If no policy was published yet, Start first publishes one.
+// Start starts the provider process. If no policy was published yet, it publishes one with the
+// serial Serial.
 func (e *Env) Start() {
 	e.t.Helper()
 	if _, err := os.Stat(e.PolicyDir()); err != nil {

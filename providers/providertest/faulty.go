@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Faulty is a store in which a test can make a commit fail, either before or after the commit takes
+// Faulty is a store whose commits can fail on request. A commit can fail before or after it takes
 // effect.
 type Faulty struct {
 	store.Store
@@ -21,15 +21,16 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only restricts the faults to commits for which a function returns true. If the function is nil,
-// all commits can fail.
+// Only limits the requested faults to commits for which wanted returns true. If wanted is nil, any
+// commit can fail.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.only = wanted
 }
 
-// Meanwhile calls a function just before the next commit, so that the commit finds a changed state.
+// Meanwhile calls run once, just before the next commit, so that the commit meets a state that has
+// changed.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -39,8 +40,8 @@ func (f *Faulty) Meanwhile(run func()) {
 // Fail makes the next commit return an error without taking effect.
 func (f *Faulty) Fail(err error) { f.set(err, nil) }
 
-// Lose makes the next commit take effect and then return an error, as if the store crashed before
-// it answered.
+// Lose makes the next commit take effect but return err, as if the store had crashed before it
+// answered.
 func (f *Faulty) Lose(err error) { f.set(nil, err) }
 
 func (f *Faulty) set(before, after error) {

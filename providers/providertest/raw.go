@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Post sends a body exactly as it is, for bodies that hostapi.Client would not send. It returns the
-// status of the response, and the refusal or nil. The argument svid may be nil.
+// Post sends a body unchanged in a POST request to the provider, for bodies that hostapi.Client
+// would not send. It returns the status of the response and, unless that is 200, the refusal. The
+// key is the request's idempotency key. The argument svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -47,7 +48,7 @@ func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body [
 	return resp.StatusCode, &refusal
 }
 
-// Conn is a connection from a node to the provider, over which a test can send arbitrary requests.
+// Conn is a TLS connection from a node to the provider, over which a test can send any request.
 type Conn struct {
 	*tls.Conn
 	In *bufio.Reader
@@ -57,7 +58,8 @@ type Conn struct {
 	node spiffe.ID
 }
 
-// Connect opens a connection to the provider as a node that has the given SVID.
+// Connect opens a connection to the provider as a node with the given SVID. It is closed at the end
+// of the test.
 func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn {
 	t.Helper()
 	raw, err := e.Dial(t.Context(), "tcp", "")
@@ -72,8 +74,8 @@ func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn
 	return &Conn{c, bufio.NewReader(c), t, e, node}
 }
 
-// Proof returns a device proof for this connection, signed by the node's host key. The function
-// change may modify the statement before it is signed.
+// Proof returns a device proof for this connection, signed with the node's host key. If change is
+// not nil, Proof calls it to alter the statement before signing.
 func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.ConnectionState()
@@ -92,7 +94,8 @@ func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	return proof
 }
 
-// Send sends a request over the connection. It returns the provider's refusal, or nil.
+// Send sends a request over the connection and returns the provider's refusal, or nil if the status
+// is 200.
 func (c *Conn) Send(req *http.Request) error {
 	c.t.Helper()
 	if err := req.Write(c); err != nil {

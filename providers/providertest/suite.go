@@ -44,8 +44,9 @@ type Suite struct {
 	Rotates string
 }
 
-// Run checks that a kind gives a repeated request the same answer, that it refuses requests without
-// a grant, and that it writes audit rows.
+// Run runs tests that every kind of need must pass: a repeated request has the same answer, also
+// after a restart or a lost reply; a request without a grant is refused; and every decision leaves
+// an audit row.
 func Run(t *testing.T, s Suite) {
 	if s.Body == nil {
 		s.Body = func(*testing.T) json.RawMessage { return kit.JSON(s.Request) }

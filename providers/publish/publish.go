@@ -30,7 +30,8 @@ const ahead = 10 * time.Minute
 type Tree map[string][]document.Document
 
 // Sign signs the documents of a cluster with one key. The documents must be compiled from a
-// committed flake.
+// committed flake. Sign returns an error if their serial, which is the time of the commit, is too
+// far ahead of now.
 func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
 	return SignWith(hosts, now, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
@@ -38,9 +39,8 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 	})
 }
 
-// SignWith signs the documents of a cluster with any number of keys. It is like Sign, but calls a
-// function that returns the signatures of a text. The first argument of that function describes the
-// text for people.
+// SignWith is like Sign, but calls sign to sign each text, possibly with several keys. The function
+// returns the signatures. Its argument what describes the text for people.
 func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
@@ -69,7 +69,9 @@ func Renumber(d document.Document, serial int64) (document.Document, error) {
 	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
-// NameClosures writes the store path of each host's NixOS system into the host's manifest.
+// NameClosures writes the store path of each host's NixOS system into the envelope of the host's
+// manifest. It changes the map hosts. It returns an error for an unknown host and for an invalid
+// store path.
 func NameClosures(hosts map[string][]document.Document, closures map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(closures)) {
 		if hosts[host] == nil {
@@ -112,9 +114,8 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	return document.Open(b, body, "")
 }
 
-// RejectUnpinned returns an error if the manifest of a host does not list a key in its
-// trust.signingKeys. The host would then refuse documents that are signed with the key. While a
-// signing key is replaced, manifests list both keys.
+// RejectUnpinned returns an error if the manifest of a host does not contain key in
+// trust.signingKeys. That host would refuse documents that are signed with the key.
 func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -140,8 +141,8 @@ func publishable(e document.Envelope, now time.Time) error {
 	return nil
 }
 
-// CheckSigned returns an error if too few keys signed the documents of a host, according to the
-// host's own manifest. The host would refuse such documents as soon as the manifest is in force.
+// CheckSigned returns an error if the documents of a host have fewer signatures than the host's own
+// manifest requires. Such a host would refuse later documents that are signed in the same way.
 func (t Tree) CheckSigned() error {
 	for _, host := range slices.Sorted(maps.Keys(t)) {
 		var by *signers.Set
@@ -164,8 +165,8 @@ func (t Tree) CheckSigned() error {
 	return nil
 }
 
-// Rev returns the revision of the flake that all envelopes of the tree contain. It returns "" if
-// they contain none, or several.
+// Rev returns the revision of the flake in the envelopes. If the envelopes contain none or differ,
+// it returns "".
 func (t Tree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {
@@ -179,7 +180,8 @@ func (t Tree) Rev() (rev string) {
 	return rev
 }
 
-// Digest returns a digest of all envelopes in the tree, host by host, without their signatures.
+// Digest returns a digest of all envelopes in the tree and their hosts, of the form
+// sha256-<base64>. Signatures do not change it.
 func (t Tree) Digest() string {
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(t)) {

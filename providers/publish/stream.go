@@ -44,7 +44,7 @@ const maxFollow = 2
 // want is the end of the error for a stream that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree as a stream for a Reader. The trees in follow are written after it as
+// Encode writes the tree as a stream that NewReader reads. The trees in follow come after it as
 // further streams.
 func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	head := t.Head()
@@ -70,7 +70,9 @@ func (t Tree) encode(w io.Writer, head Head) error {
 	})
 }
 
-// Encode writes a stream of documents: the head, and then one line for each host that hosts yields.
+// Encode writes one stream: the head, and then one line for each host that hosts yields. It stops
+// at the first error that hosts yields, and returns it. The hosts must be sorted by name, and their
+// number must be head.Hosts.
 func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
@@ -94,7 +96,8 @@ type Reader struct {
 	lines *bufio.Reader
 }
 
-// NewReader reads the head of a stream, and returns a Reader for the rest of the stream.
+// NewReader reads the head of the first stream in r. The returned Reader yields the hosts of that
+// stream.
 func NewReader(r io.Reader) (*Reader, error) {
 	return readHead(bufio.NewReaderSize(r, 1<<16))
 }
@@ -118,8 +121,8 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Next returns a Reader for the next stream. Call it after All has ended. It returns nil after the
-// last stream.
+// Next returns a Reader for the following stream, or nil after the last stream. Call it after All
+// has yielded all hosts.
 func (r *Reader) Next() (*Reader, error) {
 	if r.Follow == 0 {
 		return nil, nil
@@ -139,9 +142,9 @@ func (r *Reader) line() ([]byte, error) {
 	return line, err
 }
 
-// All yields the hosts of the stream with their documents. Each document must be signed by enough
-// of the given keys. At the end, All yields an error if the stream is cut short, or if it continues
-// after its last host although no further stream is announced.
+// All yields the hosts of the stream with their documents, and ends at the first error. It yields
+// an error if a document has too few valid signatures of the keys in by, if the stream is cut
+// short, or if anything follows the last stream.
 func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

@@ -22,8 +22,8 @@ import (
 )
 
 // Store implements Dex's storage.Storage on a state store. It returns the errors
-// storage.ErrNotFound and storage.ErrAlreadyExists without wrapping them, because Dex compares them
-// with ==. When a Store is closed, the state store stays open.
+// storage.ErrNotFound and storage.ErrAlreadyExists unwrapped, because Dex compares them with ==.
+// Closing a Store does not close the state store.
 type Store struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -31,7 +31,7 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// New returns a Store that keeps its records in db. The records are sealed with the given key.
+// New returns a Store whose records are in db, sealed with the given key.
 func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
 // Close does nothing, because the state store belongs to the caller.

@@ -13,9 +13,9 @@ const keys table[storage.Keys] = "keys"
 // rotation.
 func (s *Store) GetKeys(ctx context.Context) (storage.Keys, error) { return keys.get(ctx, s) }
 
-// UpdateKeys replaces the keys that sign ID tokens by the result of a function. Unlike other
-// updates, it also creates a record that is absent. It does not retry after a conflict, because
-// another caller has then rotated the keys.
+// UpdateKeys calls change with the keys that sign ID tokens, and stores the result. If there are no
+// keys yet, it creates the record. It does not retry after a conflict, because another caller has
+// then already rotated the keys.
 func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (storage.Keys, error)) error {
 	e, err := keys.entry(ctx, s)
 	var old storage.Keys

@@ -73,9 +73,9 @@ func (r Result) Broken() (Step, bool) {
 // given status socket.
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
-// Serve answers ping requests on ln until ctx ends, and then removes the socket. For each request,
-// it calls do with the uid of the caller. The listener must come from unixsock.Limits.Listen. It
-// reserves most of its connections for accounts for which named returns true.
+// Serve answers ping requests on the Unix socket listener ln until ctx ends, and then removes the
+// socket. For each request, it calls do with the uid of the caller and the name of the service.
+// Most connections are reserved for accounts for which named returns true.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.

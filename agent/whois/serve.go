@@ -23,10 +23,9 @@ const timeout = 5 * time.Second
 // given status socket.
 func Beside(socket string) string { return status.Beside(socket, "whois") }
 
-// Serve answers queries on ln until ctx ends, and then removes the socket. The listener must come
-// from unixsock.Limits.Listen. A connection that is not in the table may belong to an older process
-// of the forwarder that is draining. Serve then asks the processes at the sockets that older
-// returns.
+// Serve answers queries on the Unix socket listener ln until ctx ends, and then removes the socket.
+// A connection that is not in the table may belong to an older process of the forwarder that is
+// draining. Serve then asks the processes at the sockets that older returns.
 func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.

@@ -13,15 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// File writes data to the file at path atomically, and flushes the file to disk. The file gets
-// exactly the given mode. If an earlier call was interrupted and left a temporary file, File
-// removes it.
+// File writes data to the file at path atomically and flushes it to disk. A reader sees either the
+// old content or the new content, even after a crash. The file gets exactly the given mode,
+// regardless of the umask. File returns an error if path exists and is not a regular file.
 func File(path string, data []byte, mode fs.FileMode) error {
 	return Via(path+".new", path, data, mode)
 }
 
-// FileIn writes a file like File. If the parent directory is missing, FileIn first creates it and
-// flushes it to disk.
+// FileIn is like File, but creates missing parent directories of path.
 func FileIn(path string, data []byte, mode fs.FileMode) error {
 	err := File(path, data, mode)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -33,7 +32,8 @@ func FileIn(path string, data []byte, mode fs.FileMode) error {
 	return File(path, data, mode)
 }
 
-// MakeDir creates a directory and its missing parents, and flushes them to disk.
+// MakeDir creates a directory and its missing parents with mode 0755, and flushes the new directory
+// entry to disk.
 func MakeDir(path string) error {
 	err := os.Mkdir(path, 0o755)
 	if err != nil { // usually only the last directory is missing
@@ -45,8 +45,8 @@ func MakeDir(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Via writes a file like File, for a path that several programs write. Each program must pass its
-// own temporary path next, in the directory of path.
+// Via is like File, for a path that several programs write. Each program must pass its own
+// temporary path next, in the same directory as path.
 func Via(next, path string, data []byte, mode fs.FileMode) error {
 	return by(next, path, mode, func(f *os.File) error {
 		_, err := f.Write(data)
@@ -54,8 +54,8 @@ func Via(next, path string, data []byte, mode fs.FileMode) error {
 	})
 }
 
-// With writes a file like File, but the function write produces the content. If write fails, the
-// file at path stays unchanged.
+// With is like File, but calls write to produce the content. If write returns an error, the file at
+// path does not change.
 func With(path string, mode fs.FileMode, write func(*os.File) error) error {
 	return by(path+".new", path, mode, write)
 }
@@ -86,8 +86,8 @@ func Symlink(target, path string) error {
 	return swap(next, path, os.Symlink(target, next))
 }
 
-// Replaceable returns an error if the file at path exists and has another type than want. If want
-// is 0, it stands for a regular file.
+// Replaceable returns an error if path exists and its file type is not want. A want of 0 stands for
+// a regular file. Symbolic links are not followed.
 func Replaceable(path string, want fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,8 +148,8 @@ func swap(next, path string, err error) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// Open opens a file or directory on disk, like os.OpenFile. It does not register the file with the
-// network poller, which saves five system calls.
+// Open opens a file or directory on disk like os.OpenFile, but does not register it with the
+// network poller, which saves system calls.
 func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	for {
 		fd, err := unix.Open(path, flag|unix.O_CLOEXEC, uint32(mode.Perm()))
@@ -162,7 +162,8 @@ func Open(path string, flag int, mode fs.FileMode) (*os.File, error) {
 	}
 }
 
-// SyncDir flushes a directory to disk, so that the names of new files in it are durable.
+// SyncDir flushes a directory to disk, so that new, renamed and removed files in it survive a
+// crash.
 func SyncDir(path string) error {
 	d, err := Open(path, os.O_RDONLY, 0)
 	if err != nil {

@@ -12,16 +12,16 @@ import (
 // Stdout is the path with which a person selects standard output instead of a file.
 const Stdout = "-"
 
-// Output writes the output of a command to a path that a person chose. It calls write to produce
-// the output. The path decides where the output goes:
+// Output stores the output of a command at a path that a person chose, and calls write to produce
+// it. The path decides where the output goes:
 //
-//   - "-" selects stdout.
+//   - "-" stands for stdout.
 //   - A regular file is replaced atomically, as With does.
 //   - A pipe, a terminal or another character device receives the output.
 //   - A directory, a socket, a block device and a symbolic link are refused.
 //
-// If write fails, Output stores nothing. The result printed reports whether the output went to
-// stdout. The caller must then print its messages elsewhere.
+// If write returns an error, Output stores nothing. The result printed reports whether the output
+// went to stdout. The caller must then print its messages elsewhere.
 func Output(path string, mode fs.FileMode, stdout io.Writer, write func(*os.File) error) (printed bool, err error) {
 	if path == Stdout {
 		return true, spooled(stdout, write)

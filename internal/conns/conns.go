@@ -40,9 +40,9 @@ type Limit struct {
 }
 
 // Listener is a net.Listener that keeps the number of open connections within a Limit. Accept never
-// waits for room. If the limit is reached, Accept closes a connection whose caller is not verified:
-// in the network with the most such connections, the one that has made no progress for the longest
-// time. If all callers are verified, Accept closes the new connection.
+// waits for room. When the limit is reached, Accept closes a connection of a caller that is not
+// verified. In the network with the most such connections, it chooses the one that has made no
+// progress for the longest time. If all callers are verified, Accept closes the new connection.
 type Listener struct {
 	net.Listener
 
@@ -53,16 +53,17 @@ type Listener struct {
 	queue queue
 }
 
-// Listen returns a Listener that limits the connections accepted from l. The limit applies twice:
-// to the connections for which Begin was called, and to the connections for which it was not.
+// Listen returns a Listener that limits the connections accepted from l. The limit applies
+// separately to connections for which Begin was called, and to those for which it was not called
+// yet.
 func Listen(l net.Listener, limit Limit) *Listener {
 	n := &Listener{Listener: l, hall: newRoom(limit), begun: newRoom(limit), known: newRoom(limit), queue: newQueue(limit)}
 	n.Resize(limit)
 	return n
 }
 
-// Resize changes the limit for new connections. It does not change the fields Turns and Wait of the
-// limit.
+// Resize changes the limit for new connections. The fields Turns and Wait of the limit are ignored
+// and keep their values.
 func (l *Listener) Resize(limit Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -140,16 +141,16 @@ func (c *conn) leave() {
 }
 
 // EndTurn ends the turn of the connection that carries a request, so that the next waiting
-// connection can begin before the request is answered. A handler calls it if its answer has to
-// wait, for example for a change of documents.
+// connection can begin before this request is answered. A handler calls it, with the context of the
+// request, if its answer has to wait. See Limit.Turns.
 func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
 	}
 }
 
-// Release makes the Listener stop counting the connection c. Call it when the peer is verified and
-// the connection is counted elsewhere.
+// Release makes the Listener stop counting the connection c. It is called when the peer is verified
+// and the connection is counted elsewhere.
 func Release(c net.Conn) {
 	if found := find(c); found != nil {
 		found.leave()
@@ -168,14 +169,14 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context stores the connection of a request in ctx, so that Vouch and EndTurn can find it. Use it
-// as http.Server.ConnContext.
+// Context returns a copy of ctx that contains the connection c, so that Vouch and EndTurn can find
+// it. Use it as http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }
 
-// State tells a Listener about the progress of its connections. Use it as http.Server.ConnState. A
-// complete request counts as progress. An answer ends the turn of the connection.
+// State tells the Listener of a connection about its progress. Use it as http.Server.ConnState. A
+// complete request counts as progress. An answer ends the connection's turn.
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
 		if to == http.StateIdle || to == http.StateClosed {
@@ -187,8 +188,8 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch marks the caller of a request as verified. The argument ctx is the context of the request.
-// From then on, the Listener does not close the caller's connection to make room for another.
+// Vouch marks the caller of a request as verified. The parameter ctx is the context of the request.
+// From then on, the Listener does not close the caller's connection to make room for others.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()

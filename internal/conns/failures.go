@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// Failures logs the failures of listeners to accept connections or to receive datagrams, for
-// example while the process has no free file descriptors. It logs at most one line a minute, and
-// counts the failures in between. Listeners that usually fail for the same reason share a Failures.
+// Failures logs errors of listeners that cannot accept connections or receive datagrams, for
+// example because the process has no free file descriptors. It logs at most one line a minute, with
+// the number of errors since the last line. Listeners that usually fail for the same reason share a
+// Failures.
 type Failures struct {
 	Log     *slog.Logger
 	Message string // message of each line; if empty, "a listener fails"
@@ -26,15 +27,15 @@ const (
 	failureInterval = time.Minute
 )
 
-// Pause logs or counts a failure of a listener, as Note does. It then sleeps briefly, so that a
-// caller that tries again in a loop does not use all processor time.
+// Pause logs or counts an error of a listener, as Note does. It then sleeps briefly, so that a
+// caller that retries in a loop does not use all processor time.
 func (f *Failures) Pause(listener any, err error) {
 	f.Note(listener, err)
 	time.Sleep(failurePause)
 }
 
-// Note logs a failure of a listener. If the last line is less than a minute old, Note counts the
-// failure instead, and the next line contains the count.
+// Note logs an error of a listener. If the last line is less than a minute old, Note only counts
+// the error, and the next line contains the count.
 func (f *Failures) Note(listener any, err error) { f.note(listener, err, time.Now()) }
 
 func (f *Failures) note(listener any, err error, now time.Time) {
@@ -52,9 +53,9 @@ func (f *Failures) note(listener any, err error, now time.Time) {
 	f.Log.Error(cmp.Or(f.Message, "a listener fails"), attrs...)
 }
 
-// Patient returns a listener whose Accept tries again after temporary errors of l, such as a lack
-// of file descriptors. It logs these errors as Failures does, because http.Server would log each
-// attempt. If log is nil, Patient uses slog.Default.
+// Patient returns a listener whose Accept retries after temporary errors of l, such as a lack of
+// file descriptors. It logs these errors as Failures does, instead of one line for each attempt as
+// http.Server. If log is nil, it uses slog.Default.
 func Patient(l net.Listener, log *slog.Logger) net.Listener {
 	return &patient{l, Failures{Log: cmp.Or(log, slog.Default())}}
 }

@@ -2,8 +2,8 @@ package conns
 
 import "sync"
 
-// PerKey limits the number of items that each key holds. For example, the items are connections,
-// and the keys are callers.
+// PerKey limits the number of items that each key may hold at the same time. For example, the items
+// are connections, and the keys are callers. It is safe for concurrent use.
 type PerKey[K comparable] struct {
 	max int
 
@@ -11,8 +11,7 @@ type PerKey[K comparable] struct {
 	held map[K]int
 }
 
-// NewPerKey returns a PerKey in which each key may hold limit items. A limit below one counts as
-// one.
+// NewPerKey returns a PerKey in which each key may hold limit items. A limit below 1 counts as 1.
 func NewPerKey[K comparable](limit int) *PerKey[K] {
 	return &PerKey[K]{max: max(limit, 1), held: map[K]int{}}
 }
@@ -20,8 +19,8 @@ func NewPerKey[K comparable](limit int) *PerKey[K] {
 // Max returns the maximum number of items that each key may hold.
 func (p *PerKey[K]) Max() int { return p.max }
 
-// Acquire adds an item for the key k. It returns false if k already holds Max items. Otherwise the
-// caller must call release exactly once, when the item ends.
+// Acquire adds an item to the key k until release is called. If k already holds the maximum number
+// of items, it returns false. Otherwise, the caller must call release exactly once.
 func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -33,7 +33,7 @@ const longestPlace = time.Minute
 var ErrGone = errors.New("connection is closed")
 
 // FullError is the error of Begin for a connection that would have to wait too long for its turn.
-// Begin has closed the connection.
+// The connection is closed.
 type FullError struct {
 	After time.Duration // time to wait before the peer connects again
 }

@@ -17,7 +17,8 @@ import (
 //	*.apps.demo.flor.rete  → service/apps, called shop.apps.demo.flor.rete
 type Aliases map[string]spiffe.Dialable
 
-// Aliases returns the additional DNS names of all services that the host of this manifest reaches.
+// Aliases returns the additional DNS names of all services that the host of this manifest can
+// reach.
 func (m Manifest) Aliases() Aliases {
 	a := Aliases{}
 	for _, r := range m.Forwarder.Reach {
@@ -30,9 +31,8 @@ func (m Manifest) Aliases() Aliases {
 	return a
 }
 
-// Resolve returns the service that has the DNS name host as an additional name. It ignores case and
-// a final dot. It returns false if no service has this name. An exact name takes precedence over a
-// wildcard.
+// Resolve returns the service whose additional DNS name is host, and false if there is none. Case
+// and a final dot do not matter. An exact name takes precedence over a wildcard.
 func (a Aliases) Resolve(host string) (spiffe.Dialable, bool) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	first, above, _ := strings.Cut(h, ".")

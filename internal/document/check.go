@@ -258,8 +258,8 @@ func (n Need) check() error {
 	return nil
 }
 
-// Perm returns the permissions of the delivered file as a number, parsed from its octal mode. For
-// the mode "0400", it returns 0o400.
+// Perm parses the octal mode of a delivered file and returns its permissions as a number. For the
+// mode "0400", it returns 0o400.
 func (f File) Perm() (uint32, error) {
 	mode, err := strconv.ParseUint(f.Mode, 8, 32)
 	if err != nil || mode > 0o777 {

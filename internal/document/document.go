@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Document is a manifest or a policy of a host, together with its envelope. Only Open and Read
-// create a Document. They check that the envelope and the body agree in digest, kind, cluster and
-// host. Copies of a Document share memory, so callers must not modify its content.
+// Document is a manifest or a policy of a host, together with its envelope. Documents are created
+// only by Open and Read, which check that digest, kind, cluster and host are the same in the
+// envelope and in the body. Copies of a Document share memory, so callers must not modify it.
 type Document struct {
 	Envelope  Envelope
 	raw, body []byte
@@ -24,13 +24,12 @@ type Document struct {
 	policy    *Policy
 }
 
-// Open decodes the envelope and the body of a document, and checks that the two belong together. It
-// does not check the signature; Verify does. Pass an empty signature for a document that did not
-// come over the network.
+// Open decodes the envelope and the body of a document, and checks that they belong together. It
+// does not verify the signature, which Verify does. The signature is empty for a document that did
+// not come over the network.
 //
-// If the document has a format that only a newer release understands, the error is a
-// *NewerFormatError. The returned Document then has no decoded content, but can still be verified
-// and passed on.
+// If only a newer release understands the format of the document, the error is a *NewerFormatError.
+// The returned Document then has no decoded content, but can still be verified and passed on.
 func Open(envelope, body []byte, signature string) (Document, error) {
 	e, err := ParseEnvelope(envelope)
 	if err != nil {
@@ -70,12 +69,11 @@ func (d *Document) decode() (cluster, host string, err error) {
 	return d.manifest.Cluster, d.manifest.Host, err
 }
 
-// Verify checks the signatures of the document against the pinned keys. It returns an error unless
-// enough of these keys signed the document.
+// Verify returns an error unless enough of the pinned keys have signed the document.
 func (d Document) Verify(pins signers.Set) error { return d.VerifyAny(pins) }
 
-// VerifyAny checks the signatures of the document against several sets of pinned keys. It succeeds
-// if at least one of the sets accepts them.
+// VerifyAny verifies the signatures of the document against several sets of pinned keys. It returns
+// nil if at least one set accepts them.
 func (d Document) VerifyAny(pins ...signers.Set) error {
 	return signers.VerifyAny(fmt.Sprintf("%s of %s, serial %d", d.Envelope.Kind, d.Envelope.Host, d.Envelope.Serial), SignedText(d.raw), d.signature, pins...)
 }
@@ -133,8 +131,8 @@ func FileNames(kind string) []string {
 	return []string{kind + extBody, EnvelopeFile(kind), kind + extSignature}
 }
 
-// EnvelopeFile returns the name of the file with the envelope of a document. The argument is the
-// kind of document. A program that waits for a new version of the document follows this file.
+// EnvelopeFile returns the name of the file that contains the envelope of a document of the given
+// kind. A program that waits for a new version of the document watches this file.
 func EnvelopeFile(kind string) string { return kind + extEnvelope }
 
 // Files returns the content of the files in which the document is stored, by file name. A document
@@ -153,8 +151,8 @@ func (d Document) Files() map[string][]byte {
 // the link once, so that all files come from the same generation.
 func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
 
-// Reread reads a document like Read, but avoids the cost of decoding a document that did not
-// change. If the files in dir still have the same bytes as old, it returns old.
+// Reread is like Read, but returns old if the files in dir have not changed since old was read.
+// This avoids the cost of decoding the document again.
 func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {
@@ -195,8 +193,8 @@ func ReadEnvelope(dir, kind string) (Envelope, error) {
 	return ParseEnvelope(b)
 }
 
-// Write writes the files of the document to the directory dir. The directory must not be in use by
-// readers yet, because the files are not written atomically. See package delivery.
+// Write writes the files of the document to the directory dir. The files are not written
+// atomically, so no reader may use the directory yet. See package delivery.
 func (d Document) Write(dir string) error {
 	for name, b := range d.Files() {
 		if err := os.WriteFile(filepath.Join(dir, name), b, 0o644); err != nil {

@@ -9,9 +9,9 @@ import (
 )
 
 // Entry is a listener of a host for callers that have no identity in the cluster, such as browsers
-// on the Internet. The callers are strangers, or external callers that have a name in the topology.
-// The forwarder connects them to a service under the identity of the host's node. If several
-// entries have the same address, the first entry that matches a caller applies.
+// on the Internet. They are external callers that have a name in the topology, or unknown ones. The
+// forwarder connects them to a service under the identity of the host's node. If several entries
+// have the same address, the first entry that matches a caller applies.
 type Entry struct {
 	Listen   string    `json:"listen"` // host:port, or :port for all addresses
 	Protocol Protocol  `json:"protocol,omitempty"`

@@ -22,8 +22,8 @@ const (
 )
 
 // Envelope identifies one version of a host's document. It contains the digest of the document's
-// body, and the serial, which is higher in each later version. An envelope is signed in place of
-// the body.
+// body, and a serial, which grows with each version. The signatures of a document sign its
+// envelope.
 type Envelope struct {
 	Schema  string `json:"schema"`
 	Format  Format `json:"format"` // format of envelope and body
@@ -60,8 +60,9 @@ func CheckStorePath(p string) error {
 	return nil
 }
 
-// Newer reports whether the envelope e belongs to a later version of a document than the envelope
-// o. The higher serial is later. If the serials are equal, the digests decide.
+// Newer reports whether envelope e belongs to a later version of a document than envelope o. The
+// version with the higher serial is the later one. For equal serials, the greater digest counts as
+// later.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial
@@ -69,14 +70,14 @@ func (e Envelope) Newer(o Envelope) bool {
 	return strings.Compare(e.Digest, o.Digest) > 0
 }
 
-// SignedText returns the text that is signed for a document. The argument is the encoded envelope
-// of the document.
+// SignedText returns the text that the signatures of a document sign. The parameter is the encoded
+// envelope of the document.
 func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-// ParseEnvelope decodes and checks the envelope of a document. It also accepts an envelope with a
-// format that only newer releases understand.
+// ParseEnvelope decodes and checks the envelope of a document. It accepts an envelope even if only
+// newer releases understand its format.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := strictjson.Decode(b, &e); err != nil {
@@ -96,7 +97,7 @@ func ParseEnvelope(b []byte) (Envelope, error) {
 	return e, nil
 }
 
-// Reported names one version of a document in the reports that hosts send to providers.
+// Reported identifies one version of a document in the reports that hosts send to providers.
 type Reported struct {
 	Kind   string `json:"kind"`
 	Serial int64  `json:"serial"`
@@ -104,7 +105,7 @@ type Reported struct {
 	Rev    string `json:"rev"`
 }
 
-// ReportedOf returns the Reported for the version of a document that has the envelope e.
+// ReportedOf returns the Reported of the document version with the envelope e.
 func ReportedOf(e Envelope) Reported {
 	return Reported{Kind: e.Kind, Serial: e.Serial, Digest: e.Digest, Rev: e.Rev}
 }

@@ -10,10 +10,10 @@ import (
 )
 
 // Format is the version of the format of documents and requests, such as "1.3". A release that adds
-// attributes raises the minor number; a release that removes attributes raises the major number.
-// For each attribute, nix/schema records the format in which it was added. A document has the
-// highest format of the attributes in it. A document without new attributes therefore stays the
-// same, byte for byte.
+// attributes raises the minor number, and a release that removes attributes raises the major
+// number. The format of a document is the highest format in which any of its attributes was added,
+// as recorded in nix/schema. A document that uses no new attributes therefore does not change when
+// the release changes.
 type Format struct{ Major, Minor int }
 
 // NewestFormat is the newest format of documents and requests that this release understands.

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Gate is the sign-in that an ingress requires from strangers before it passes requests to a
-// service.
+// Gate describes the sign-in that an ingress requires from visitors without an identity before it
+// passes their requests to a service.
 type Gate struct {
 	Need    string `json:"need"`          // ID of the need of kind oidc with the credentials of the client
 	Session int    `json:"session"`       // maximum age of a session in seconds

@@ -21,8 +21,8 @@ const (
 // revoked, its JWT-SVIDs are revoked with it.
 const ClaimNode = "florete_node"
 
-// JWTRequest is the request of a need of kind jwt. If ID is set, it requests one JWT-SVID of this
-// identity for each audience. If ID is zero, it requests the public keys that verify JWT-SVIDs.
+// JWTRequest is the request of a need of kind jwt. With an ID, it requests one JWT-SVID of this
+// identity for each audience. Without an ID, it requests the public keys that verify JWT-SVIDs.
 type JWTRequest struct {
 	Issuer    string    `json:"issuer"` // claim iss, the base URL of OIDC discovery
 	ID        spiffe.ID `json:"id,omitzero"`

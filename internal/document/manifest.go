@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Manifest is the document that configures one host. It contains all facts about the cluster that
-// the host needs, and no others.
+// Manifest is the document that configures one host. It contains the facts about the cluster that
+// this host needs, and no others.
 type Manifest struct {
 	Cluster     string   `json:"cluster"`
 	Host        string   `json:"host"`
@@ -31,9 +31,9 @@ type Manifest struct {
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
 }
 
-// Trust contains the keys that the hosts of a cluster trust: the X.509 root certificates of the
-// trust domain in PEM, and the public keys that verify documents from the network (Nix format,
-// "name:base64").
+// Trust contains the keys that the hosts of a cluster trust. Roots are the X.509 root certificates
+// of the trust domain, in PEM. SigningKeys are the public keys that verify documents from the
+// network, in Nix format ("name:base64").
 type Trust struct {
 	Roots       []string `json:"roots"`
 	SigningKeys []string `json:"signingKeys"`
@@ -45,9 +45,9 @@ type Trust struct {
 // Signers returns the signing keys and their threshold as a signers.Set.
 func (t Trust) Signers() signers.Set { return signers.Set{Keys: t.SigningKeys, Threshold: t.Threshold} }
 
-// Identity contains the SPIFFE ID of the manifest's node, and the SSH host key (authorized_keys
-// form, without comment) with which the node proves its identity when it enrols. The key is empty
-// if Joins is set.
+// Identity contains the SPIFFE ID of the host's node, and the SSH host key with which the node
+// proves its identity when it enrols. The key is in authorized_keys form without a comment. It is
+// empty if Joins is set.
 type Identity struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
@@ -57,18 +57,19 @@ type Identity struct {
 	Joins bool `json:"joins,omitempty"`
 }
 
-// Provider tells a host how to call one provider process: its addresses (TLS 1.3 over TCP), and the
-// SPIFFE ID that the process must present. Each provider process answers one kind of need.
+// Provider says how to call one provider process, which answers one kind of need. It contains the
+// addresses of the process, which serves TLS 1.3 over TCP, and the SPIFFE ID that the process must
+// prove.
 type Provider struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
 }
 
-// Addresses lists the addresses (host:port) of a single program. Clients try them in this order.
+// Addresses contains the addresses (host:port) of one program. Clients try them in this order.
 type Addresses []string
 
-// Forwarder configures the forwarder of a host, which connects the host's users and services to the
-// services of the cluster.
+// Forwarder configures the forwarder of a host, which connects the users and services of the host
+// to the services of the cluster.
 type Forwarder struct {
 	Listen  []string    `json:"listen"`  // host:port, or :port for all addresses; empty if nothing is published
 	Publish []Published `json:"publish"` // sorted by ID, port and protocol
@@ -98,24 +99,24 @@ type Forwarder struct {
 	Entries []Entry `json:"entries,omitempty"` // sorted by address and protocol
 }
 
-// Relay tells a host how to connect to a relay: the addresses of the relay's forwarder, and the
-// SPIFFE ID that this forwarder must present.
+// Relay says how to connect to a relay. It contains the addresses of the relay's forwarder, and the
+// SPIFFE ID that this forwarder must prove.
 type Relay struct {
 	ID        spiffe.ID `json:"id"`
 	Addresses Addresses `json:"addresses"`
 	Transport Transport `json:"transport,omitempty"` // transport that both this host and the relay allow
 }
 
-// Relaying configures the forwarder of a relay. It names only nodes and other relays. A relay
-// therefore does not learn which users and services communicate through it.
+// Relaying configures the forwarder of a relay. It names only nodes and other relays, so that a
+// relay does not learn which users and services communicate through it.
 type Relaying struct {
 	ID     spiffe.ID    `json:"id"`              // ID of this relay, with the name of the host
 	Routes []RelayRoute `json:"routes"`          // sorted by label
 	Limits Limits       `json:"limits,omitzero"` // for each node and relay that connects through this one
 }
 
-// RelayRoute tells a relay where to forward the connections that name a certain label. The
-// destination is a node that has an uplink to this relay, or another relay.
+// RelayRoute tells a relay where to forward the streams that name a certain label: to a node that
+// has an uplink to this relay, or to another relay.
 type RelayRoute struct {
 	// Label stands for the rest of the path, after this relay. It consists of 32 lower-case hex
 	// digits, and does not reveal where the path leads.
@@ -127,7 +128,7 @@ type RelayRoute struct {
 	From []spiffe.ID `json:"from"`
 }
 
-// Protocol is the transport protocol that callers use to connect to a service: TCP or UDP.
+// Protocol is the protocol that callers use to connect to a service, either TCP or UDP.
 type Protocol string
 
 const (
@@ -171,21 +172,23 @@ type Published struct {
 	Entrances []spiffe.ID `json:"entrances,omitempty"` // sorted
 }
 
-// Limits bounds the connections and bytes of a caller or of a service. Zero means no limit.
+// Limits bounds the connections and the bytes of a caller or a service. A limit of zero means no
+// limit.
 type Limits struct {
 	Connections    int   `json:"connections,omitempty"`    // concurrent TCP connections and UDP sessions
 	OpensPerSecond int   `json:"opensPerSecond,omitempty"` // new connections and sessions; also the size of a burst
 	BytesPerSecond int64 `json:"bytesPerSecond,omitempty"` // in both directions together
 }
 
-// CallerLimits contains the limits of one caller for all services of this host together.
+// CallerLimits contains the limits of one caller, which apply to all services of this host
+// together.
 type CallerLimits struct {
 	ID     spiffe.ID `json:"id"`
 	Limits Limits    `json:"limits"`
 }
 
-// AccessLog selects how many connections to a service are logged. The log has one line for each of
-// these connections, with the identity of the caller.
+// AccessLog selects for how many connections to a service the access log gets a line. A line names
+// the caller.
 type AccessLog string
 
 const (
@@ -194,8 +197,8 @@ const (
 	AccessFull    AccessLog = "full"
 )
 
-// Announcement selects how a forwarder tells a service the identities of its callers. Apart from
-// that, a service can run flor whois to find out who calls.
+// Announcement selects how the forwarder tells a service who its callers are. In addition, every
+// service can run flor whois to find out.
 type Announcement string
 
 const (
@@ -204,8 +207,8 @@ const (
 	HTTPHeaders Announcement = "http"     // headers of each request
 )
 
-// Allow permits one identity to connect to a service. If Fingerprint is set, the identity must use
-// the leaf certificate whose SHA-256 in lower-case hex is Fingerprint.
+// Allow permits one identity to connect to a service. If Fingerprint is set, the identity must
+// present the leaf certificate with this SHA-256, in lower-case hex.
 type Allow struct {
 	ID          spiffe.ID `json:"id"`
 	Fingerprint string    `json:"fingerprint,omitempty"`
@@ -224,8 +227,8 @@ type Login struct {
 	Until unixtime.Time `json:"until,omitzero"`
 }
 
-// Reachable is a service to which users, services or the node of this host may connect, or one port
-// of such a service.
+// Reachable is a service, or one port of a service, to which users, services or the node of this
+// host may connect.
 type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
 	Port      string         `json:"port,omitempty"` // as in Published
@@ -267,8 +270,8 @@ type Via struct {
 	Label string   `json:"label"` // label of the path at the first relay
 }
 
-// Caller assigns an identity to processes of this host. It lists the local accounts and systemd
-// system units whose processes connect to services under this identity.
+// Caller gives an identity to processes of this host. It lists the accounts and the systemd system
+// units whose processes connect to services under this identity.
 type Caller struct {
 	ID    spiffe.ID `json:"id"`
 	Users []string  `json:"users"` // account names of this host
@@ -282,15 +285,14 @@ type Caller struct {
 	Federates []string `json:"federates,omitempty"` // sorted
 }
 
-// SOCKS is a local SOCKS5 listener (RFC 1928). All connections through it are made under the
-// identity ID.
+// SOCKS is a local SOCKS5 listener (RFC 1928). Connections through it are made under the identity
+// ID.
 type SOCKS struct {
 	ID     spiffe.ID      `json:"id"`
 	Listen netip.AddrPort `json:"listen"`
 }
 
-// Foreign is a trust domain other than the host's own. Some of its identities may connect to
-// services of this host.
+// Foreign is another trust domain, some of whose identities may connect to services of this host.
 type Foreign struct {
 	TrustDomain string `json:"trustDomain"`
 	Bundle      string `json:"bundle"` // initial bundle from the flake, so that trust never begins with data from the network

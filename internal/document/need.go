@@ -10,8 +10,8 @@ import (
 )
 
 // Need describes files that a host must fetch from a provider, such as a certificate or an OIDC
-// client secret. A need is fulfilled if the delivered files belong to its current Request, Deliver
-// and Generation, and are not yet due for renewal.
+// client secret. A need is fulfilled while the delivered files belong to its current Request,
+// Deliver and Generation, and are not due for renewal.
 type Need struct {
 	ID         string          `json:"id"`        // DNS label, unique on the host
 	Kind       string          `json:"kind"`      // "cert", "oidc", "config", …
@@ -25,23 +25,22 @@ type Need struct {
 	Generation int             `json:"generation"` // raised to rotate the secret
 }
 
-// Deliver lists the files into which a host writes the values of a provider's answer. The files
-// belong to the account Owner and to the group of the same name. If Owner is empty, the files
-// belong to the account that runs activation.
+// Deliver lists the files to which a host writes the values of a provider's answer. The files
+// belong to the account Owner and the group of the same name. If Owner is empty, they belong to the
+// account that runs activation.
 type Deliver struct {
 	Files map[string]File `json:"files"` // keys are file names
 	Owner string          `json:"owner"`
 }
 
-// File describes a file that a host writes for a need. Value is the name of the value in the
-// provider's answer that the file contains. Mode contains the file's permissions in octal, such as
-// "0400".
+// File describes a file that a host writes for a need. The file contains the value that the
+// provider's answer has under the name Value. Mode is the file's mode in octal, such as "0400".
 type File struct {
 	Value string `json:"value"`
 	Mode  string `json:"mode"`
 }
 
-// Renew contains the times after which a host renews a fulfilled need. A time of zero means never.
+// Renew says when a host renews a fulfilled need. A value of zero means never.
 //
 //   - AtPercent: the host fetches the need again after this percentage of the certificate's
 //     validity.
@@ -67,9 +66,9 @@ const (
 	KindTLS    = "tls"
 )
 
-// PublicNames is the request of a need of kind tls. It requests a certificate for Names. If Names
-// is empty, it requests the responses with which an ingress answers ACME challenges (RFC 8555). The
-// host generates the key of the certificate unless Shared is set.
+// PublicNames is the request of a need of kind tls. With names, it requests a certificate for them.
+// Without names, it requests the responses with which an ingress answers ACME challenges (RFC
+// 8555). The host generates the key of the certificate unless Shared is set.
 type PublicNames struct {
 	Names    []string `json:"names"` // sorted; one may be a wildcard
 	Internal bool     `json:"internal"`
@@ -84,8 +83,8 @@ func (n Need) PublicNames() (p PublicNames, err error) {
 	return p, nil
 }
 
-// CertID decodes the request of a need of kind cert, and returns the identity for which it requests
-// an SVID.
+// CertID decodes the request of a need of kind cert, and returns the SPIFFE ID for which it
+// requests an SVID.
 func (n Need) CertID() (spiffe.ID, error) {
 	var request struct {
 		ID spiffe.ID `json:"id"`
@@ -106,8 +105,8 @@ const (
 	FileTrustBundle = "bundle.json"
 )
 
-// Documents returns the need with which the host fetches its documents over the network. It returns
-// nil if the host does not receive documents over the network.
+// Documents returns the need by which the host fetches its documents over the network. It returns
+// nil if the host gets its documents in another way.
 func (m Manifest) Documents() *Need {
 	i := slices.IndexFunc(m.Needs, func(n Need) bool { return n.Kind == KindConfig })
 	if i < 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Policy is the document that lists the requests that one provider host may answer. A provider host
+// Policy is the document that says which requests one provider host may grant. The provider host
 // refuses every request for which the policy has no grant.
 type Policy struct {
 	Cluster     string                     `json:"cluster"`
@@ -26,8 +26,8 @@ type Policy struct {
 	Store       *SharedStore               `json:"store,omitempty"`     // nil if each provider process has its own state store
 }
 
-// SharedStore describes the state store that all provider hosts of a cluster share, as seen by one
-// of these hosts.
+// SharedStore describes the state store that all provider hosts of a cluster share, from the view
+// of one of them.
 type SharedStore struct {
 	Kind        string              `json:"kind"`        // etcd
 	Endpoints   []string            `json:"endpoints"`   // URLs of the members, those of this host first
@@ -41,7 +41,7 @@ type SharedStore struct {
 	From map[string]string `json:"from,omitempty"`
 }
 
-// StoreMember configures the member of the shared state store that runs on this provider host.
+// StoreMember configures the member of the shared state store on this provider host.
 type StoreMember struct {
 	Name    string   `json:"name"`
 	Clients Called   `json:"clients"`
@@ -49,20 +49,20 @@ type StoreMember struct {
 	Cluster []string `json:"cluster"` // name=URL of each member
 }
 
-// Called contains the addresses of a server. Listen lists the addresses on which the server
-// listens. Called lists the URLs at which other programs call the server.
+// Called contains the addresses of a server: those on which the server listens, and the URLs by
+// which other programs call it.
 type Called struct {
 	Listen []string `json:"listen"`
 	Called []string `json:"called"`
 }
 
-// Operators lists the identities that may call a reserved service of a provider host, sorted by ID.
-// A reserved service is one that the product itself defines, such as the operators' API.
+// Operators contains the identities that may call a reserved service of a provider host, sorted by
+// ID. A reserved service is defined by the product itself, such as the operators' API.
 type Operators []Operator
 
-// Access returns the level of access that the identity id has at the time now, or "" if id has no
-// access. After the time in Operator.Until, an operator with write access can still read. Access
-// does not check the end of read access, because the forwarder enforces it.
+// Access returns the access that an identity has at the time now, or "" if it has none. After
+// Operator.Until, an operator with write access can still read. Access does not check the end of
+// read access, which the forwarder enforces.
 func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 	i := slices.IndexFunc(o, func(o Operator) bool { return o.ID == id })
 	switch {
@@ -74,14 +74,15 @@ func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 	return o[i].Access
 }
 
-// Operator grants an identity access to a reserved service of a provider host.
+// Operator gives an identity access to a reserved service of a provider host.
 type Operator struct {
 	ID     spiffe.ID     `json:"id"`
 	Access Access        `json:"access"`
 	Until  unixtime.Time `json:"until,omitzero"` // end of write access; zero for none
 }
 
-// Access is an operator's level of access to a reserved service of a provider host.
+// Access is the access of an operator to a reserved service of a provider host: reading only, or
+// writing too.
 type Access string
 
 // Levels of access. Write access includes read access.
@@ -90,24 +91,24 @@ const (
 	AccessWrite Access = "write"
 )
 
-// Listening contains the identity of the provider process for one kind of need, and the TCP
-// addresses on which this process listens: host:port, or :port for all addresses.
+// Listening contains the SPIFFE ID of the provider process for one kind of need, and the TCP
+// addresses on which the process listens: host:port, or :port for all addresses.
 type Listening struct {
 	ID     spiffe.ID `json:"id"`
 	Listen []string  `json:"listen"`
 }
 
-// Device contains the SSH host key (authorized_keys form) of a node. The node signs with this key
-// when it enrols, and whenever it requests certificates or secrets. If Joins is set, the key is
-// empty, because the node signs with a device key that an operator admitted.
+// Device contains the SSH host key of a node, in authorized_keys form. The node signs with this key
+// when it enrols and in every request for certificates or secrets. If Joins is set, there is no
+// such key, and the node signs with a device key that an operator has admitted.
 type Device struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`
 	Joins      bool      `json:"joins,omitempty"` // true if the node signs with an admitted device key
 }
 
-// Grant permits the identity Caller to request one need. The request must have exactly these
-// parameters and this generation.
+// Grant permits the identity Caller to request one need, with exactly these parameters and this
+// generation.
 type Grant struct {
 	Caller     spiffe.ID       `json:"caller"`
 	Need       string          `json:"need"`

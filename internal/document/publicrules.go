@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// PublicRules restricts the requests from the Internet that an ingress passes to a service. The
-// rules apply to all public names of the service.
+// PublicRules restricts the requests from the Internet that an ingress passes to a service, at all
+// public names of the service.
 type PublicRules struct {
 	// From lists the networks whose clients may use the public names. If the list is empty, all
 	// clients may.
@@ -26,12 +26,12 @@ type PublicRules struct {
 	Timeout int `json:"timeout,omitempty"`
 }
 
-// PathRule applies to the requests whose path has the prefix Path. A prefix matches whole segments:
-// "/admin" matches "/admin" and "/admin/users", but not "/administrator". If several rules match a
-// request, the rule with the longest prefix decides.
+// PathRule applies to requests whose path has the prefix Path. The prefix matches whole segments:
+// "/admin" matches "/admin" and "/admin/users", but not "/administrator". If several rules match,
+// the one with the longest prefix applies.
 //
-// Rules ignore case, because the service may ignore it, too. A service may also serve "/admin.json"
-// as if it were "/admin". Therefore a rule that restricts access also matches a segment that
+// Rules ignore case, because the service may ignore it too. The service may also serve
+// "/admin.json" like "/admin". A rule that restricts access therefore also matches a segment that
 // continues with any character other than a letter, a digit, "-" or "_".
 type PathRule struct {
 	Path string         `json:"path"`
@@ -50,7 +50,7 @@ func (r PublicRules) IsZero() bool {
 // Restricts reports whether the treatment of a request depends on its path.
 func (r PublicRules) Restricts() bool { return len(r.Paths) > 0 }
 
-// Decision is the combined effect of PublicRules on the requests for a path.
+// Decision is the result of applying PublicRules to a path.
 type Decision struct {
 	Path string // path of the rule that decides; empty if no rule matches
 	Deny bool
@@ -62,8 +62,8 @@ type Decision struct {
 	restricts bool // a rule of a path denies requests or limits them to networks
 }
 
-// Allows reports whether a client with this address may send the request. The zero address stands
-// for a client whose address is unknown; it is allowed only if all clients are.
+// Allows reports whether a client with this address may send the request. A client with an unknown
+// address, given as the zero address, may do so only if all clients may.
 func (d Decision) Allows(client netip.Addr) bool {
 	if d.Deny || len(d.From) == 0 {
 		return !d.Deny
@@ -114,8 +114,8 @@ func (d Decision) within(path string) bool {
 	return d.Path == "" || d.Path == "/" || path == d.Path || strings.HasPrefix(path, d.Path+"/")
 }
 
-// At returns the decision for requests with the given path. The path must be decoded and begin with
-// a slash.
+// At returns the decision for requests with the given path, which must be decoded and begin with a
+// slash.
 func (r PublicRules) At(path string) Decision {
 	for _, d := range r.Decisions() {
 		if d.matches(strings.ToLower(path)) {
@@ -136,9 +136,8 @@ func (d Decision) matches(path string) bool {
 	return d.restricts && !strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", rune(rest[0]))
 }
 
-// Pattern returns a regular expression that matches the decoded paths to which the decision
-// applies. The caller must match it without regard to case. Pattern returns "" for a decision that
-// applies to all paths.
+// Pattern returns a regular expression for the decoded paths to which the decision applies, or ""
+// if it applies to all paths. The expression must be matched without regard to case.
 func (d Decision) Pattern() string {
 	switch {
 	case d.Path == "" || d.Path == "/":

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Rollout describes how the hosts of a cluster receive a new version of their documents, in waves.
-// It is part of the policy of the host that serves documents. Each version is rolled out according
-// to the Rollout that was published with it.
+// Rollout describes how the hosts of a cluster receive a new version of their documents in waves.
+// It is part of the policy of the host that serves documents. Each version is rolled out by the
+// Rollout that was published with it.
 type Rollout struct {
 	// Waves lists the hosts of each wave. A host is in at most one wave. A host in no wave, such as
 	// a host whose documents come with its closure, is offered a new version at once, and no wave
@@ -23,9 +23,9 @@ type Rollout struct {
 	Budgets     []Budget      `json:"budgets,omitempty"`
 }
 
-// Budget is a disruption budget. It limits how many hosts with certain tags are changed at the same
-// time. The change of a host begins when the host is offered documents, and ends when the host
-// reports that the documents are in force and that it is healthy.
+// Budget limits how many hosts with certain tags may be changed at the same time. The change of a
+// host begins when new documents are offered to the host. It ends when the host reports that they
+// are in force and that it is healthy.
 type Budget struct {
 	Tags  []string `json:"tags"`  // tags that select the hosts; each host has all of them
 	Most  int      `json:"most"`  // maximum number of hosts that are changed at the same time
@@ -36,9 +36,9 @@ func (b Budget) String() string {
 	return fmt.Sprintf("at most %d at once of hosts with tags %s", b.Most, strings.Join(b.Tags, ", "))
 }
 
-// Longest returns the maximum duration of a rollout. It assumes that no operator pauses the
-// rollout, and that in each wave the hosts become healthy within r.Within after they were offered
-// the documents. The argument providers lists the hosts that receive a policy.
+// Longest returns the maximum duration of a rollout that no operator pauses. It assumes that the
+// hosts of each wave become healthy within r.Within. The parameter providers contains the hosts
+// that receive a policy.
 func (r Rollout) Longest(providers []string) time.Duration {
 	first := slices.Clone(providers) // offered documents before the first wave
 	for _, b := range r.Budgets {
@@ -84,8 +84,7 @@ func (r Rollout) stage(hosts []string) time.Duration {
 	return within + longest
 }
 
-// Maintenance limits the times at which the hosts of a group are offered a new version of their
-// documents.
+// Maintenance limits when new documents are offered to the hosts of a group.
 type Maintenance struct {
 	Group  string            `json:"group"`
 	Window MaintenanceWindow `json:"window"`
@@ -95,7 +94,7 @@ type Maintenance struct {
 	Hosts []string `json:"hosts"`
 }
 
-// MaintenanceWindow is a period that begins at a time of day (UTC) on certain days of the week.
+// MaintenanceWindow is a period that begins at a time of day, in UTC, on certain days of the week.
 type MaintenanceWindow struct {
 	Days    []string `json:"days"`  // "mon", "tue", …
 	Start   string   `json:"start"` // "02:30"
@@ -105,8 +104,7 @@ type MaintenanceWindow struct {
 // weekdays lists the names of the days in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// Open reports whether the time t is within the maintenance window. A window may extend past
-// midnight.
+// Open reports whether the time t is in a maintenance window. A window can extend past midnight.
 func (w MaintenanceWindow) Open(t time.Time) bool {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {

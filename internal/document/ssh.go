@@ -24,8 +24,8 @@ const (
 // extension is not critical, because programs that do not know it can use the certificate.
 const SSHExtensionNode = "node@florete"
 
-// SSHRequest is the request of a need of kind ssh. If ID is set, it requests a user certificate for
-// this identity. If ID is zero, it requests the public keys that verify such certificates.
+// SSHRequest is the request of a need of kind ssh. With an ID, it requests a user certificate for
+// this identity. Without an ID, it requests the public keys that verify such certificates.
 type SSHRequest struct {
 	ID spiffe.ID `json:"id,omitzero"`
 }

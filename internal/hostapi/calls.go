@@ -21,10 +21,10 @@ import (
 // several.
 const leastStall = 500 * time.Millisecond
 
-// Calls sends several calls to one provider over a single connection, one call after the other. The
-// calls share one TLS handshake and one device proof. If the connection breaks, the current call
-// fails, and the next call opens a new connection. If the provider cannot be reached, all calls
-// fail at once.
+// Calls sends several calls to one provider over a single connection, one at a time. The calls
+// share one TLS handshake and one device proof. If the connection breaks, the current call fails,
+// and the next one opens a new connection. If the provider cannot be reached, all calls fail at
+// once.
 type Calls struct {
 	client *Client
 	turn   chan turn // contains one element unless a call is in progress
@@ -53,9 +53,9 @@ func (p *Calls) Close() {
 	}
 }
 
-// Enrol requests the first SVID of the client's node. It must be the first call. r.Body is an
-// encoded CertBody. The nonce and the request use the same connection, because the proof by HostKey
-// is bound to it.
+// Enrol requests the first SVID of the client's node. It must be the first call. The body of the
+// request is an encoded CertBody. Enrol fetches a nonce and sends the request over the same
+// connection, because the proof by HostKey is valid only on that connection.
 func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	var body CertBody
 	if err := strictjson.Decode(r.Body, &body); err != nil {
@@ -81,9 +81,9 @@ func (p *Calls) Enrol(ctx context.Context, r Request) (Answer, error) {
 	return a, nil
 }
 
-// Enrolled sets the SVID that Enrol returned as the credential of the following calls. They
-// continue on the same connection: the provider remembers which certificate it issued there, and
-// the device proof shows that the caller is still the same host.
+// Enrolled makes the following calls use the SVID that Enrol has returned. They continue on the
+// same connection, because the provider remembers which certificate it has issued there, and the
+// device proof shows that the caller is still the same host.
 func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	t := <-p.turn
 	defer p.put(t)
@@ -96,7 +96,7 @@ func (p *Calls) Enrolled(svid *tls.Certificate) error {
 	return err
 }
 
-// Do sends a request to a path of the provider and returns the answer.
+// Do sends a request to a path of the provider, such as the result of Path, and returns the answer.
 func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		r.Device = s.proof
@@ -106,9 +106,9 @@ func (p *Calls) Do(ctx context.Context, path string, r Request) (a Answer, err e
 	return a, err
 }
 
-// Artifact fetches the documents of the client's node. If the provider has the same documents as
-// the node, the result has NotModified set and contains no documents. The client's Tag tells the
-// provider which documents the node has.
+// Artifact fetches the documents of the client's node. The client's Tag tells the provider which
+// documents the node has. If the provider has the same ones, the result contains no documents, and
+// NotModified is set.
 func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		path := fmt.Sprintf("%s%s?serial=%d", PathArtifact, p.client.Node.Name(), p.client.Serial)
@@ -125,9 +125,10 @@ func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 // answers a watch.
 const watchTimeout = 10 * time.Minute
 
-// Watch waits until the provider has documents for the client's node that differ from the documents
-// with the client's Tag. If there are none, the provider answers after some minutes. The argument
-// from is the Artifact.Revision of the previous answer, or zero.
+// Watch waits until the provider has documents for the client's node that are newer than those with
+// the client's Tag, and returns them. The parameter from is the Artifact.Revision of the previous
+// answer, or zero. If there are no newer documents, Watch returns a result without documents after
+// some minutes.
 func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	err = p.within(ctx, watchTimeout, func(ctx context.Context, s *session) error {
 		header := s.device()
@@ -137,7 +138,7 @@ func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends a report of the client's node to the provider. The argument is an encoded
+// Report sends a report of the client's node to the provider. The parameter report is an encoded
 // hostreport.Report.
 func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {

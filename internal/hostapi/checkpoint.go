@@ -12,10 +12,10 @@ import (
 	"golang.org/x/mod/sumdb/note"
 )
 
-// PathCheckpoint returns the path from which nodes fetch the newest checkpoint of an audit log.
-// Each provider process has an audit log, so the kind of need that the process answers selects the
-// log. The query parameter "from" is the size of the newest checkpoint that the node has seen, or
-// 0.
+// PathCheckpoint returns the URL path from which nodes fetch the newest checkpoint of an audit log.
+// Each provider process has its own audit log, and kind is the kind of need that the process
+// answers. The query parameter "from" is the size of the newest checkpoint that the node has seen,
+// or 0.
 func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 
 // Checkpoint is a provider's answer to a request for the newest checkpoint of its audit log.
@@ -26,9 +26,9 @@ type Checkpoint struct {
 	Fault      string   `json:"fault,omitempty"` // difference that the provider found between its stored rows and the log, if any
 }
 
-// Checkpoint fetches the newest checkpoint of an audit log, with the proof that it extends an older
-// checkpoint. The argument kind is the kind of need that the log's provider process answers. The
-// argument from is the size of the older checkpoint.
+// Checkpoint fetches the newest checkpoint of an audit log, with the proof that it extends an
+// earlier checkpoint. The parameter kind is the kind of need that the log's provider process
+// answers, and from is the size of the earlier checkpoint, or 0.
 func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)
@@ -37,13 +37,11 @@ func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Che
 }
 
 // VerifiedCheckpoint is a checkpoint of an audit log whose signature was verified. A checkpoint
-// contains the size and the root hash of the log at one time, signed with the log's own key
-// (c2sp.org/tlog-checkpoint). With two checkpoints, anyone can check that rows were only appended
-// to the log in between. The log returns the proof for this check:
+// contains the size and the root hash of the log at one time, signed with the key of the log
+// (c2sp.org/tlog-checkpoint). With two checkpoints and a proof from the log, anyone can check that
+// only new rows were appended in between:
 //
 //	newer.Extends(older, proof) == nil
-//
-// Extends returns an error if a row was edited, removed or inserted.
 type VerifiedCheckpoint struct {
 	Log  string // name of the log: "<trust domain>/<kind>/<host>"
 	Size uint64 // number of rows
@@ -51,8 +49,8 @@ type VerifiedCheckpoint struct {
 	Text string // signed note
 }
 
-// OpenCheckpoint parses the text of a checkpoint, and verifies its signature with the key of the
-// log.
+// OpenCheckpoint parses the text of a checkpoint and verifies its signature. The parameter key is
+// the verifier key of the log, in the form of signed notes.
 func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	v, err := note.NewVerifier(key)
 	if err != nil {
@@ -65,8 +63,9 @@ func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	return VerifiedCheckpoint{c.Origin, c.Size, c.Hash, text}, nil
 }
 
-// Extends verifies that the log at checkpoint c still contains every row that it contained at the
-// checkpoint older. The argument hashes is the consistency proof.
+// Extends returns nil if the log at checkpoint c still begins with all rows that it had at the
+// checkpoint older. It returns an error if a row was edited, removed or inserted. The parameter
+// hashes is the consistency proof, which the log returns.
 func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -78,8 +77,8 @@ func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) e
 	return nil
 }
 
-// Includes verifies that the log at checkpoint c contains a row. The row is given by its leaf and
-// its index. The argument hashes is the inclusion proof.
+// Includes returns nil if the log at checkpoint c contains the row leaf at the position index. The
+// parameter hashes is the inclusion proof, which the log returns.
 func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	PathWatch    = "/config/watch"     // followed by ?from=, the revision of the last answer, and &serial=
 )
 
-// Path returns the path to which a host sends its requests for needs of a kind, with POST.
+// Path returns the URL path to which hosts send requests for needs of a kind, with POST.
 func Path(kind string) string { return "/" + kind + "/request" }
 
 // HTTP headers of the protocol:
@@ -54,9 +54,9 @@ const (
 	MaxReport   = 1 << 20
 )
 
-// Client sends requests to a provider on behalf of one node. Each call opens its own TLS
-// connection, so its credentials are always up to date. To send several calls over one connection,
-// use a Calls. All errors are of type *Error. Errors of the network are transient.
+// Client sends requests to a provider on behalf of one node. Each call opens its own TLS connection
+// with the present credentials. To send several calls over one connection, use Calls. All errors
+// are of type *Error, and errors of the network are transient.
 type Client struct {
 	Node     spiffe.ID         // node that sends the requests
 	Provider document.Provider // provider to call, with the exact identity that it must present
@@ -106,7 +106,7 @@ type Client struct {
 
 type dialer = func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Do sends a request to a path of the provider, over its own connection, and returns the answer.
+// Do sends a request to a path of the provider over its own connection, and returns the answer.
 func (c *Client) Do(ctx context.Context, path string, r Request) (Answer, error) {
 	p := c.Calls()
 	defer p.Close()
@@ -120,15 +120,15 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 	return p.Artifact(ctx)
 }
 
-// Report sends a report of the client's node to the provider, over its own connection. The argument
-// is an encoded hostreport.Report.
+// Report sends a report of the client's node to the provider over its own connection. The parameter
+// report is an encoded hostreport.Report.
 func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
 	p := c.Calls()
 	defer p.Close()
 	return p.Report(ctx, report)
 }
 
-// Enrol requests the first SVID of the client's node, over its own connection.
+// Enrol requests the first SVID of the client's node over its own connection. See Calls.Enrol.
 func (c *Client) Enrol(ctx context.Context, r Request) (Answer, error) {
 	p := c.Calls()
 	defer p.Close()

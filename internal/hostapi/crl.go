@@ -6,9 +6,9 @@ import (
 	"net/url"
 )
 
-// PathCRL returns the path from which nodes fetch the certificate revocation list (CRL) of a
-// provider process. The argument is the kind of need that the process answers. The query parameter
-// "has" is the number of the CRL that the node already has.
+// PathCRL returns the URL path from which nodes fetch the certificate revocation list (CRL) of the
+// provider process that answers a kind of need. The query parameter "has" is the number of the CRL
+// that the node already has.
 func PathCRL(kind string) string { return "/" + kind + "/crl" }
 
 // CRL is a provider's answer to a request for the certificate revocation list (RFC 5280) of its
@@ -20,9 +20,9 @@ type CRL struct {
 	Issuer string `json:"issuer"`        // certificate of the CA that signed the CRL, in PEM
 }
 
-// CRL fetches the newest certificate revocation list of a provider process. The argument kind is
-// the kind of need that the process answers. If the caller already has a list, has is its number.
-// The result omits a list that the caller already has.
+// CRL fetches the newest certificate revocation list of the provider process that answers a kind of
+// need. The parameter has is the number of the list that the caller already has, or empty. If no
+// list is newer, the result contains none.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

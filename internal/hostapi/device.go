@@ -15,13 +15,13 @@ import (
 const DeviceNamespace = "florete-device"
 
 // DeviceStatement is the text that a node signs with its SSH host key on each connection to a
-// provider. The signature is called the device proof. It protects against a thief of the node's
-// SVID: the forwarder's account can read the SVID, but providers refuse it without a device proof.
+// provider. The signature is called the device proof. A thief of the node's SVID cannot use it
+// without this key, because providers refuse the SVID without a device proof.
 //
-// The statement needs no nonce. Both sides contribute random values to the channel binding (RFC
-// 8446, section 7.5), so it is unique to the connection. The statement contains Node because the
-// channel binding does not depend on the client's certificate. It contains Provider so that one
-// provider cannot forward it to another.
+// The statement needs no nonce, because the channel binding (RFC 8446, section 7.5) contains random
+// values from both sides and is unique to the connection. The statement contains Node, because the
+// channel binding does not depend on the client's certificate. It contains Provider, so that one
+// provider cannot pass it on to another.
 type DeviceStatement struct {
 	Node     spiffe.ID
 	Provider spiffe.ID
@@ -35,7 +35,7 @@ func (s DeviceStatement) Bytes() []byte {
 		s.Node.TrustDomain(), s.Node, s.Provider, hex.EncodeToString(s.Binding))
 }
 
-// Sign signs the statement with the node's SSH host key. It returns the device proof, an armored
+// Sign signs the statement with the node's SSH host key, and returns the device proof as an armored
 // sshsig.
 func (s DeviceStatement) Sign(hostKey ssh.Signer) (string, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, DeviceNamespace)
@@ -45,8 +45,8 @@ func (s DeviceStatement) Sign(hostKey ssh.Signer) (string, error) {
 	return string(sshsig.Armor(sig)), nil
 }
 
-// DeviceProofKey returns the public key that a device proof names as its signer. It does not verify
-// the signature.
+// DeviceProofKey returns the public key that a device proof claims as its signer. It does not
+// verify the signature.
 func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {
@@ -55,7 +55,7 @@ func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	return sig.PublicKey, checkHostKey(sig.PublicKey)
 }
 
-// Verify checks that the device proof is a signature of the statement by hostKey.
+// Verify returns nil if proof is a signature of the statement by hostKey.
 func (s DeviceStatement) Verify(proof string, hostKey ssh.PublicKey) error {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {

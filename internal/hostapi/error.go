@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Class is the class of a provider's error. It decides what the host does next, for example whether
-// it tries again. Classes are part of the wire format. Later releases may add classes.
+// Class is the class of a provider's error, which decides what the host does next, such as trying
+// again. Classes are part of the wire format. Later releases may add classes.
 type Class string
 
 const (
@@ -21,8 +21,8 @@ const (
 	Invalid   Class = "invalid"   // stop until something changes
 )
 
-// Code is the reason for which a provider refuses a request, together with the class of the error.
-// If a name is used in several classes, each class has its own Code.
+// Code is a reason for which a provider refuses a request, together with the class of the error. A
+// name that is used in several classes has a Code for each of them.
 type Code struct {
 	Name  string
 	Class Class
@@ -64,12 +64,12 @@ var (
 	CodeUnknownMethod      = Code{"unknown-method", Invalid}  // no such endpoint here
 )
 
-// Refused returns the code with which a provider program refuses a request of a kind of need that
-// the topology itself defines. The program chooses the class.
+// Refused returns the code for a request that a provider program has refused. Such a program
+// answers a kind of need that the topology itself defines, and chooses the class.
 func Refused(class Class) Code { return Code{"refused", class} }
 
-// Error is a provider's refusal of a request, as a host receives it. Message contains the place,
-// the value found and the remedy. It contains no secret.
+// Error is a provider's refusal of a request, as a host receives it. Message says what is wrong and
+// how to mend it, and contains no secret.
 type Error struct {
 	Kind       Class  `json:"kind"`
 	Code       string `json:"code"`
@@ -89,15 +89,15 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
-// After returns a copy of the error e that asks the host to wait for the duration d before it tries
-// again. It sets RetryAfter to d, rounded up to whole seconds.
+// After returns a copy of the error that asks the host to wait for d, rounded up to whole seconds,
+// before it tries again.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = int((d + time.Second - 1) / time.Second)
 	return &c
 }
 
-// Status returns the HTTP status with which a provider sends the error (RFC 9110, section 15).
+// Status returns the HTTP status code with which a provider sends the error (RFC 9110, section 15).
 func (e *Error) Status() int {
 	switch {
 	case e.Code == CodeBusy.Name:
@@ -111,7 +111,7 @@ func (e *Error) Status() int {
 	}
 }
 
-// AsError converts err to an *Error. If err is not an *Error already, for example because the
+// AsError converts any error to an *Error. If err does not wrap an *Error, for example because the
 // connection failed, the result is transient and has the code unavailable.
 func AsError(err error) *Error {
 	var e *Error

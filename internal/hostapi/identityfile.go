@@ -30,9 +30,8 @@ const IdentityRequestNamespace = "florete-identity-request"
 const MaxIdentityFile = 32 << 20
 
 // IdentityFile contains the certificates and documents of a host that cannot fetch them over the
-// network. An operator creates the file and hands it to the host. On disk the file is encrypted
-// with age. If Node is zero, the file is for a machine that is not a host, and contains a single
-// SVID.
+// network. An operator creates the file and brings it to the host. On disk, it is encrypted with
+// age. If Node is zero, the file is for a machine that is not a host, and contains one SVID.
 type IdentityFile struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -54,8 +53,8 @@ type IdentityFile struct {
 	Artifact Artifact `json:"artifact,omitzero"`
 }
 
-// MarshalJSON encodes the file. If the file contains no documents, MarshalJSON writes an empty
-// list, because readers refuse null.
+// MarshalJSON encodes the file. It writes an empty list of documents as [], because readers refuse
+// null.
 func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	type plain IdentityFile
 	if f.Artifact.Revocations != nil && f.Artifact.Documents == nil {
@@ -64,26 +63,27 @@ func (f IdentityFile) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(f))
 }
 
-// IdentitySVID is one of the SVIDs in an identity file. The certificates and the key are in PEM.
+// IdentitySVID is an SVID in an identity file, with its certificates and its key in PEM.
 type IdentitySVID struct {
 	ID   spiffe.ID `json:"id"`
 	SVID string    `json:"svid"`          // leaf, then intermediates
 	Key  string    `json:"key,omitempty"` // PKCS #8; empty if the host generated the key
 }
 
-// SignedIdentityFile is the exact text of an encoded IdentityFile, with its signature (Nix format).
+// SignedIdentityFile is the exact text of an encoded IdentityFile with its signature, in Nix
+// format.
 type SignedIdentityFile struct {
 	File      string `json:"file"`
 	Signature string `json:"signature"`
 }
 
-// IdentityFileText returns the text that an operator signs for an identity file. The argument is
-// the encoded IdentityFile.
+// IdentityFileText returns the text that the signature of an identity file signs. The parameter
+// file is the encoded IdentityFile.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
-// Verify checks that the file is signed by the given keys and is meant for the given node of the
-// cluster. It returns the decoded file. On a machine that is not a host, pass the zero ID as node;
-// cluster may then be empty.
+// Verify checks that the file is signed by the given keys and meant for the given node of the
+// cluster, and returns the decoded file. On a machine that is not a host, node is the zero ID, and
+// cluster may be empty.
 func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, by signers.Set) (f IdentityFile, err error) {
 	if err := decodeFormat("identity file", s.File, &f); err != nil {
 		return f, err
@@ -118,8 +118,7 @@ func decodeFormat(what, text string, v any) error {
 	return nil
 }
 
-// SVID returns the SVID of the identity id. It returns nil if the file has no SVID of this
-// identity.
+// SVID returns the SVID of an identity, or nil if the file contains none for it.
 func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 	i := slices.IndexFunc(f.SVIDs, func(s IdentitySVID) bool { return s.ID == id })
 	if i < 0 {
@@ -129,7 +128,7 @@ func (f IdentityFile) SVID(id spiffe.ID) *IdentitySVID {
 }
 
 // IdentityRequest is a host's request for an identity file. It contains certificate signing
-// requests for the keys that the host generated itself.
+// requests for keys that the host has generated.
 type IdentityRequest struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -139,8 +138,8 @@ type IdentityRequest struct {
 	SVIDs   []CertBody      `json:"svids"`  // sorted by ID
 }
 
-// SignedIdentityRequest is the exact text of an encoded IdentityRequest, signed with the SSH key
-// that the request names.
+// SignedIdentityRequest is the exact text of an encoded IdentityRequest, with a signature by the
+// SSH key that the request contains.
 type SignedIdentityRequest struct {
 	Request   string `json:"request"`
 	Signature string `json:"signature"` // armored sshsig
@@ -155,8 +154,8 @@ func SignIdentityRequest(request []byte, key ssh.Signer) (SignedIdentityRequest,
 	return SignedIdentityRequest{string(request), string(sshsig.Armor(sig))}, nil
 }
 
-// Verify decodes the request, and checks that it is signed with the SSH key that it names. It
-// returns this key. The caller must decide whether to trust the key.
+// Verify decodes the request, checks that it is signed by the SSH key that it contains, and returns
+// that key. The caller must decide whether to trust the key.
 func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, err error) {
 	if err := decodeFormat("identity request", s.Request, &r); err != nil {
 		return r, nil, err

@@ -30,8 +30,8 @@ const JoinNamespace = "florete-join"
 // MaxJoin is the maximum length of a join request in bytes.
 const MaxJoin = 16 << 10
 
-// JoinState is the state of a device's join request. States are part of the wire format. Later
-// releases may add states.
+// JoinState is the state of a device's request to join the cluster. States are part of the wire
+// format. Later releases may add states.
 type JoinState string
 
 const (
@@ -41,9 +41,9 @@ const (
 	JoinRevoked  JoinState = "revoked"  // approved, and later revoked together with the device or its node
 )
 
-// Join is a device's request to be admitted as a node of the cluster. The device repeats the
-// request until an operator approves or rejects it. Only the first request of a device uses the
-// join token. The provider does not store the token.
+// Join is a device's request to be admitted as a node of the cluster. The device repeats it until
+// an operator approves or rejects it. Only the first request of a device uses the join token, which
+// the provider does not store.
 type Join struct {
 	Node   spiffe.ID       `json:"node"`
 	Device string          `json:"device"` // public key in authorized_keys form
@@ -67,8 +67,8 @@ type Joined struct {
 }
 
 // Statement returns the text that a joining device signs with its device key and with the key of
-// its join token. The text makes the signatures valid only for one connection, provider, node and
-// device. Its lines are:
+// its join token. The signatures are valid only for one connection, provider, node and device. The
+// lines of the text are:
 //
 //   - the version, the trust domain, the node, and the provider
 //   - the SHA-256 of the device key, of the token and of the facts, in lower-case hex
@@ -82,16 +82,16 @@ func (j Join) Statement(provider spiffe.ID, binding []byte) []byte {
 		hash([]byte(j.Device)), hash([]byte(j.Token)), hash(j.Facts), hex.EncodeToString(binding))
 }
 
-// TokenID returns the ID under which a provider stores a join token: the SHA-256 of the token's
-// public key, in hex.
+// TokenID returns the ID under which a provider stores a join token, which is the SHA-256 of the
+// token's public key in hex.
 func TokenID(public string) string {
 	sum := sha256.Sum256([]byte(public))
 	return hex.EncodeToString(sum[:])
 }
 
-// Verify checks the signatures of the request by the device and by the join token. A request
-// without a token has only the signature by the device. The argument binding is the channel binding
-// of the connection. Verify returns the public key of the device.
+// Verify checks the signatures of the request by the device key and, if the request has a token, by
+// the join token. The parameter binding is the channel binding of the connection. Verify returns
+// the public key of the device.
 func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {
@@ -125,8 +125,9 @@ func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) 
 	return key, nil
 }
 
-// Join sends a join request: it asks the provider to admit the device key HostKey as the client's
-// Node. The argument token may be nil if the provider already knows the device.
+// Join asks the provider to admit the device with the key HostKey as the client's Node. The token
+// may be nil if the provider already knows the request of this device. The result contains the
+// provider's decision.
 func (c *Client) Join(ctx context.Context, facts hostreport.Facts, token *JoinToken) (a Joined, err error) {
 	text, err := json.Marshal(facts)
 	if err != nil {

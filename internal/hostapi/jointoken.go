@@ -14,16 +14,15 @@ import (
 const tokenPrefix = "florete-join-v1"
 
 // JoinToken permits a device to request its admission to a cluster. It contains a signing key, and
-// the name of the host with the config provider that issued the token. The signing key never leaves
-// the machines on which people typed the token. The provider receives only the public key, and
-// stores only a hash of it.
+// the name of the provider host that accepts it. The signing key is never sent to the provider,
+// which receives the public key and stores only a hash of it.
 type JoinToken struct {
 	Provider string // name of the provider's host
 	Key      ed25519.PrivateKey
 }
 
-// NewJoinToken generates a join token. The argument is the name of the host whose config provider
-// will accept the token.
+// NewJoinToken generates a join token. The parameter is the name of the host whose config provider
+// will accept it.
 func NewJoinToken(provider string) (JoinToken, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return JoinToken{provider, key}, err
@@ -34,7 +33,7 @@ func (t JoinToken) String() string {
 	return strings.Join([]string{tokenPrefix, t.Provider, base64.RawURLEncoding.EncodeToString(t.Key.Seed())}, ".")
 }
 
-// ParseJoinToken parses the text of a join token. Its errors never contain the token.
+// ParseJoinToken parses the text of a join token. Errors never contain the token.
 func ParseJoinToken(text string) (JoinToken, error) {
 	part := strings.Split(strings.TrimSpace(text), ".")
 	if len(part) != 3 || part[0] != tokenPrefix || part[1] == "" {

@@ -19,8 +19,8 @@ import (
 // enrolment.
 const ProofNamespace = "florete-enrol"
 
-// Proof proves at enrolment that a host holds the SSH host key of its node. Signature signs a
-// Statement with this key.
+// Proof proves, when a host enrols, that it holds the SSH host key of its node. Signature is a
+// signature of a Statement by this key.
 type Proof struct {
 	Node      spiffe.ID `json:"node"`
 	Nonce     string    `json:"nonce"`
@@ -36,7 +36,7 @@ type Nonce struct {
 	Nonce string `json:"nonce"`
 }
 
-// Statement is the text that a host signs for a Proof. It makes the proof valid for only one
+// Statement is the text that a host signs for a Proof. It makes the proof valid only for one
 // provider, one certificate signing request (CSR) and one TLS connection.
 type Statement struct {
 	Node     spiffe.ID
@@ -55,7 +55,7 @@ func (s Statement) Bytes() []byte {
 		s.Node.TrustDomain(), s.Node, s.Provider, s.Nonce, hex.EncodeToString(sum[:]), hex.EncodeToString(s.Binding))
 }
 
-// Sign signs the statement with the node's SSH host key, and returns the result as a Proof.
+// Sign signs the statement with the node's SSH host key, and returns the Proof.
 func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	sig, err := sshsig.Sign(bytes.NewReader(s.Bytes()), hostKey, sshsig.HashSHA512, ProofNamespace)
 	if err != nil {
@@ -64,8 +64,8 @@ func (s Statement) Sign(hostKey ssh.Signer) (*Proof, error) {
 	return &Proof{Node: s.Node, Nonce: s.Nonce, Signature: string(sshsig.Armor(sig))}, nil
 }
 
-// ParseHostKey parses an SSH host key in authorized_keys form. It refuses weak keys, because their
-// signatures prove nothing.
+// ParseHostKey parses an SSH host key in authorized_keys form. It returns an error for a weak key,
+// because the signatures of such a key prove nothing.
 func ParseHostKey(line string) (ssh.PublicKey, error) {
 	key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(line))
 	if err != nil {
@@ -82,7 +82,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
-// Verify checks that the proof p contains a signature of the statement by hostKey.
+// Verify returns nil if the proof p is a signature of the statement by hostKey.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	if err := checkHostKey(hostKey); err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)
@@ -98,7 +98,7 @@ func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 }
 
 // ChannelBinding returns the channel binding of a TLS connection, of type tls-exporter (RFC 9266,
-// section 2). Signatures that include it are valid only on this connection.
+// section 2). A signature that includes it is valid only on this connection.
 func ChannelBinding(cs *tls.ConnectionState) ([]byte, error) {
 	return cs.ExportKeyingMaterial("EXPORTER-Channel-Binding", nil, 32)
 }

@@ -61,8 +61,8 @@ type Answer struct {
 	Expires int64             `json:"expires,omitempty"`
 }
 
-// Artifact contains the documents of a node. It is a provider's answer to GET
-// /config/artifact/<node> and GET /config/watch.
+// Artifact contains the documents of a node. It is the answer of a provider to GET
+// /config/artifact/<node> and to GET /config/watch.
 type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
@@ -87,7 +87,8 @@ func (a Artifact) Unchanged() bool {
 	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
 }
 
-// Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents in the answer.
+// Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents in the answer. See the
+// function Tag.
 func (a Artifact) Tag() string {
 	var envelopes [][]byte
 	for _, d := range a.Documents {
@@ -96,16 +97,16 @@ func (a Artifact) Tag() string {
 	return Tag(envelopes...)
 }
 
-// Tag returns the entity tag of a set of documents. The arguments are the envelopes of the
-// documents, in any order. The tag is the SHA-256 of the sorted envelopes joined by newlines, in
-// the form "sha256-…" including the quotes. It also changes with the bodies of the documents,
-// because each envelope contains the digest of its body.
+// Tag returns the entity tag of the documents with the given envelopes, in any order. The tag is
+// the SHA-256 of the sorted envelopes joined by newlines, in the form "sha256-…" including the
+// quotes. It changes with the bodies too, because each envelope contains the digest of its body.
 func Tag(envelopes ...[]byte) string {
 	sorted := slices.SortedFunc(slices.Values(envelopes), bytes.Compare)
 	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
 }
 
-// Reported is a provider's answer to POST /config/report, with which hosts send reports.
+// Reported is the answer of a provider to a report of a host, which is sent with POST
+// /config/report.
 type Reported struct {
 	Sequence int64 `json:"sequence"` // highest sequence number among the node's reports
 
@@ -115,7 +116,7 @@ type Reported struct {
 	Rotate map[string]int `json:"rotate,omitempty"`
 }
 
-// SignedDocument is the exact text of a document's envelope and body, with the signature of the
+// SignedDocument is the exact text of a document's envelope and body, with the signatures of the
 // envelope.
 type SignedDocument struct {
 	Envelope  string `json:"envelope"`
@@ -125,9 +126,9 @@ type SignedDocument struct {
 
 // Key returns the idempotency key of the request. The key is the SHA-256, in lower-case hex, of
 // three lines: the caller, the need, and the canonical JSON of
-// {"body":…,"generation":…,"rotation":…}. The field rotation is omitted if no rotation is
-// requested. A request for a new secret has another generation or rotation, and therefore another
-// key. The body must be valid for strictjson.Decode.
+// {"body":…,"generation":…,"rotation":…}. The field rotation is omitted if it is zero. A request
+// for a new secret differs in its generation or rotation, and therefore has another key. Key
+// returns an error if the body is not valid for strictjson.Decode.
 func (r Request) Key(caller spiffe.ID) (string, error) {
 	body, err := canonical(r.Body)
 	if err != nil {
@@ -142,9 +143,10 @@ func (r Request) Key(caller spiffe.ID) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// Asked returns the part of a request's body that comes from the manifest, as canonical JSON. This
-// is the body without the fields "csr" and "publicKey", which the host adds. The result equals
-// Canonical of the need's request. The body must be valid for strictjson.Decode.
+// Asked returns the part of a request's body that comes from the manifest, as canonical JSON. It
+// leaves out the fields "csr" and "publicKey", which the host has added. The result equals
+// Canonical of the need's request. Asked returns an error if the body is not valid for
+// strictjson.Decode.
 func Asked(body []byte) ([]byte, error) {
 	v, err := parse(body)
 	if err != nil {
@@ -159,9 +161,8 @@ func Asked(body []byte) ([]byte, error) {
 	return encode(fields)
 }
 
-// Canonical returns a JSON value in canonical form, so that equal values have equal bytes. Applied
-// to its own result, it changes nothing. For the values that documents contain, the form is that of
-// RFC 8785:
+// Canonical returns a JSON value in canonical form, in which equal values have equal bytes. For the
+// values that documents contain, the form is that of RFC 8785:
 //
 //   - Keys are sorted by their UTF-8 bytes.
 //   - There is no white space.

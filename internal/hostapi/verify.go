@@ -13,8 +13,8 @@ import (
 // the host soon notices the end of the suspension.
 const resumed = 30 * time.Second
 
-// Revoked returns the error with which a request of a revoked identity is refused. If the identity
-// is only suspended, the error is transient.
+// Revoked returns the error for a request of a revoked identity. Its message begins with place. The
+// error is transient if the identity is only suspended.
 func Revoked(place string, err *trust.RevokedError) *Error {
 	if err.Suspended {
 		return Errorf(CodeRevokedTransient, "%s%v", place, err).After(resumed)
@@ -22,12 +22,13 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
-// Peer verifies the certificate chain that the other side of a connection presented, and returns
-// the identity in the chain. The argument part lists the extended key usages that the certificates
-// must allow. All errors are of type *Error:
+// Peer verifies the certificate chain that the other side of a connection has presented, and
+// returns its SPIFFE ID. The certificates must allow all the extended key usages in part. All
+// errors are of type *Error:
 //
 //   - transient with code clock, if only the time is wrong
-//   - denied with code revoked, if the identity is revoked; Peer then returns the identity, too
+//   - denied with code revoked, if the identity is revoked, or transient if it is suspended; Peer
+//     then returns the ID too
 //   - denied with code untrusted, in all other cases
 func Peer(chain []*x509.Certificate, roots *trust.Roots, part ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	id, err := roots.Verify(chain, time.Now(), part...)

@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Commit is a change on a host that must be confirmed. It changes the documents in force, or the
-// whole installation. If neither an operator nor activation confirms it before its deadline, the
-// host undoes it automatically.
+// Commit is a change on a host that takes effect for a limited time. It replaces the documents in
+// force or the whole installation. If neither an operator nor activation confirms it before its
+// deadline, the host undoes it.
 type Commit struct {
 	ID        string              `json:"id"`
 	Documents []document.Reported `json:"documents"` // documents that the commit puts in force
@@ -45,8 +45,8 @@ type Commit struct {
 	Ends int64  `json:"ends"`
 }
 
-// System is a change of the software that is installed on a host, either as a NixOS system or as a
-// bundle.
+// System describes the part of a commit that replaces the installed software, which is a NixOS
+// system or a bundle.
 type System struct {
 	Link   string `json:"link"`   // symlink to the directory in force
 	To     string `json:"to"`     // directory that the commit puts in force
@@ -61,8 +61,8 @@ type System struct {
 	Closure string   `json:"closure"` // digest of the closure's documents that were accepted last
 }
 
-// InForce returns the directory to which the symbolic link Link points. It returns "" if there is
-// no link.
+// InForce returns the directory of the present installation, to which Link points. It returns "" if
+// there is none.
 func (s System) InForce() string {
 	path, err := filepath.EvalSymlinks(s.Link)
 	if err != nil {
@@ -71,8 +71,7 @@ func (s System) InForce() string {
 	return path
 }
 
-// String returns a description of the commit for people, which includes the version that the commit
-// puts in force.
+// String describes the commit for people, with the version that it puts in force.
 func (c Commit) String() string {
 	text := "commit " + c.ID
 	for _, d := range c.Documents {
@@ -84,7 +83,7 @@ func (c Commit) String() string {
 	return text
 }
 
-// Missing returns the reason why the commit was not confirmed before its deadline, as a text for
+// Missing returns the reason why a commit was not confirmed before its deadline, as text for
 // people, such as "nobody confirmed it".
 func (c Commit) Missing() string {
 	if c.Unattended {
@@ -93,23 +92,23 @@ func (c Commit) Missing() string {
 	return "nobody confirmed it"
 }
 
-// CommitFile returns the path of the file that contains the pending commit. The file exists while a
-// commit waits for confirmation.
+// CommitFile returns the path of the file with the pending commit. The file exists while a commit
+// waits for its confirmation.
 func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
 
-// UndoneFile returns the path of the file that contains the last commit that was undone.
+// UndoneFile returns the path of the file with the last commit that was undone.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
-// HoldFile returns the path of a file that an operator creates to hold back documents from the
-// network. While it exists, such documents are not put in force.
+// HoldFile returns the path of the file with which an operator suspends documents from the network
+// until a time that the file contains.
 func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
-// PendingCommit returns the commit that waits for confirmation. It returns nil if there is none.
+// PendingCommit returns the commit that waits for its confirmation, or nil if there is none.
 func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
 
-// Undone returns the last commit that was undone, so that the host does not put the documents of
-// this commit in force again. It returns nil if no commit was undone, or if newer documents or
-// another installation are in force.
+// Undone returns the last commit that was undone. The host does not put its documents in force
+// again. Undone returns nil if no commit was undone, or if newer documents or another installation
+// have come into force since.
 func (l Layout) Undone() (*Commit, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CRL returns the path of the file with the certificate revocation lists (RFC 5280) of all CAs that
-// issue certificates to this host, in PEM. Activation keeps the file up to date for other programs.
+// CRL returns the path of a PEM file with the certificate revocation lists (RFC 5280) of all CAs
+// that issue certificates to this host. Activation keeps the file up to date for other programs.
 func (l Layout) CRL() string { return filepath.Join(string(l), "crl.pem") }
 
-// CRLs reads the certificate revocation lists in the file Layout.CRL. It returns none if the file
-// does not exist.
+// CRLs reads the certificate revocation lists in the file Layout.CRL. If the file does not exist,
+// it returns none and no error.
 func (l Layout) CRLs() ([]*x509.RevocationList, error) {
 	b, err := os.ReadFile(l.CRL())
 	if errors.Is(err, fs.ErrNotExist) {

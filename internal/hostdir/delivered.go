@@ -15,9 +15,9 @@ import (
 // maxDelivered is the maximum number of bytes that are read from a delivered file.
 const maxDelivered = 1 << 20
 
-// LoadSVID reads the SVID of the identity id from dir, the directory of a need. It checks that the
-// private key belongs to the SVID. It does not check whether peers accept the SVID;
-// trust.SVID.Check does. LoadSVID returns fs.ErrNotExist if the need has not been delivered yet.
+// LoadSVID reads the SVID with the given SPIFFE ID from dir, the directory of a need, and checks
+// that the private key belongs to it. It does not check whether peers accept the SVID, which
+// trust.SVID.Check does. It returns fs.ErrNotExist if nothing was delivered yet.
 func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {
@@ -48,16 +48,16 @@ func readDelivered(gen *os.Root, name string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(f, maxDelivered))
 }
 
-// Delivered is the public part of an SVID that was delivered to a host. It contains the certificate
-// chain, leaf first, and the root certificates from the bundle that was delivered with it. The
-// roots are nil if there was no bundle.
+// Delivered is the public part of a delivered SVID. It contains the certificate chain, leaf first,
+// and the root certificates from the bundle that was delivered with it, or nil if there was no
+// bundle.
 type Delivered struct {
 	Chain []*x509.Certificate
 	Roots *trust.Roots
 }
 
 // LoadDelivered reads the certificate chain and the bundle of an SVID from dir, the directory of a
-// need. It returns nil if the need has not been delivered yet.
+// need. It returns nil without an error if nothing was delivered yet.
 func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	gen, err := OpenCurrent(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -88,8 +88,8 @@ func LoadDelivered(dir, trustDomain string) (*Delivered, error) {
 	return d, nil
 }
 
-// ReadDelivered reads a delivered file from dir, the directory of a need. It reads the newest
-// generation. It returns fs.ErrNotExist if the need has not been delivered yet.
+// ReadDelivered returns the content of a file in the newest generation of dir, the directory of a
+// need. It returns fs.ErrNotExist if nothing was delivered yet.
 func ReadDelivered(dir, name string) ([]byte, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {

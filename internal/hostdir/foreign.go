@@ -10,9 +10,9 @@ import (
 )
 
 // Foreign returns the trust bundles of foreign trust domains that are in force on this host. For
-// each domain, this is the delivered bundle. If no bundle was delivered, or if the bundle in the
-// manifest is newer, it is the bundle in the manifest. If a delivered bundle cannot be read,
-// Foreign uses the manifest's bundle, and returns the error in problems.
+// each domain, this is the delivered bundle, or the bundle in the manifest if that is newer or none
+// was delivered. If a delivered bundle cannot be read, Foreign uses the manifest's bundle and adds
+// the error to problems.
 func (l Layout) Foreign(m document.Manifest) (all []*trust.Bundle, problems []error) {
 	for _, f := range m.Federation {
 		b, err := trust.ParseBundle(f.TrustDomain, []byte(f.Bundle))

@@ -44,8 +44,8 @@ const (
 // Documents returns the directory with the documents that the host accepted.
 func (l Layout) Documents() string { return filepath.Join(string(l), "documents") }
 
-// DocumentsCopy returns the directory with a second copy of the accepted documents. It is used if
-// the first copy is damaged.
+// DocumentsCopy returns the directory with a second copy of the accepted documents, which is used
+// if the first copy is damaged.
 func (l Layout) DocumentsCopy() string { return filepath.Join(string(l), "documents-copy") }
 
 // DocumentsLock returns the path of the file that is locked while documents change. ActivationLock
@@ -59,22 +59,21 @@ func (l Layout) Stopped() string        { return filepath.Join(string(l), "stopp
 // Need returns the directory with the files and the state of the need with this ID.
 func (l Layout) Need(id string) string { return filepath.Join(string(l), "needs", id) }
 
-// Manifest reads the manifest that is in force on the host. It returns fs.ErrNotExist if no
-// manifest is in force yet.
+// Manifest reads the manifest in force on the host. It returns fs.ErrNotExist if there is none yet.
 func (l Layout) Manifest() (document.Document, error) { return l.Refresh(document.Document{}) }
 
-// Refresh reads the manifest in force like Manifest, but avoids the cost of decoding a manifest
-// that did not change. If old is still in force, it returns old.
+// Refresh reads the manifest in force like Manifest, but returns old if that is still in force.
+// This avoids the cost of decoding it again.
 func (l Layout) Refresh(old document.Document) (document.Document, error) {
 	return document.Reread(old, Current(l.Documents()), document.DocManifest)
 }
 
-// Revocations returns the path of the file that contains the cluster's revocation list. The list is
-// not part of the generations of documents, so it is never rolled back with them.
+// Revocations returns the path of the file with the cluster's revocation list. The list is kept
+// apart from the documents, so that it is never rolled back with them.
 func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
 
 // DeviceKey returns the path of the file with the private device key. The host proves its identity
-// with this key if the flake declares no SSH host key for it. If a TPM generated the key, the file
+// with this key if the flake declares no SSH host key for it. If a TPM has generated the key, this
 // is TPMDeviceKey, and only this TPM can load the key.
 func (l Layout) DeviceKey() string {
 	if l.DeviceKeyIn() == InTPM {
@@ -91,8 +90,8 @@ const (
 	InFile = "file"
 )
 
-// DeviceKeyIn returns the kind of storage of the device key, InTPM or InFile. It returns "" if the
-// host has no device key.
+// DeviceKeyIn returns where the device key is stored, InTPM or InFile. It returns "" if the host
+// has no device key.
 func (l Layout) DeviceKeyIn() string {
 	if _, err := os.Lstat(l.TPMDeviceKey()); err == nil {
 		return InTPM
@@ -115,18 +114,17 @@ func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "
 func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
 func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }
 
-// NeedStateFile returns the path of the file in which activation keeps the state of the need with
-// this ID.
+// NeedStateFile returns the path of the file with activation's record of the need with this ID.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
-// Provided lists the provider processes that a host runs according to its policy.
+// Provided contains the provider processes that a host runs according to its policy.
 type Provided struct {
 	Kinds       []string // kinds of need, sorted
 	StoreMember bool     // true if the host runs a member of the shared state store
 }
 
-// Provides lists the provider processes that this host runs according to the policy in force. The
-// result is empty if no policy is in force.
+// Provides returns the provider processes that this host runs according to the policy in force. If
+// there is no policy, the result is empty.
 func (l Layout) Provides() Provided {
 	d, err := document.Read(Current(l.Documents()), document.DocPolicy)
 	if err != nil {
@@ -136,14 +134,14 @@ func (l Layout) Provides() Provided {
 	return Provided{slices.Sorted(maps.Keys(p.Provider)), p.Store != nil && p.Store.Member != nil}
 }
 
-// State returns the path of the file in which activation records the state of the host's documents.
+// State returns the path of the file with activation's record of the host's documents.
 func (l Layout) State() string { return filepath.Join(string(l), "activation.json") }
 
-// Current returns the path of the symbolic link in dir that points to the current generation of
-// files.
+// Current returns the path of the symbolic link that leads to the current generation of files in
+// dir.
 func Current(dir string) string { return filepath.Join(dir, "current") }
 
-// OpenCurrent opens the current generation of the files in dir, as a directory. All files that are
-// read through the result are of the same generation, even if a newer one is delivered in the
-// meantime. OpenCurrent returns fs.ErrNotExist if there is no generation yet.
+// OpenCurrent opens the current generation of the files in dir. All files that are read through the
+// result belong to one generation, even if a newer one is delivered meanwhile. OpenCurrent returns
+// fs.ErrNotExist if there is no generation yet. The caller must close the result.
 func OpenCurrent(dir string) (*os.Root, error) { return os.OpenRoot(Current(dir)) }

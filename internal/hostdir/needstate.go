@@ -24,15 +24,16 @@ const (
 )
 
 // Well reports whether a need requires no attention: it is fulfilled, and the units that use its
-// files were restarted. The argument e is the error of the last attempt to fetch the need, or nil.
+// files were restarted. The parameter e is the error that is recorded for the need, or nil.
 func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
 
-// Lasting reports whether the status stays the same until someone changes the cluster.
+// Lasting reports whether the status stays the same until someone changes the cluster, because the
+// need was denied or is invalid.
 func (s NeedStatus) Lasting() bool { return s == NeedDenied || s == NeedInvalid }
 
-// NeedState is activation's record of a need. Layout.NeedStateFile returns its file. The fields
-// Digest, Generation, Fulfilled and Expires always describe the delivered files, even if activation
-// has tried to replace these files since.
+// NeedState is activation's record of a need, as stored in Layout.NeedStateFile. Digest,
+// Generation, Fulfilled and Expires always describe the delivered files, even if a later attempt to
+// replace them has failed.
 type NeedState struct {
 	State              NeedStatus    `json:"state"`    // empty before the first request
 	Attempts           int           `json:"attempts"` // attempts in the current or last series
@@ -62,8 +63,8 @@ type NeedState struct {
 	NotRotated    int           `json:"notRotated,omitempty"`    // newest rotation that a provider refused
 }
 
-// RotateFile returns the name of the file with which a program requests that a need's secret be
-// rotated. The program creates the file in the directory Instance.Refetch.
+// RotateFile returns the name of the file that a program creates in the directory Instance.Refetch
+// to request a new secret for a need.
 func RotateFile(need string) string { return need + ".rotate" }
 
 // NeedError describes a failed attempt to fetch a need. Kind is an error class of package hostapi,
@@ -79,7 +80,7 @@ type NeedError struct {
 const maxNeedState = 1 << 20
 
 // NeedState reads activation's record of the need with this ID. It returns the zero NeedState if
-// the need was never requested.
+// there is no record, because the need was never requested.
 func (l Layout) NeedState(id string) (NeedState, error) {
 	path := l.NeedStateFile(id)
 	f, err := os.Open(path)
@@ -118,8 +119,8 @@ func ParseNeedState(b []byte) (NeedState, error) {
 	return s, nil
 }
 
-// Usable reports whether the delivered files can be used: they belong to the need with this digest,
-// and have not expired.
+// Usable reports whether the delivered files belong to the need with the given digest and have not
+// expired at the time now.
 func (s NeedState) Usable(digest string, now time.Time) bool {
 	return s.Digest == digest && (s.Expires.IsZero() || now.Before(s.Expires.Time))
 }

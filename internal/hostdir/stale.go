@@ -10,8 +10,8 @@ import (
 
 // Stale returns the time for which no provider has answered a request for the host's documents. It
 // returns zero if this time is shorter than the limit in the manifest, or if the state cannot be
-// read. An answer that the documents are unchanged counts as an answer, and so do new documents
-// from the closure.
+// read. An answer without newer documents counts too, and so do new documents of the installed
+// system.
 func (l Layout) Stale(m document.Manifest, now time.Time) time.Duration {
 	for _, n := range m.Needs {
 		if n.Renew.StaleAfter == 0 {

@@ -11,21 +11,21 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// SVIDSet contains the SVIDs that activation delivered to a host, and the root certificates with
-// which the host verifies its peers. An SVIDSet is immutable. The zero SVIDSet contains no SVIDs.
+// SVIDSet contains the SVIDs that were delivered to a host, and the root certificates by which the
+// host verifies its peers. An SVIDSet is immutable. The zero SVIDSet contains no SVIDs.
 type SVIDSet struct {
 	Trust   *trust.Roots
 	Bundles []*trust.Bundle // bundles of the foreign trust domains with which Trust is federated
 	svids   map[spiffe.ID]*trust.SVID
 }
 
-// SVID returns the SVID of the identity id. It returns nil if this SVID has not been delivered.
+// SVID returns the SVID with the given SPIFFE ID, or nil if the set contains none.
 func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
-// LoadSVIDs reads the revocation list of the host, and the SVIDs that its needs of kind cert
-// delivered. Pass the previous result, or the zero SVIDSet, as previous. An SVID that did not
-// change keeps its pointer. If an SVID cannot be used, LoadSVIDs keeps the SVID from previous. It
-// leaves out a revoked SVID. In both cases it returns a problem.
+// LoadSVIDs reads the host's revocation list and the SVIDs that were delivered for its needs of
+// kind cert. The parameter previous is the previous result, or the zero SVIDSet. An SVID that did
+// not change keeps its pointer. An SVID that cannot be used is replaced by the one in previous, and
+// a revoked SVID is left out. In both cases, LoadSVIDs returns a problem.
 func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {
@@ -86,13 +86,14 @@ func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet,
 	return set, problems
 }
 
-// IsForwarderSVID reports whether a need delivers an SVID to the forwarder. A need may also deliver
-// an SVID to another account, or deliver no SVID.
+// IsForwarderSVID reports whether a need delivers an SVID to the forwarder, and not to another
+// account.
 func IsForwarderSVID(n document.Need) bool {
 	return n.Kind == document.KindCert && n.Deliver.Owner == ""
 }
 
-// ForwarderReads reports whether the forwarder reads the delivered files of a need with LoadSVIDs.
+// ForwarderReads reports whether LoadSVIDs reads the delivered files of a need, so that the
+// forwarder must be able to read them.
 func ForwarderReads(n document.Need) bool {
 	return IsForwarderSVID(n) || n.Kind == document.KindFederation
 }

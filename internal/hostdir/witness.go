@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Witnessed is a host's record of the audit log of one provider process. The host uses it to detect
+// Witnessed is a host's record of the audit log of one provider process. With it, the host detects
 // that the log was altered.
 type Witnessed struct {
 	Provider string `json:"provider"` // host name
@@ -39,8 +39,7 @@ type Witnessed struct {
 	Withheld unixtime.Time `json:"withheld,omitzero"`
 }
 
-// ReportedAudit describes a fault of a provider's audit log in the reports of the host that found
-// the fault.
+// ReportedAudit is a fault of a provider's audit log, as a host that has found it reports it.
 type ReportedAudit struct {
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind"`
@@ -48,8 +47,8 @@ type ReportedAudit struct {
 	Since    unixtime.Time `json:"since"`
 }
 
-// WitnessedFile returns the path of the file in which activation keeps its records of the
-// providers' audit logs.
+// WitnessedFile returns the path of the file with activation's records of the providers' audit
+// logs.
 func (l Layout) WitnessedFile() string { return filepath.Join(string(l), "witnessed.json") }
 
 // Witnessed reads the host's records of all audit logs. It returns none if the file does not exist
@@ -66,8 +65,8 @@ func (l Layout) Witnessed() (all []Witnessed, err error) {
 	return all, err
 }
 
-// AuditFaults returns the faults of audit logs that nobody has acknowledged. It returns none if the
-// records cannot be read.
+// AuditFaults returns the faults of audit logs that nobody has acknowledged. If the records cannot
+// be read, it returns none.
 func (l Layout) AuditFaults() (found []ReportedAudit) {
 	all, _ := l.Witnessed()
 	accepted := l.Accepted()
@@ -79,8 +78,9 @@ func (l Layout) AuditFaults() (found []ReportedAudit) {
 	return found
 }
 
-// AcceptedAudit records that a person acknowledged a fault of an audit log. The host then stops
-// reporting the fault, and checks the log from the checkpoint that the provider returned.
+// AcceptedAudit records that a person has acknowledged a fault of an audit log. The host then no
+// longer reports the fault, and continues to check the log from the checkpoint that the provider
+// returned.
 type AcceptedAudit struct {
 	ReportedAudit
 	At     unixtime.Time `json:"at"`
@@ -96,11 +96,12 @@ const MaxAccepted = 16
 // can have this name.
 const WitnessFile = "audit.witness"
 
-// AcceptedFile returns the path of the file with the acknowledged audit faults, the newest last.
+// AcceptedFile returns the path of the file with the acknowledged faults of audit logs, the newest
+// last.
 func (l Layout) AcceptedFile() string { return filepath.Join(string(l), "accepted.json") }
 
-// Accepted reads the acknowledged audit faults. If the file cannot be read, it returns none, and
-// the host raises the alarms again.
+// Accepted reads the acknowledged faults of audit logs. If the file cannot be read, it returns
+// none, and the host raises the alarms again.
 func (l Layout) Accepted() (all []AcceptedAudit) {
 	b, err := os.ReadFile(l.AcceptedFile())
 	if err != nil || json.Unmarshal(b, &all) != nil {
@@ -109,8 +110,8 @@ func (l Layout) Accepted() (all []AcceptedAudit) {
 	return all
 }
 
-// Accepts reports whether someone acknowledged the current fault of the audit log w. The argument
-// all lists the acknowledgements.
+// Accepts reports whether one of the acknowledgements in all is for the present fault of the audit
+// log w.
 func Accepts(all []AcceptedAudit, w Witnessed) bool {
 	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
 		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()

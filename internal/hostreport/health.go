@@ -24,9 +24,8 @@ const (
 	OfForwarder = "forwarder"
 )
 
-// Problem is a reason why a host is not well. All programs that decide whether a host is well use
-// Problems, or the methods that Problems calls: rollouts, florctl status, flor sync and flor
-// doctor.
+// Problem is a reason why a host is not well. Rollouts, florctl status, flor sync and flor doctor
+// all decide by Problems, or by the methods that it calls.
 type Problem struct {
 	Kind    string
 	Name    string // identifies the problem; does not change while it lasts
@@ -34,8 +33,7 @@ type Problem struct {
 	Lasting bool   // true if the problem lasts until someone acts
 }
 
-// Problems returns the problems of a host, according to its report. It returns none if the host is
-// well.
+// Problems returns the problems of a host according to its report, or none if the host is well.
 func Problems(r Report) []Problem {
 	var all []Problem
 	add := func(p Problem, well bool) {
@@ -55,8 +53,8 @@ func Problems(r Report) []Problem {
 	return all
 }
 
-// Problem returns the problem of the need. If the need has none, well is true. A fulfilled need has
-// a problem if a unit failed to restart with the delivered files.
+// Problem returns the problem of the need, or sets well if it has none. A fulfilled need has a
+// problem if a unit could not be restarted with the delivered files.
 func (n Need) Problem() (p Problem, well bool) {
 	p = Problem{OfNeed, needProblem(n.ID), fmt.Sprintf("need %s is %s", n.ID, n.State), n.State.Lasting()}
 	if n.Error != nil {
@@ -73,7 +71,7 @@ func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 // NoDocuments is the Problem.Name of a host that could not fetch its documents.
 var NoDocuments = needProblem("config-documents")
 
-// Problem returns the problem of the systemd unit. If the unit has none, well is true.
+// Problem returns the problem of the systemd unit, or sets well if it has none.
 func (u Unit) Problem() (p Problem, well bool) {
 	p = Problem{OfUnit, "unit " + u.Name + " does not run", fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub)), u.Active == "failed"}
 	if u.Runs() {
@@ -85,7 +83,7 @@ func (u Unit) Problem() (p Problem, well bool) {
 // Runs reports whether systemd has started the unit.
 func (u Unit) Runs() bool { return u.Active == "active" || u.Active == "reloading" }
 
-// Waits reports whether the unit waits for an event: it is running or starting, and its status text
+// Waits reports whether the unit waits for an event. It then runs or starts, and its status text
 // begins with "waiting for".
 func (u Unit) Waits() bool {
 	return (u.Runs() || u.Active == "activating") && strings.HasPrefix(u.Text, "waiting for ")

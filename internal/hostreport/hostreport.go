@@ -10,9 +10,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Report is a report of a host on its own state. The host sends it to the provider of its
-// documents. It contains no secrets. Later releases may add fields but not remove them, and readers
-// ignore unknown fields.
+// Report is the report of a host on its own state, which it sends to the provider of its documents.
+// It contains no secrets. Later releases may add fields but not remove them, and readers ignore
+// unknown fields.
 type Report struct {
 	// Sequence is higher than in all earlier reports of the host. Reports may arrive in another
 	// order, so a provider keeps the one with the highest Sequence.
@@ -39,8 +39,8 @@ type Report struct {
 	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // acknowledged faults, newest last
 }
 
-// Standing returns the important parts of the report as a text. If this text changes, the host
-// sends a new report. It leaves out counters, measurements, attempts and renewals.
+// Standing returns the important parts of the report as text. When this text changes, the host
+// sends a new report at once. It leaves out counters, measurements, attempts and renewals.
 func (r Report) Standing() string {
 	r.Sequence, r.Sent = 0, unixtime.Time{}
 	r.Facts.Booted, r.Facts.Memory, r.Facts.Disk = unixtime.Time{}, Capacity{}, Capacity{}
@@ -61,8 +61,8 @@ func (r Report) Standing() string {
 	return string(b)
 }
 
-// Roots lists the root certificates that a host trusts or uses. They are given by
-// trust.Fingerprint, and sorted.
+// Roots contains the fingerprints of the root certificates that a host trusts or uses, as
+// trust.Fingerprint returns them, sorted.
 type Roots struct {
 	// Trusted lists the root certificates that are in force everywhere on the host: in its
 	// documents, in its forwarder and in the delivered bundles. Partly lists the root certificates
@@ -78,7 +78,7 @@ type Roots struct {
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is the status of one of the host's needs in a report.
+// Need is the status of a need of the host in its report.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`
@@ -90,7 +90,7 @@ type Need struct {
 	Error     *hostdir.NeedError `json:"error,omitempty"`
 }
 
-// Forwarder contains the state of a host's forwarder, and the counters since the forwarder started.
+// Forwarder contains the state of a host's forwarder, and its counters since it was started.
 type Forwarder struct {
 	State       string           `json:"state"`
 	Connections int64            `json:"connections"` // open connections
@@ -101,7 +101,7 @@ type Forwarder struct {
 	Fallbacks []Fallback                `json:"fallbacks,omitempty"`
 }
 
-// Fallback is another host's forwarder that this host can reach over TCP, but not over UDP.
+// Fallback is a forwarder of another host that this host can reach over TCP, but not over UDP.
 type Fallback struct {
 	Forwarder document.Addresses `json:"forwarder"`
 	Since     unixtime.Time      `json:"since"`
@@ -109,8 +109,8 @@ type Fallback struct {
 	Retry     unixtime.Time      `json:"retry"`  // next attempt over UDP
 }
 
-// Unit is a systemd unit of a host that needs attention: it does not run as it should, or it waits
-// for an event.
+// Unit is a systemd unit of a host that needs attention, because it does not run or waits for an
+// event.
 type Unit struct {
 	Name   string `json:"name"`
 	Active string `json:"active"`         // ActiveState in systemd
@@ -137,7 +137,7 @@ type Facts struct {
 // capabilities must be declared by an administrator.
 var FoundCapabilities = []string{"gpu", "kvm", "tpm"}
 
-// Capacity contains the size of a memory or a disk in bytes, and the number of bytes that are free.
+// Capacity is the size of a memory or a disk, and how much of it is free, both in bytes.
 type Capacity struct {
 	Total uint64 `json:"total"`
 	Free  uint64 `json:"free"` // not counting memory held by caches
@@ -147,7 +147,7 @@ type Capacity struct {
 // documents and the files of needs.
 const DiskFull = 16 << 20
 
-// Kept is the last report of a host, as a provider stores it.
+// Kept is the last report of a host, in the form in which a provider stores it.
 type Kept struct {
 	Received unixtime.Time   `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`
@@ -162,7 +162,7 @@ type Kept struct {
 // number is then that in the host's next report plus one.
 const NextRotation = 0
 
-// Decode decodes the stored report. It ignores the fields that newer releases added.
+// Decode decodes the stored report, and ignores fields that newer releases have added.
 func (r Kept) Decode() (h Report, err error) {
 	err = json.Unmarshal(r.Report, &h)
 	return h, err

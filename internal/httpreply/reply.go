@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// JSON answers an HTTP request with the value v, encoded in JSON. It panics if v cannot be encoded.
-// It sets the header Cache-Control to no-store, unless this header is already set.
+// JSON answers an HTTP request with the value v encoded as JSON. It sets Cache-Control to no-store,
+// unless that header is already set. It panics if v cannot be encoded.
 func JSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -17,7 +17,7 @@ func JSON(w http.ResponseWriter, status int, v any) {
 	Encoded(w, status, b)
 }
 
-// Encoded answers an HTTP request like JSON, with a value b that is already encoded.
+// Encoded is like JSON, but takes the answer b in encoded form.
 func Encoded(w http.ResponseWriter, status int, b []byte) {
 	h := w.Header()
 	h.Set("Content-Type", "application/json")

@@ -19,15 +19,15 @@ import (
 	"time"
 )
 
-// New returns a logger that writes lines to w. It writes each line with a single call of Write.
+// New returns a logger that writes each line to w with a single call of Write.
 func New(w io.Writer) *slog.Logger {
 	h := &handler{out: &output{w: w, journal: isJournal(w)}}
 	h.text = slog.NewTextHandler(&h.out.attrs, &slog.HandlerOptions{ReplaceAttr: withoutHead})
 	return slog.New(h)
 }
 
-// Prefix returns the text with which a log line for w must begin. If w is systemd's journal, this
-// is the priority of the level. Otherwise it is "".
+// Prefix returns the text with which a log line for w must begin. This is the priority of the
+// level, such as "<4>" for a warning, if w is systemd's journal. Otherwise it is "".
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {
 		return ""

@@ -6,11 +6,12 @@ import (
 	"time"
 )
 
-// Once distinguishes new errors from errors that were already logged, so that a loop logs each
-// error only once. The zero value is ready for use. Only one goroutine at a time may use a Once.
+// Once finds out whether an error is new, so that a loop logs each error only once. The zero value
+// is ready for use. A Once must not be used by several goroutines at once.
 type Once struct{ last string }
 
-// News reports whether err is an error, and has another text than the error in the last call.
+// News reports whether err is an error whose text differs from that of the error in the last call.
+// It returns false for nil.
 func (o *Once) News(err error) bool {
 	if err == nil {
 		o.last = ""
@@ -21,9 +22,8 @@ func (o *Once) News(err error) bool {
 	return news
 }
 
-// Every calls f repeatedly until ctx ends, with a pause after each call. If f returns an error,
-// Every logs it with message and attrs. If f returns the same error again, Every does not log it
-// again.
+// Every calls f repeatedly until ctx ends, with a pause after each call. It logs an error of f with
+// message and attrs, but only once if the same error is returned again.
 func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
 	var failed Once
 	for ctx.Err() == nil {

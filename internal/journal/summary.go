@@ -25,9 +25,9 @@ type Source struct {
 	Known  bool   // true if the documents name Who
 }
 
-// Summary writes few log lines about many similar events. It logs the first event at once, and the
-// number of further events at the end of each interval. If the log has a limited rate, lines about
-// unknown sources cannot displace lines about known ones. A Summary must be closed.
+// Summary writes few log lines about many similar events. It logs the first event of a source at
+// once. At the end of each interval, it logs the number of further events. Events of unknown
+// sources cannot crowd out those of known ones. The caller must close a Summary.
 type Summary struct {
 	log      *slog.Logger
 	interval time.Duration
@@ -50,9 +50,9 @@ func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
 	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
-// Warn logs an event of the source k. If a line about k was logged recently, Warn counts the event
-// instead, for the line at the end of the interval. This line has the attributes of the latest
-// event.
+// Warn logs an event of the source k as a warning. If an event of k was logged recently, Warn only
+// counts the event. The line at the end of the interval contains the count and the attributes of
+// the latest event.
 func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -127,9 +127,9 @@ func (l *Summary) Close() {
 	}
 }
 
-// Address returns the name under which a Summary counts events from an unknown IP address. For
-// IPv4, it is the address itself. For IPv6, it is the /64 network, because one host can use any
-// address in this network.
+// Address returns the name under which a Summary counts events from an unknown IP address. This is
+// an IPv4 address itself, or the /64 network of an IPv6 address, because one host can use every
+// address of its network.
 func Address(a netip.AddrPort) string {
 	ip := a.Addr().Unmap()
 	if ip.Is6() {

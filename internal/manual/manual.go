@@ -17,8 +17,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Markdown returns the reference page of a program in Markdown. The page describes the program's
-// commands, in the groups of its help. The argument intro is the text below the title.
+// Markdown returns the reference page of a program in Markdown. It describes the commands in the
+// groups of the program's help. The text intro comes below the title.
 func Markdown(root *cobra.Command, intro string) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\n%s\n", root.Name(), strings.TrimSpace(intro))
@@ -209,8 +209,8 @@ func capital(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// Command returns a hidden command that writes the program's manual pages. The builds of packages
-// and bundles run it.
+// Command returns a hidden command that writes the program's manual pages. Builds of packages and
+// bundles run it.
 func Command() *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
@@ -221,9 +221,9 @@ func Command() *cobra.Command {
 	}
 }
 
-// Write writes the manual pages of a program to the existing directory dir, one page for each
-// command. The pages contain no date and no version, so bundles contain the same bytes until the
-// help changes. Write changes the commands of root, so the program must not run them afterwards.
+// Write writes the manual pages of a program, one for each command, to the existing directory dir.
+// The pages contain no date and no version, so that they change only with the help. Write modifies
+// the commands of root, so the program must not run them afterwards.
 func Write(root *cobra.Command, dir string) error {
 	root.DisableAutoGenTag = true
 	for _, c := range root.Commands() {

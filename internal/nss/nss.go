@@ -28,8 +28,7 @@ const atOnce = 16
 // programs lists the paths at which getent is found on most distributions and on NixOS.
 var programs = []string{"/usr/bin/getent", "/bin/getent", "/run/current-system/sw/bin/getent"}
 
-// Program returns the path of the program getent. It returns "" if the host does not have this
-// program.
+// Program returns the path of getent(1), or "" if the host does not have it.
 func Program() string {
 	for _, path := range programs {
 		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
@@ -39,22 +38,23 @@ func Program() string {
 	return ""
 }
 
-// Lookup returns the account with the given name. If no source contains this account, the error is
-// a user.UnknownUserError. Any other error means that the lookup failed.
+// Lookup returns the Unix account with the given name, from any source that the host is configured
+// to use. If there is no such account, the error is a user.UnknownUserError. Any other error means
+// that the lookup failed.
 func Lookup(name string) (*user.User, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	return lookup(ctx, name)
 }
 
-// Found is the result of looking up one of the names that were passed to LookupAll.
+// Found is the result of LookupAll for one name.
 type Found struct {
 	User *user.User
 	Err  error
 }
 
-// LookupAll looks up several accounts at the same time, and takes no longer than the time limit of
-// one Lookup. If a directory server is down, lookups one after the other would each take that long.
+// LookupAll looks up several accounts at the same time, and returns the results by name. It takes
+// no longer than the time limit of one Lookup, even if a directory server is down.
 func LookupAll(names []string) map[string]Found {
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
@@ -91,8 +91,8 @@ func lookup(ctx context.Context, name string) (*user.User, error) {
 	return account(fields), nil
 }
 
-// LookupID returns the account with the given uid. If no source contains this account, the error is
-// a user.UnknownUserIdError.
+// LookupID returns the Unix account with the given uid. If there is no such account, the error is a
+// user.UnknownUserIdError.
 func LookupID(uid int) (*user.User, error) {
 	text := strconv.Itoa(uid)
 	u, err := user.LookupId(text)
@@ -120,8 +120,8 @@ func Current() (*user.User, error) {
 	return u, nil
 }
 
-// LookupGroup returns the group with the given name. If no source contains this group, the error is
-// a user.UnknownGroupError.
+// LookupGroup returns the Unix group with the given name. If there is no such group, the error is a
+// user.UnknownGroupError.
 func LookupGroup(name string) (*user.Group, error) {
 	g, err := user.LookupGroup(name)
 	if err == nil || !plain(name) {

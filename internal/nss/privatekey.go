@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// PrivateKey checks the permissions of the file with an SSH host key. It returns an error if other
+// PrivateKey checks the permissions of a file with an SSH host key. It returns an error if other
 // accounts can read or write the file, because they could impersonate this host. The primary group
 // of the file's owner may have access, and so may the group ssh_keys, which Fedora uses.
 func PrivateKey(path string) error {

@@ -12,8 +12,8 @@ import (
 	"fmt"
 )
 
-// Check returns an error if the public key of a certificate is weak, or if its signatures are
-// expensive to verify.
+// Check returns an error if the public key of a certificate is weak, or if verifying its signatures
+// is expensive.
 func Check(key crypto.PublicKey) error {
 	const want = "want ECDSA P-256 or P-384, Ed25519, or RSA of 2048 to 4096 bits"
 	switch k := key.(type) {
@@ -33,8 +33,7 @@ func Check(key crypto.PublicKey) error {
 	return nil
 }
 
-// CheckHost returns an error if an SSH host key is weak, so that someone other than its owner may
-// be able to sign with it.
+// CheckHost returns an error if an SSH host key is so weak that others may be able to sign with it.
 func CheckHost(key crypto.PublicKey) error {
 	switch k := key.(type) {
 	case ed25519.PublicKey:
@@ -58,8 +57,8 @@ var smallOrder = [][]byte{
 }
 
 // CheckEd25519 returns an error for a key of small order, because anybody can create signatures for
-// such a key. It also returns an error for a key that is not encoded canonically (RFC 8032, section
-// 5.1.3), because a key must not have two encodings.
+// it. It also returns an error for a key that is not canonically encoded (RFC 8032, section 5.1.3),
+// because a key must not have two encodings.
 func CheckEd25519(key ed25519.PublicKey) error {
 	y := bytes.Clone(key)
 	if len(y) != ed25519.PublicKeySize {

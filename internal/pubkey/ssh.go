@@ -8,8 +8,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// NewSSH generates an SSH key pair of type Ed25519. The result secret is the private key in
-// OpenSSH's PEM format.
+// NewSSH generates an Ed25519 key pair for SSH. The result secret is the private key in OpenSSH's
+// PEM format.
 func NewSSH() (secret []byte, public ssh.PublicKey, err error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {

@@ -5,9 +5,9 @@ import "runtime/debug"
 // Number is the version number of this release. It must equal the version in modules/package.nix.
 const Number = "0.1.0"
 
-// Version returns the version that a program prints with --version, such as 0.1.0+1a2b3c4d5e6f. It
-// begins with Number. If the Go command recorded a commit, the commit follows. The suffix .dirty
-// means that the work tree had uncommitted changes.
+// Version returns the version of a program for --version, such as 0.1.0+1a2b3c4d5e6f. It consists
+// of Number and, if the Go command has recorded it, the commit. The suffix .dirty means that the
+// work tree had uncommitted changes.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// ReadFile reads a file that contains a secret. It returns an error if Check refuses the file.
+// ReadFile reads a file that contains a secret. If Check refuses the file, ReadFile returns the
+// error of Check.
 func ReadFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -25,9 +26,9 @@ func ReadFile(path string) ([]byte, error) {
 	return io.ReadAll(f)
 }
 
-// RefuseTree returns an error if path is inside a git work tree or a flake. No private key may be
-// stored there, because the next commit would publish the key, and Nix would copy it to its store,
-// which all accounts can read. The file at path does not need to exist.
+// RefuseTree returns an error if path is inside a git work tree or a flake. A private key must not
+// be stored there, because the next commit would publish it, and Nix would copy it to its store,
+// which all accounts can read. The file need not exist.
 func RefuseTree(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -59,10 +60,9 @@ func refuseBelow(path, dir string) error {
 	}
 }
 
-// Check returns an error if a file with a secret is accessible to its group or to others, or is in
-// the Nix store, which all accounts can read. It always accepts a systemd credential of this unit.
-// systemd may grant access to a credential with an ACL, so that the file's mode looks as if its
-// group could read it.
+// Check returns an error if other accounts may be able to read the file f, which contains a secret:
+// by its mode, or because it is in the Nix store. It always accepts a systemd credential of this
+// unit, whose mode can look as if its group could read it.
 func Check(f *os.File) error {
 	// The kernel returns the path of the open file, without symbolic links.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

@@ -17,21 +17,21 @@ import (
 // Most is the maximum threshold, and the maximum number of signatures of one text.
 const Most = 16
 
-// Set is a set of public keys, in Nix format ("name:base64"). At least Threshold of these keys must
-// sign a text. A Threshold of zero stands for one.
+// Set is a set of public keys in Nix format ("name:base64"), at least Threshold of which must sign
+// a text. A Threshold of zero counts as one.
 type Set struct {
 	Keys      []string
 	Threshold int
 }
 
-// Any returns the Set of the given keys for which a signature by any one of the keys is enough.
+// Any returns a Set of the given keys in which a signature by any one of them is enough.
 func Any(keys ...string) Set { return Set{Keys: keys} }
 
 // Need returns the number of different keys that must sign a text.
 func (s Set) Need() int { return max(1, s.Threshold) }
 
-// Join combines signatures of the same text into one string, in which they are sorted and separated
-// by spaces. Each argument may contain one or more signatures. Join removes duplicates.
+// Join combines signatures of the same text into one string, separated by spaces, sorted and
+// without duplicates. Each parameter may contain several signatures.
 func Join(signatures ...string) string {
 	var all []string
 	for _, s := range signatures {
@@ -45,8 +45,8 @@ func Join(signatures ...string) string {
 	return strings.Join(all, " ")
 }
 
-// Names returns the names of the keys in signatures, separated by commas. It is meant for messages
-// to people. It does not verify the signatures, so anybody could have made them.
+// Names returns the key names in signatures, separated by commas, for messages to people. It does
+// not verify the signatures, so anybody could have made them.
 func Names(signatures string) string {
 	var all []string
 	for one := range strings.FieldsSeq(signatures) {
@@ -56,8 +56,8 @@ func Names(signatures string) string {
 	return strings.Join(all, ", ")
 }
 
-// Signed returns the names of the keys in the set that signed text, sorted. If the set contains a
-// key under several names, Signed returns only the first name. It ignores signatures by other keys.
+// Signed returns the names of those keys in the set that have signed text, sorted. A key with
+// several names is listed under the first one. Signatures by other keys are ignored.
 func (s Set) Signed(text, signatures string) []string {
 	names := []string{}
 	seen := map[string]bool{}
@@ -73,8 +73,8 @@ func (s Set) Signed(text, signatures string) []string {
 	return names
 }
 
-// MissingError is the error for a text that was signed by at least one key, but by fewer keys than
-// required.
+// MissingError is the error for a text that was signed by at least one key of a set, but not by
+// enough of them.
 type MissingError struct {
 	What    string   // description of the text
 	Signed  []string // names of the keys that signed
@@ -93,14 +93,13 @@ func (e *MissingError) Error() string {
 	return text
 }
 
-// Verify returns an error unless enough different keys of the set signed text. The argument
-// signatures contains the signatures, separated by spaces. The argument what describes the text;
-// errors begin with it. If some of the required keys signed, but not all, the error is a
-// MissingError.
+// Verify returns nil if enough different keys of the set have signed text. The signatures are
+// separated by spaces. Errors begin with what, a description of the text. If some of the required
+// keys have signed, but not enough, the error is a *MissingError.
 //
-// A key counts once, even if it signed several times, or is in the set under several names. Verify
-// ignores signatures by keys outside the set. It also ignores weak keys, because anybody can create
-// signatures for them.
+// A key counts once, even if it has signed several times or is in the set under several names.
+// Signatures by keys outside the set are ignored. So are weak keys in the set, because anybody can
+// create signatures for them.
 func (s Set) Verify(what, text, signatures string) error {
 	given := strings.Fields(signatures)
 	switch {
@@ -151,8 +150,8 @@ func (s Set) Verify(what, text, signatures string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, Names(signatures))
 }
 
-// Check returns an error if the set cannot be used. This is the case if a key cannot be read, or if
-// the threshold is out of range or higher than the number of different keys.
+// Check returns an error if the set cannot be used, because a key cannot be parsed, or because the
+// threshold is out of range or exceeds the number of different keys.
 func (s Set) Check() error {
 	distinct := map[string]bool{}
 	for _, k := range s.Keys {
@@ -174,9 +173,9 @@ func (s Set) Check() error {
 	return nil
 }
 
-// VerifyAny checks the signatures of a text against several sets of keys. It returns nil if at
-// least one set accepts them, and otherwise the error of the first set. A host needs this while a
-// new manifest changes the signing keys. For the other arguments, see Set.Verify.
+// VerifyAny verifies the signatures of a text against several sets of keys. It returns nil if at
+// least one set accepts them, and otherwise the error of the first set. See Set.Verify for the
+// other parameters. A host needs several sets while a new manifest changes the signing keys.
 func VerifyAny(what, text, signatures string, sets ...Set) error {
 	var errs []error
 	for _, s := range sets {

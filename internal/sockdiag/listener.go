@@ -18,7 +18,7 @@ import (
 )
 
 // Listener identifies a listening socket of this host. Equal values identify the same socket. While
-// the socket exists, no other process receives connections to its address.
+// the socket exists, no other process can receive connections to its address.
 type Listener struct {
 	UID    uint32 // owner of the socket
 	cookie cookie
@@ -46,10 +46,10 @@ func FindListener(addr netip.AddrPort) (Listener, error) {
 var ErrReplaced = errors.New("nobody listened there all the time, in this network namespace")
 
 // Dial connects to a server over TCP. If the server is on this host, Dial calls check with the uid
-// of the account that owns the listening socket, and sends nothing unless check accepts it. Dial
-// looks up the socket before and after it connects. If both are the same socket, no other process
-// can have owned the address in between. Dial calls control before each attempt to connect to an
-// address; control may be nil.
+// of the account that owns the listening socket, and returns an error if check does. Dial looks up
+// the socket before and after connecting, and returns ErrReplaced unless both are the same. Another
+// process may otherwise have accepted the connection. If control is not nil, Dial calls it before
+// each attempt to connect to an address.
 func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) error, check func(uid uint32) error) (net.Conn, error) {
 	var mu sync.Mutex
 	before := map[netip.AddrPort]Listener{}
@@ -91,8 +91,8 @@ func Dial(ctx context.Context, addr string, control func(at netip.AddrPort) erro
 	return conn, nil
 }
 
-// Here reports whether the other end of a connection is on this host. The kernel uses the
-// destination address of such a connection as its source address, too.
+// Here reports whether the other end of a connection is on this host. It also returns true if the
+// connection has no IP addresses.
 func Here(c net.Conn) bool {
 	local, errLocal := netip.ParseAddrPort(c.LocalAddr().String())
 	remote, errRemote := netip.ParseAddrPort(c.RemoteAddr().String())
@@ -106,9 +106,9 @@ type Range struct{ First, Last uint32 }
 // accounts, as defined in systemd and login.defs(5), and the accounts of units with DynamicUser=.
 var SystemAccounts = []Range{{0, 999}, {61184, 65519}}
 
-// System returns an error unless uid is a system account, or the account of this process. It
-// protects connections to a server that is down: any login account could listen on the server's
-// port and receive them.
+// System returns an error unless uid belongs to a system account or to the account of this process.
+// It protects connections to a server that is down, because any login account could listen on the
+// server's port meanwhile.
 func System(uid uint32) error {
 	if int64(uid) == int64(os.Geteuid()) || slices.ContainsFunc(SystemAccounts, func(r Range) bool { return r.First <= uid && uid <= r.Last }) {
 		return nil

@@ -60,8 +60,9 @@ var diag = struct {
 // namespace in which the process made its first lookup.
 var ErrNone = unix.ENOENT
 
-// Lookup finds the socket of a transport protocol that has the given addresses. For TCP, source is
-// the address of the socket itself, and destination is the address of its peer.
+// Lookup finds the socket of a protocol, such as unix.IPPROTO_TCP, that has the given addresses.
+// For TCP, source is the address of the socket itself, and destination that of its peer. Lookup
+// returns ErrNone if there is no such socket.
 func Lookup(protocol uint8, source, destination netip.AddrPort) (Found, error) {
 	req := newRequest(protocol, source, destination)
 	var answer [512]byte // small, because it is on the stacks of goroutines that forward bytes

@@ -9,8 +9,7 @@ import (
 // of ID. Only Dial and Resolve create a Dialable.
 type Dialable struct{ id ID }
 
-// Dial returns the SPIFFE ID id as a Dialable. It returns an error if id is neither the ID of a
-// service nor that of a vertex.
+// Dial returns id as a Dialable. It returns an error if id is not the ID of a service or a vertex.
 func Dial(id ID) (Dialable, error) {
 	if id.kind != KindService && id.kind != KindVertex {
 		return Dialable{}, fmt.Errorf("%s: a %s cannot be dialled, only a service or a vertex", id, id.kind)
@@ -18,11 +17,11 @@ func Dial(id ID) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// ID returns the SPIFFE ID. The other side of a connection must present this ID.
+// ID returns the SPIFFE ID that the other side of a connection must prove.
 func (d Dialable) ID() ID { return d.id }
 
-// Render returns the host name with which people and programs call a service:
-// <name>[.<node>].<trust-domain>.rete. For services, Resolve(Render(d), trustDomain) == d.
+// Render returns the host name by which people and programs call a service:
+// <name>[.<node>].<trust-domain>.rete. Resolve is the inverse for services.
 func Render(d Dialable) string {
 	if d.id.node == "" {
 		return d.id.name + "." + d.id.domain + Suffix
@@ -30,10 +29,10 @@ func Render(d Dialable) string {
 	return d.id.name + "." + d.id.node + "." + d.id.domain + Suffix
 }
 
-// Resolve returns the service that has a host name, such as wiki.demo.flor.rete, in a trust domain.
-// The host name begins with <name> for a cluster-wide service, or with <name>.<node> for a service
-// on a node. The rest of it is the trust domain and ".rete". Resolve returns an error for any other
-// host name.
+// Resolve returns the service with the given host name, such as wiki.demo.flor.rete, in a trust
+// domain. The name consists of <name> for a service of the whole cluster, or <name>.<node> for a
+// service on a node, followed by the trust domain and ".rete". Resolve returns an error for any
+// other name.
 func Resolve(host, trustDomain string) (Dialable, error) {
 	h := strings.ToLower(strings.TrimSuffix(host, "."))
 	local, ok := strings.CutSuffix(h, Suffix)
@@ -55,10 +54,9 @@ func Resolve(host, trustDomain string) (Dialable, error) {
 	return Dialable{id}, nil
 }
 
-// SNI returns the server name (RFC 6066, section 3) with which a forwarder tells another forwarder
-// to which service it connects. The receiver looks the server name up, and never parses it.
-// Distinct Dialables of a trust domain have distinct server names, because names in IDs never begin
-// with an underscore.
+// SNI returns the server name (RFC 6066, section 3) by which a forwarder tells another one to which
+// target it connects. The receiver looks the server name up and never parses it. Different targets
+// of a trust domain have different server names.
 func SNI(d Dialable) string {
 	if d.id.kind == KindVertex {
 		return "_vertex." + Render(d)

@@ -22,8 +22,8 @@ const (
 // protocol header. Istio's ztunnel uses the same type.
 const ProxyCaller = 0xD0
 
-// ProviderService returns the name of the service of a provider process: florete-provider-<kind>,
-// for the kind of need that the process answers. The name is reserved. The ID of the process is
+// ProviderService returns the reserved name of the service of a provider process,
+// florete-provider-<kind>. The process answers this kind of need, and its SPIFFE ID is
 // spiffe://<trust-domain>/service/<node>/florete-provider-<kind>. Only the process for the kind
 // "cert" has the issuing key.
 func ProviderService(kind string) string { return ProviderPrefix + kind }
@@ -33,17 +33,17 @@ func IsLabel(text string) bool { return label.MatchString(text) }
 
 var label = regexp.MustCompile("^" + LabelPattern + "$")
 
-// ID is a SPIFFE ID of a cluster: spiffe://<trust-domain>/<kind>/<name>. The ID of a service or
-// vertex on a node is spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID stands for no ID,
-// and every other value is valid. IDs can be compared with ==.
+// ID is a SPIFFE ID of a cluster, spiffe://<trust-domain>/<kind>/<name>. For a service or vertex on
+// a node, it is spiffe://<trust-domain>/<kind>/<node>/<name>. The zero ID stands for no ID, and
+// every other value is valid. IDs can be compared with ==.
 type ID struct {
 	domain     string
 	kind       Kind
 	node, name string
 }
 
-// NewID returns the ID with the given kind and name in a trust domain. The argument node is empty,
-// except for services and vertices that are scoped to a node.
+// NewID returns the ID with the given kind and name in a trust domain. The node is empty, except
+// for a service or a vertex on a node. NewID returns an error if the ID would be invalid.
 func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || strings.Contains(trustDomain, "/") {
@@ -67,7 +67,7 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	return ID{td.Name(), kind, node, name}, nil
 }
 
-// ParseID parses a SPIFFE ID that is written as a URI. For each ID, ParseID(id.String()) == id.
+// ParseID parses a SPIFFE ID in the form of a URI, as ID.String returns it.
 func ParseID(s string) (ID, error) {
 	sid, err := spiffeid.FromString(s)
 	if err != nil {
@@ -95,8 +95,7 @@ func (id ID) TrustDomain() string { return id.domain }
 // Kind returns the type of the ID, such as KindNode.
 func (id ID) Kind() Kind { return id.kind }
 
-// Node returns the name of the node to which the ID is scoped. It returns "" if the ID is not
-// scoped to a node.
+// Node returns the name of the node on which the service or vertex is, or "" for any other ID.
 func (id ID) Node() string { return id.node }
 
 // Name returns the last part of the ID, such as "outline".
@@ -105,10 +104,10 @@ func (id ID) Name() string { return id.name }
 // IsZero reports whether the ID is the zero ID, which stands for no ID.
 func (id ID) IsZero() bool { return id == ID{} }
 
-// SPIFFE returns the ID as an ID of the library go-spiffe. It panics if the ID is zero.
+// SPIFFE returns the ID as an ID of the library go-spiffe. It panics for the zero ID.
 func (id ID) SPIFFE() spiffeid.ID { return spiffeid.RequireFromString(id.String()) }
 
-// String returns the ID as a URI. It returns "" for the zero ID.
+// String returns the ID as a URI, or "" for the zero ID.
 func (id ID) String() string {
 	if id.IsZero() {
 		return ""
@@ -116,8 +115,7 @@ func (id ID) String() string {
 	return "spiffe://" + id.domain + "/" + id.Short()
 }
 
-// Short returns the ID without its trust domain, such as "service/outline". It is used in messages
-// for people.
+// Short returns the ID without its trust domain, such as "service/outline", for messages to people.
 func (id ID) Short() string {
 	if id.node == "" {
 		return string(id.kind) + "/" + id.name
@@ -125,8 +123,8 @@ func (id ID) Short() string {
 	return string(id.kind) + "/" + id.node + "/" + id.name
 }
 
-// ShortIn returns a text for the ID in messages for people. If the ID is in trustDomain, the text
-// is the result of Short. Otherwise it is the URI.
+// ShortIn returns the ID for messages to people. For an ID in trustDomain, it is the result of
+// Short, and otherwise the URI.
 func (id ID) ShortIn(trustDomain string) string {
 	if id.domain == trustDomain {
 		return id.Short()

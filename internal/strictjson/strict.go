@@ -18,8 +18,8 @@ import (
 // faster than the length of the input.
 const maxDepth = 64
 
-// Decode decodes a single JSON value into v, which must be a pointer. It refuses JSON that Nix's
-// builtins.toJSON never writes for documents:
+// Decode decodes a single JSON value into v, which must be a pointer. It returns an error for JSON
+// that a document never contains:
 //
 //   - unknown fields, and field names in another case, which encoding/json would accept
 //   - duplicate fields

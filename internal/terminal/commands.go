@@ -9,17 +9,15 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// CommandGroup is a group of commands in the help of a program. The help shows a heading above the
-// commands of the group.
+// CommandGroup is a group of commands under a common heading in the help of a program.
 type CommandGroup struct {
 	Title    string
 	Commands []*cobra.Command
 }
 
-// AddCommands adds groups of commands to a program. The program's help shows the groups in the
-// given order. The map examples contains an example for each command. Its keys are the command
-// lines without the program's name, such as "token list". AddCommands panics if a key names no
-// command, or a command that already has an example.
+// AddCommands adds groups of commands to a program, in the order of its help. The map examples
+// contains the example of each command, by its command line without the name of the program, such
+// as "token list". AddCommands panics if there is no such command, or if it already has an example.
 func AddCommands(root *cobra.Command, examples map[string]string, groups ...CommandGroup) {
 	cobra.EnableCommandSorting = false
 	for _, g := range groups {
@@ -38,10 +36,9 @@ func AddCommands(root *cobra.Command, examples map[string]string, groups ...Comm
 	}
 }
 
-// LackingHelp returns the faults in the help of a program's commands, one line each. Tests use it.
+// LackingHelp returns the faults in the help of a program's commands, one line for each, for tests.
 // Each command must have a group and a short help that begins with a verb. A command that can be
-// run must also have a long help and an example, and its example may use only flags that the
-// command has.
+// run must also have a long help, and an example that uses only its flags.
 func LackingHelp(root *cobra.Command) (all []string) {
 	var walk func(*cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -78,8 +75,8 @@ func LackingHelp(root *cobra.Command) (all []string) {
 var isHelp = regexp.MustCompile(`^[A-Z][a-z]*[a-rt-z] [^.]*[^.]$`)
 
 // RefuseUnknown returns an error if words contain an unknown sub-command of a command that only
-// groups others. Call it before Execute, because cobra would print help in this case and exit
-// successfully. RefuseUnknown leaves all other errors to Execute.
+// groups others. The caller must call it before Execute, because cobra prints help in this case and
+// exits successfully. All other errors are left to Execute.
 func RefuseUnknown(root *cobra.Command, words []string) error {
 	c, rest, err := root.Find(words)
 	if err != nil || c.Runnable() || !c.HasSubCommands() || !c.HasParent() || c.ParseFlags(rest) != nil || len(c.Flags().Args()) == 0 {

@@ -17,8 +17,8 @@ type Console struct {
 	Out, Err io.Writer
 }
 
-// Confirm asks a question, and returns nil if the answer is yes. If there is another answer or no
-// terminal, it returns an error with the text otherwise.
+// Confirm asks a question and returns nil if the person answers yes. For any other answer, and if
+// there is no terminal, it returns an error with the text otherwise.
 func (c Console) Confirm(question, otherwise string) error {
 	if in, ok := c.In.(*os.File); ok {
 		if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {

@@ -9,13 +9,13 @@ import (
 	"unicode"
 )
 
-// PrintJSON prints the output of a command that is called with --json. The output is indented. An
-// empty list is printed as [], and not as null. Times are Unix seconds, as in files and in the
-// control API. Characters that could control a terminal are escaped.
+// PrintJSON writes v as indented JSON, for commands with --json. An empty list is written as [],
+// and times are Unix seconds, as in files and in the control API. Characters that could control a
+// terminal are escaped.
 func PrintJSON(w io.Writer, v any) error { return printJSON(w, v, "  ") }
 
-// PrintJSONLine prints one object of a stream, such as an audit log, on a single line. Readers can
-// then process each object before the stream ends.
+// PrintJSONLine is like PrintJSON, but writes v on a single line. It is used for streams, such as
+// an audit log, whose readers handle each line before the stream ends.
 func PrintJSONLine(w io.Writer, v any) error { return printJSON(w, v, "") }
 
 func printJSON(w io.Writer, v any, indent string) error {
@@ -30,7 +30,7 @@ func printJSON(w io.Writer, v any, indent string) error {
 	return err
 }
 
-// JSON returns the encoded JSON b with all characters escaped that could control a terminal.
+// JSON returns the encoded JSON b with an escape for each character that could control a terminal.
 func JSON(b []byte) []byte {
 	var out strings.Builder
 	for _, r := range string(b) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Progress shows the name of an operation on the terminal while the operation runs. It shows
-// nothing during the first second. The caller must call done when the operation ends, which erases
+// Progress shows the name of an operation on the terminal while the operation runs. Nothing is
+// shown during the first second. The caller must call done when the operation ends, which erases
 // the name.
 func Progress(what string) (done func()) {
 	if !Colours(os.Stderr) {
@@ -32,8 +32,8 @@ func Progress(what string) (done func()) {
 	return func() { close(stop); <-stopped }
 }
 
-// Colours reports whether a program should print in colours to f. This is the case if f is a
-// terminal, and its user has not disabled colours (no-color.org).
+// Colours reports whether a program should use colours in its output to f. It returns true if f is
+// a terminal and its user has not disabled colours (no-color.org).
 func Colours(f *os.File) bool {
 	fi, err := f.Stat()
 	return err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"

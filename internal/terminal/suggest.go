@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Suggest returns the name that a person probably meant by a misspelled name. It chooses among the
-// names in known, and ignores case. It returns "" if none of them is similar.
+// Suggest returns the name in known that a person probably meant when typing name. It ignores case,
+// and returns "" if no known name is similar.
 func Suggest(name string, known []string) string {
 	best, nearest := "", 3
 	for _, k := range slices.Sorted(slices.Values(known)) {

@@ -7,11 +7,11 @@ import (
 	"text/tabwriter"
 )
 
-// Table prints rows of cells in aligned columns. The content of a cell may be untrusted: Text makes
-// it safe, so that it cannot begin another cell or row. Flush prints the table.
+// Table prints rows of cells in aligned columns when Flush is called. Cells may contain untrusted
+// text, which cannot begin another cell or row, nor control the terminal.
 type Table struct{ w *tabwriter.Writer }
 
-// NewTable returns a table that Flush prints to w. If head is given, it is the first row.
+// NewTable returns a table that is printed to w by Flush. If head is given, it is the first row.
 func NewTable(w io.Writer, head ...any) *Table {
 	t := &Table{tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)}
 	if len(head) > 0 {

@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Text makes an untrusted text safe to print in a line of a terminal. It returns s on one line, and
-// replaces each character that could control the terminal with a dot.
+// Text returns untrusted text in a form that is safe to print in one line of a terminal. Each
+// character that could control the terminal is replaced by a dot.
 func Text(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -25,8 +25,8 @@ func Text(s string) string {
 // they could hide text.
 var colours = []string{"\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[1;33m", "\x1b[0m"}
 
-// Writer returns a writer that makes untrusted text safe to print, and writes it to w. It replaces
-// each character that could control a terminal with a dot. It keeps newlines, tabs and colours.
+// Writer returns a writer that replaces each character that could control a terminal by a dot, and
+// writes the result to w. It keeps newlines, tabs and colours.
 func Writer(w io.Writer) io.Writer { return &writer{to: w} }
 
 type writer struct {

@@ -39,14 +39,14 @@ type JoinGrant struct {
 	Until   unixtime.Time   `json:"until"` // time by which the device must have enrolled first
 }
 
-// SignedGrant is the exact text of an encoded JoinGrant, with its signature (Nix format).
+// SignedGrant is the exact text of an encoded JoinGrant with its signatures, in Nix format.
 type SignedGrant struct {
 	Grant     string `json:"grant"`
 	Signature string `json:"signature"`
 }
 
-// SignedAdmission is the exact text of an encoded Admission, with its signature (Nix format).
-// Without a grant, the signature is by a signing key of the cluster. With a grant, it is by the key
+// SignedAdmission is the exact text of an encoded Admission with its signature, in Nix format.
+// Without a grant, the signature is by signing keys of the cluster. With a grant, it is by the key
 // of the join token.
 type SignedAdmission struct {
 	Admission string       `json:"admission"`
@@ -54,19 +54,19 @@ type SignedAdmission struct {
 	Grant     *SignedGrant `json:"grant,omitempty"`
 }
 
-// AdmissionText and JoinGrantText return the texts that are signed for an admission and for a join
-// grant. Their arguments are the encoded Admission and the encoded JoinGrant.
+// AdmissionText and JoinGrantText return the texts that the signatures of an admission and of a
+// join grant sign. Their parameters are the encoded Admission and the encoded JoinGrant.
 func AdmissionText(admission string) string { return "florete-admission-v1\n" + admission }
 func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" + grant }
 
-// NewAdmission returns the statement that a device key belongs to a node, in the newest format. The
-// argument key is the public device key.
+// NewAdmission returns an unsigned statement, in the newest format, that the public device key
+// belongs to a node.
 func NewAdmission(cluster string, node spiffe.ID, key string, now time.Time) Admission {
 	return Admission{Schema: AdmissionSchema, Format: document.NewestFormat, Cluster: cluster, Node: node, Key: key, Time: unixtime.Of(now)}
 }
 
-// Verify checks that the grant is for the given node in the cluster, and that enough of the keys in
-// by signed it. It returns the decoded grant.
+// Verify checks that the grant is for the given node in the cluster and signed by enough of the
+// keys in by. It returns the decoded grant. The caller must check the time at which the grant ends.
 func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g JoinGrant, err error) {
 	what := "join grant of " + node.Short()
 	if err := by.Verify(what, JoinGrantText(s.Grant), s.Signature); err != nil {
@@ -81,11 +81,11 @@ func (s SignedGrant) Verify(cluster string, node spiffe.ID, by signers.Set) (g J
 	return g, nil
 }
 
-// Verify checks that the admission is for the given node in the cluster and is properly signed, and
+// Verify checks that the admission is for the given node in the cluster and properly signed, and
 // returns the decoded admission. Without a grant, enough of the keys in by must have signed the
 // admission. With a grant, they must have signed the grant, and the key of the join token must have
-// signed the admission. The result until is the time at which the grant ends, which the caller must
-// check. Without a grant, until is zero.
+// signed the admission. The result until is then the time at which the grant ends, which the caller
+// must check. Without a grant, it is zero.
 func (s SignedAdmission) Verify(cluster string, node spiffe.ID, by signers.Set) (a Admission, until time.Time, err error) {
 	what := "admission of " + node.Short()
 	if s.Grant != nil {

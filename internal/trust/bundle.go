@@ -25,11 +25,11 @@ type Bundle struct {
 	roots  *Roots
 }
 
-// ParseBundle parses the bundle of a trust domain. It returns an error in these cases:
+// ParseBundle parses the bundle of a trust domain. It returns an error if
 //
-//   - The bundle has no certificate for X.509-SVIDs.
-//   - A certificate is not a CA certificate, or names another trust domain.
-//   - A certificate has a key that pubkey.Check refuses.
+//   - the bundle has no certificate for X.509-SVIDs,
+//   - a certificate is not a CA certificate, or names another trust domain, or
+//   - a certificate has a key that pubkey.Check refuses.
 func ParseBundle(trustDomain string, text []byte) (*Bundle, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
 	if err != nil || td.Name() != trustDomain {
@@ -73,15 +73,15 @@ func checkForeignRoot(c *x509.Certificate, trustDomain string) error {
 // TrustDomain returns the trust domain whose identities the bundle verifies.
 func (b *Bundle) TrustDomain() string { return b.roots.domain }
 
-// Roots returns the root certificates of the bundle. They verify only X.509-SVIDs of the bundle's
-// trust domain.
+// Roots returns the root certificates of the bundle, which verify only X.509-SVIDs of its trust
+// domain.
 func (b *Bundle) Roots() *Roots { return b.roots }
 
 // SPIFFE returns a copy of the bundle as a Bundle of the library go-spiffe.
 func (b *Bundle) SPIFFE() *spiffebundle.Bundle { return b.parsed.Clone() }
 
-// Marshal encodes the bundle in canonical JSON, with sorted keys. If the bundle was parsed from a
-// text with unknown fields, these fields are lost.
+// Marshal encodes the bundle as canonical JSON with sorted keys. Unknown fields of the text from
+// which the bundle was parsed are lost.
 func (b *Bundle) Marshal() ([]byte, error) {
 	text, err := b.parsed.Marshal()
 	if err != nil {
@@ -102,26 +102,25 @@ func (b *Bundle) Marshal() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// Sequence returns the sequence number of the bundle. It returns zero if the bundle has no sequence
-// number.
+// Sequence returns the sequence number of the bundle, or zero if it has none.
 func (b *Bundle) Sequence() uint64 {
 	n, _ := b.parsed.SequenceNumber()
 	return n
 }
 
-// RefreshHint returns the time after which hosts should look for a newer bundle. It returns zero if
-// the bundle does not contain this time.
+// RefreshHint returns how long hosts should wait before they look for a newer bundle, or zero if
+// the bundle does not say.
 func (b *Bundle) RefreshHint() time.Duration {
 	d, _ := b.parsed.RefreshHint()
 	return d
 }
 
-// Equal reports whether the bundles b and o have the same content, even if they were parsed from
-// different texts.
+// Equal reports whether two bundles have the same content, even if they were parsed from different
+// texts.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
-// CheckAfter returns an error if the bundle b cannot replace the bundle old. This is the case if
-// the sequence number of b is lower, or if the numbers are equal and the contents differ.
+// CheckAfter returns an error if the bundle b must not replace the bundle old, because the sequence
+// number of b is lower, or because the numbers are equal and the contents differ.
 func (b *Bundle) CheckAfter(old *Bundle) error {
 	switch n, last := b.Sequence(), old.Sequence(); {
 	case n < last:
@@ -140,7 +139,7 @@ func (b *Bundle) vouchesAs(o *Bundle) bool {
 	return mine.Equal(others)
 }
 
-// BundleRollbackError is the error for a trust bundle that is older than the bundle in force.
+// BundleRollbackError means that a trust bundle is older than the bundle in force.
 type BundleRollbackError struct {
 	TrustDomain     string
 	Number, InForce uint64

@@ -15,8 +15,8 @@ func EncodeCRLs(lists ...*x509.RevocationList) (b []byte) {
 	return b
 }
 
-// ParseCRLs parses the certificate revocation lists (CRLs) in a PEM text. It ignores other PEM
-// blocks.
+// ParseCRLs parses the certificate revocation lists (CRLs) in a PEM text, which may be empty. PEM
+// blocks of other types are ignored.
 func ParseCRLs(b []byte) (lists []*x509.RevocationList, err error) {
 	for {
 		var block *pem.Block

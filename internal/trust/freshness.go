@@ -15,7 +15,7 @@ import (
 var NamesDocuments = document.Format{Major: 1, Minor: 1}
 
 // NamedDocuments is the part of a revocation list that names the newest published version of the
-// cluster's documents. With it, hosts notice when a provider withholds newer documents, because
+// cluster's documents. With it, hosts notice if a provider withholds newer documents, because
 // providers cannot change the signed list.
 type NamedDocuments struct {
 	Serial int64  `json:"serial"`
@@ -37,18 +37,18 @@ type NamedDocuments struct {
 	Earlier []EarlierDocuments `json:"earlier,omitempty"`
 }
 
-// EarlierDocuments is the entry in a revocation list for a version of the documents that was
-// published before the newest version.
+// EarlierDocuments is a version of the documents that was published before the newest one, as a
+// revocation list names it.
 type EarlierDocuments struct {
 	Serial int64         `json:"serial"`
 	Due    unixtime.Time `json:"due"`
 	Back   int64         `json:"back,omitempty"` // as in NamedDocuments
 }
 
-// NameDocuments sets the newest version of the documents that the revocation list names. The
-// version that the list named until now becomes an earlier version. To keep the list short,
-// NameDocuments removes an earlier version if the versions before and after it are due at most
-// spacing apart. A host may therefore notice up to spacing later that its documents are too old.
+// NameDocuments makes the revocation list name next as the newest version of the documents. The
+// version that it named before becomes an earlier version. To keep the list short, NameDocuments
+// removes an earlier version if the versions before and after it are due at most spacing apart. A
+// host may therefore notice up to spacing later that its documents are too old.
 func (r *Revocations) NameDocuments(next NamedDocuments, now time.Time, spacing time.Duration) {
 	var kept []EarlierDocuments
 	for _, e := range r.Documents.all() {
@@ -90,9 +90,8 @@ func (d *NamedDocuments) due(now time.Time) (newest EarlierDocuments) {
 	return newest
 }
 
-// Withheld is the content of an alarm: it describes a document in force that the revocation list
-// does not allow, perhaps because a provider withholds newer documents. This document has one of
-// three faults:
+// Withheld describes a document in force that the revocation list does not allow, for an alarm. A
+// provider may be withholding newer documents. The document has one of three faults:
 //
 //   - It is older than a version that is due.
 //   - Hosts returned to it when the rollout of a version stopped, and this version is now due.
@@ -107,7 +106,7 @@ type Withheld struct {
 	Since unixtime.Time `json:"since"` // time at which that version became due
 }
 
-// String returns a description of the document for people. It returns "" if w is nil.
+// String describes the document for people. It returns "" for a nil Withheld.
 func (w *Withheld) String() string {
 	if w == nil {
 		return ""
@@ -123,10 +122,9 @@ func (w *Withheld) String() string {
 		w.Kind, w.Serial, w.List, w.Named, w.Since.UTC().Format(time.RFC3339))
 }
 
-// Withheld compares the documents in force on a host with the versions that the revocation list
-// names. The documents are given by their envelopes. Withheld returns the oldest document that the
-// list does not allow at the time now. It returns nil if the list allows all documents, or if the
-// list names no version.
+// Withheld returns the oldest document that the revocation list does not allow at the time now. The
+// documents in force are given by their envelopes. Withheld returns nil if the list allows all of
+// them, or if it names no version.
 func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *Withheld {
 	if r == nil || r.Documents == nil {
 		return nil
@@ -145,9 +143,9 @@ func (r *Revocations) Withheld(inForce []document.Envelope, now time.Time) *With
 // soon is the longest time before NextUpdate at which Ends begins to warn.
 const soon = 7 * 24 * time.Hour
 
-// Ends returns the time until a newer revocation list is due, so that operators can be warned. It
-// returns zero if no warning is needed, because more than a week or more than a quarter of the
-// list's lifetime remains. It also returns zero if the newer list is overdue.
+// Ends returns the time until a newer revocation list is due, for a warning to operators. It
+// returns zero if no warning is needed yet, because at least a week or a quarter of the list's
+// lifetime is left. It also returns zero if the newer list is overdue.
 func (r *ReportedRevocations) Ends(now time.Time) time.Duration {
 	if r == nil || r.Signed.IsZero() || r.NextUpdate.IsZero() {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Issued is a provider's record of an SVID that it issued. The provider keeps the record while the
-// SVID is valid.
+// Issued is a provider's record of an SVID that it has issued. The provider keeps it until the SVID
+// expires.
 type Issued struct {
 	Serial string        `json:"serial"`
 	ID     spiffe.ID     `json:"id"`
@@ -20,8 +20,7 @@ type Issued struct {
 	Issuer string        `json:"issuer"` // key identifier of the issuing CA in hex
 }
 
-// IssuedOf returns the record of an issued SVID. The arguments are the leaf certificate and the
-// identity of the SVID.
+// IssuedOf returns the record of an issued SVID with the given leaf certificate and SPIFFE ID.
 func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	return Issued{
 		Serial: SerialNumber(leaf), ID: id, Node: GivenTo(leaf), Device: GivenToDevice(leaf),
@@ -30,7 +29,7 @@ func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 }
 
 // CheckLeaf returns a *RevokedError if the list revokes the issued SVID c. It does not check the
-// certificates of the SVID's issuers.
+// certificates of the issuing CAs.
 func (r *Revocations) CheckLeaf(c Issued) error {
 	if r == nil {
 		return nil

@@ -32,9 +32,9 @@ const Backdated = 5 * time.Minute
 // MaxLifetime is the maximum lifetime of an SVID.
 const MaxLifetime = 90 * 24 * time.Hour
 
-// Revocations is the revocation list of a cluster. It lists the identities, certificates and SSH
-// host keys that hosts and providers no longer accept, even if documents still contain them. Each
-// new list has a higher number. A nil list revokes nothing.
+// Revocations is the revocation list of a cluster. It contains the identities, certificates and SSH
+// host keys that hosts and providers no longer accept, even if documents still name them. Each list
+// has a higher number than its predecessor. A nil list revokes nothing.
 type Revocations struct {
 	Schema  string          `json:"schema"`
 	Format  document.Format `json:"format"`
@@ -68,9 +68,8 @@ type Revocations struct {
 	certs  map[string]bool
 }
 
-// Revocation is the entry of a revocation list for one identity. If the identity is a node, the
-// entry also revokes the identities that are scoped to the node, and all certificates that the node
-// requested.
+// Revocation revokes or suspends one identity. If the identity is a node, this includes the
+// identities on the node, and all certificates that the node has requested.
 type Revocation struct {
 	ID spiffe.ID `json:"id,omitzero"` // zero if only keys are revoked
 
@@ -87,20 +86,19 @@ type Revocation struct {
 	Suspended bool `json:"suspended,omitempty"`
 }
 
-// RevokedCertificate is the entry of a revocation list for one certificate. The certificate belongs
-// to an SVID or to an issuing CA.
+// RevokedCertificate revokes one certificate, of an SVID or of an issuing CA.
 type RevokedCertificate struct {
 	Serial string        `json:"serial"` // lower-case hex
 	Until  unixtime.Time `json:"until"`  // latest time at which the certificate expires
 }
 
-// SignedRevocations is the exact text of a revocation list, with its signature (Nix format).
+// SignedRevocations is the exact text of a revocation list with its signatures, in Nix format.
 type SignedRevocations struct {
 	List      string `json:"list"`
 	Signature string `json:"signature"`
 }
 
-// RevokedError is the error for an identity, a certificate or a key that a revocation list revokes.
+// RevokedError means that a revocation list revokes an identity, a certificate or a key.
 type RevokedError struct {
 	What       string        // revoked identity, such as "node/elm", or revoked certificate or key
 	Number     int64         // number of the revocation list
@@ -118,11 +116,11 @@ func (e *RevokedError) Error() string {
 	return fmt.Sprintf("%s is revoked, by revocation list %d, where it was issued before %s: request another", e.What, e.Number, e.ValidAfter.UTC().Format(time.RFC3339))
 }
 
-// RevocationsText returns the text that is signed for a revocation list. The argument is the
-// encoded list.
+// RevocationsText returns the text that the signatures of a revocation list sign. The parameter
+// list is the encoded list.
 func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
 
-// Open decodes the revocation list. It does not check the signature; Verify does.
+// Open decodes the revocation list. It does not verify the signatures, which Verify does.
 func (s SignedRevocations) Open() (*Revocations, error) {
 	b := []byte(s.List)
 	if len(b) > MaxRevocations {
@@ -159,8 +157,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify checks that a revocation list is meant for the given cluster, and that enough of the
-// pinned keys signed it. The argument r is the result of Open.
+// Verify returns nil if the revocation list is for the given cluster and signed by enough of the
+// pinned keys. The parameter r is the result of Open.
 func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
@@ -168,9 +166,9 @@ func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set
 	return by.Verify(fmt.Sprintf("revocation list %d", r.Number), RevocationsText(s.List), s.Signature)
 }
 
-// ReadRevocations reads a revocation list and its signature from a file. If the file does not
-// exist, it returns nil. If the file still contains the list old, it returns old and does not
-// decode the file again.
+// ReadRevocations reads a signed revocation list from a file, without verifying the signatures. If
+// the file does not exist, it returns nil without an error. If the file still contains the list
+// old, it returns old, which avoids the cost of decoding.
 func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,10 +192,10 @@ func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	return r, nil
 }
 
-// Newer reports whether the list r has a higher number than the list o. Either list may be nil.
+// Newer reports whether the number of list r is higher than that of list o. Either may be nil.
 func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
 
-// InForce returns the number of the revocation list. It returns zero for a nil list.
+// InForce returns the number of the revocation list, or zero for a nil list.
 func (r *Revocations) InForce() int64 {
 	if r == nil {
 		return 0
@@ -205,8 +203,7 @@ func (r *Revocations) InForce() int64 {
 	return r.Number
 }
 
-// Overdue returns the time since a newer revocation list became due. It returns zero if no newer
-// list is due.
+// Overdue returns for how long a newer revocation list has been overdue, or zero if none is due.
 func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 	if r == nil || r.NextUpdate.IsZero() || !now.After(r.NextUpdate.Time) {
 		return 0
@@ -217,8 +214,8 @@ func (r *ReportedRevocations) Overdue(now time.Time) time.Duration {
 // AsSigned returns the exact text of the revocation list, with its signature.
 func (r *Revocations) AsSigned() SignedRevocations { return r.signed }
 
-// CheckKey returns a *RevokedError if the list revokes the SSH host key with the given fingerprint
-// ("SHA256:…").
+// CheckKey returns a *RevokedError if the list revokes the SSH host key with the given fingerprint,
+// such as "SHA256:…".
 func (r *Revocations) CheckKey(fingerprint string) error {
 	if r == nil || !r.keys[fingerprint] {
 		return nil
@@ -226,8 +223,8 @@ func (r *Revocations) CheckKey(fingerprint string) error {
 	return &RevokedError{What: "SSH host key " + fingerprint, Number: r.Number}
 }
 
-// CheckID returns a *RevokedError if the list revokes or suspends the identity id, so that no
-// certificate of this identity is accepted.
+// CheckID returns a *RevokedError if the list revokes or suspends the identity as a whole, so that
+// none of its certificates is accepted.
 func (r *Revocations) CheckID(id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -239,7 +236,7 @@ func (r *Revocations) CheckID(id spiffe.ID) error {
 }
 
 // CheckChain returns a *RevokedError if the list revokes a certificate of the chain. The chain
-// begins with the leaf certificate, and id is the verified identity of the leaf.
+// begins with the leaf, and id is the verified SPIFFE ID of the leaf.
 func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error {
 	if r == nil {
 		return nil
@@ -252,9 +249,9 @@ func (r *Revocations) CheckChain(chain []*x509.Certificate, id spiffe.ID) error 
 	return r.CheckLeaf(IssuedOf(chain[0], id))
 }
 
-// CheckIssued returns a *RevokedError if the list revokes a credential of the identity id, such as
-// a certificate. The argument issued is the time at which the credential was issued. The argument
-// node is the name of the node that requested it, or empty if that is not known.
+// CheckIssued returns a *RevokedError if the list revokes a credential of an identity, such as a
+// JWT-SVID, that was issued at the given time. The node is the one that requested the credential,
+// or empty if that is not known.
 func (r *Revocations) CheckIssued(id spiffe.ID, node string, issued time.Time) error {
 	if r == nil {
 		return nil
@@ -285,8 +282,8 @@ func covering(id spiffe.ID, node string) []spiffe.ID {
 	return all
 }
 
-// SerialNumber returns the serial number of a certificate in lower-case hex, as in revocation lists
-// and audit rows.
+// SerialNumber returns the serial number of a certificate in lower-case hex, as revocation lists
+// and audit rows contain it.
 func SerialNumber(c *x509.Certificate) string { return fmt.Sprintf("%x", c.SerialNumber) }
 
 // givenTo is the prefix of an organizational unit in the subject of an SVID. This unit names the
@@ -298,9 +295,9 @@ const givenTo = "node/"
 // node. Providers accept such an SVID only from the admitted device.
 const givenToDevice = "device/"
 
-// Subject returns the organizational units for the subject of a new SVID. They name the node to
-// which the SVID is issued, and contain the fingerprint of the node's device key. The argument
-// device is this fingerprint, or empty if the flake declares the node's SSH host key.
+// Subject returns the organizational units for the subject of a new SVID. They contain the name of
+// the node to which the SVID is issued, and the fingerprint of the node's device key. The parameter
+// device is that fingerprint, or empty if the flake declares an SSH host key for the node.
 func Subject(node, device string) (units []string) {
 	if node != "" {
 		units = append(units, givenTo+node)
@@ -311,12 +308,12 @@ func Subject(node, device string) (units []string) {
 	return units
 }
 
-// GivenTo returns the name of the node to which an SVID was issued. It returns "" if the SVID does
-// not name a node.
+// GivenTo returns the name of the node to which an SVID was issued, or "" if the SVID does not name
+// one.
 func GivenTo(leaf *x509.Certificate) string { return unit(leaf, givenTo) }
 
-// GivenToDevice returns the fingerprint of the device key to which an SVID was issued. It returns
-// "" if the SVID does not name a device key.
+// GivenToDevice returns the fingerprint of the device key to which an SVID was issued, or "" if the
+// SVID does not name one.
 func GivenToDevice(leaf *x509.Certificate) string { return unit(leaf, givenToDevice) }
 
 func unit(leaf *x509.Certificate, prefix string) string {
@@ -328,8 +325,8 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	return ""
 }
 
-// ReportedRevocations describes the revocation list that is in force on a host. It is part of the
-// host's reports.
+// ReportedRevocations describes, in a host's report, the revocation list that is in force on the
+// host.
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`

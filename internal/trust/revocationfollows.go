@@ -12,9 +12,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Reinstated is an item that an operator removed from a revocation list: the suspension of an
-// identity, an SSH host key, or a certificate. A revoked identity that is reinstated is not among
-// these items. Its entry stays in the list, and ValidAfter is set to the time of the reinstatement.
+// Reinstated is an item that an operator has removed from a revocation list: the suspension of an
+// identity, an SSH host key, or a certificate. It does not stand for a revoked identity that was
+// reinstated. The entry of such an identity stays in the list, with the time of the reinstatement
+// as ValidAfter.
 type Reinstated struct {
 	ID          spiffe.ID `json:"id,omitzero"`
 	Key         string    `json:"key,omitempty"`         // fingerprint of an SSH host key
@@ -38,11 +39,10 @@ func (r Reinstated) String() string {
 // do not expire.
 const outlived = MaxLifetime + Backdated
 
-// Lacking returns the items of an older list that the list r has lost: r neither revokes them nor
-// names them as reinstated. The argument list is the older list. If r has lost items, it does not
-// continue the older list, and a reader that has the older list must refuse r. Lacking returns
-// nothing if list is nil, or if r is so much newer that it no longer needs to name reinstated
-// items.
+// Lacking returns the items of an older list that r neither revokes nor names as reinstated. If
+// there are any, r does not continue the older list, and a reader that has the older list must
+// refuse r. Lacking returns nothing if list is nil, or if r is so much newer that it need not name
+// them any more.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
 		return nil, nil
@@ -94,13 +94,12 @@ func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 	})
 }
 
-// Digest returns the digest of the revocation list's text. The next list contains it as Former.
+// Digest returns the digest of the revocation list's text, which its successor contains as Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error if r and another revocation list cannot belong to the same sequence of
-// lists. The argument list is the other list. The error means that both have the same number but
-// different texts, or that r directly follows the other list by its number but names another
-// predecessor. If their numbers are further apart, Forked cannot decide, and returns nil.
+// Forked returns an error if r and another list cannot belong to the same sequence of lists. This
+// means that both have the same number but different texts, or that r has the next number but names
+// another predecessor. For all other numbers, Forked cannot decide and returns nil.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false
 	switch {
@@ -117,8 +116,8 @@ func (r *Revocations) Forked(list *Revocations) error {
 		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
 }
 
-// Follows returns an error if the list r does not continue an older list, or has lost items that
-// the older list revokes. The argument list is the older list. It may be nil.
+// Follows returns an error if the list r does not continue an older list, or no longer revokes an
+// item of the older list without naming it as reinstated. The older list may be nil.
 func (r *Revocations) Follows(list *Revocations) error {
 	if dropped := r.drops(list); dropped != nil {
 		return dropped
@@ -148,8 +147,7 @@ func (r *Revocations) drops(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated records in r that an item was reinstated. The list r must be the first list
-// without the item.
+// NameReinstated records in r, the first list without an item, that the item was reinstated.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
@@ -158,8 +156,8 @@ func (r *Revocations) NameReinstated(what Reinstated) {
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// KeepReinstated copies the reinstated items of the preceding list to r. It leaves out items that
-// are so old that no host needs them.
+// KeepReinstated copies the reinstated items of the preceding list to r, except those that are so
+// old that no host needs them.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {

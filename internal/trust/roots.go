@@ -18,8 +18,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Roots verifies X.509-SVIDs of one trust domain, and of the trust domains with which it federates.
-// It refuses revoked SVIDs. A Roots is immutable.
+// Roots verifies X.509-SVIDs of one trust domain and of its federated trust domains. It refuses
+// revoked SVIDs. A Roots is immutable.
 type Roots struct {
 	domain       string
 	certificates []*x509.Certificate
@@ -30,8 +30,8 @@ type Roots struct {
 	verified     *Verified         // cache of verified chains, nil for none
 }
 
-// Federated returns a copy of r that also verifies identities of the trust domains of the given
-// bundles. Each bundle verifies only identities of its own trust domain.
+// Federated returns a copy of r that also verifies X.509-SVIDs of the trust domains of the given
+// bundles. Each bundle verifies only those of its own trust domain.
 func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	c := *r
 	c.federated = map[string]*Roots{}
@@ -52,8 +52,7 @@ func (r *Roots) of(id spiffe.ID) *Roots {
 	return r
 }
 
-// With returns a copy of r that uses another revocation list. If list is nil, the copy revokes
-// nothing.
+// With returns a copy of r with another revocation list. If list is nil, the copy revokes nothing.
 func (r *Roots) With(list *Revocations) *Roots {
 	if r.revoked == list {
 		return r
@@ -63,10 +62,10 @@ func (r *Roots) With(list *Revocations) *Roots {
 	return &c
 }
 
-// Revocations returns the revocation list that r uses. It returns nil if r uses none.
+// Revocations returns the revocation list that r uses, or nil if it uses none.
 func (r *Roots) Revocations() *Revocations { return r.revoked }
 
-// NewRoots parses the root certificates of a trust domain. Each of the texts contains one or more
+// NewRoots parses the root certificates of a trust domain. Each text contains one or more
 // certificates in PEM.
 func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	td, err := spiffeid.TrustDomainFromString(trustDomain)
@@ -93,7 +92,7 @@ func NewRoots(trustDomain string, texts []string) (*Roots, error) {
 	return r, nil
 }
 
-// ParseCertificates parses the certificates in a PEM text, and ignores text around the PEM blocks.
+// ParseCertificates parses the certificates in a PEM text, and ignores text between the PEM blocks.
 // It returns an error if there is no certificate.
 func ParseCertificates(text []byte) (all []*x509.Certificate, err error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -134,9 +133,9 @@ func (r *Roots) Fingerprints() []string {
 	return slices.Compact(all)
 }
 
-// Anchor returns the fingerprint of the root certificate that signed the last certificate of a
-// chain. It returns AnchorUnknown if r does not contain this root certificate. It does not verify
-// the chain.
+// Anchor returns the fingerprint of the root certificate that has signed the last certificate of a
+// chain, or AnchorUnknown if r does not contain that root. It does not verify the rest of the
+// chain.
 func (r *Roots) Anchor(chain []*x509.Certificate) string {
 	if c := r.root(chain); c != nil {
 		return Fingerprint(c)
@@ -156,8 +155,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root certificate that is being replaced. This is
-// the case if r also contains a root whose validity begins later.
+// Superseded reports whether a chain leads to a root certificate that is being replaced. This means
+// that r also contains a root whose validity begins later.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -166,7 +165,8 @@ func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
 }
 
-// Precedes reports whether chain leads to an older root certificate than other does.
+// Precedes reports whether chain leads to an older root certificate than the chain other. It
+// returns false if either leads to no root of r.
 func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -175,8 +175,8 @@ func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
 }
 
-// Equal reports whether r and o trust the same root certificates. Their revocation lists may
-// differ.
+// Equal reports whether r and o trust the same root certificates, regardless of their revocation
+// lists.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
 		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)

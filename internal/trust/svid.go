@@ -20,8 +20,8 @@ const (
 	maxChainBytes = 16 << 10
 )
 
-// ValidityError is the error for a certificate chain that has expired or is not valid yet, but has
-// no other fault.
+// ValidityError means that the only fault of a certificate chain is that it has expired or is not
+// valid yet.
 type ValidityError struct {
 	ID            spiffe.ID
 	At            time.Time
@@ -33,9 +33,9 @@ func (e *ValidityError) Error() string {
 		e.Begin.UTC().Format(time.RFC3339), e.Expiry.UTC().Format(time.RFC3339), e.At.UTC().Format(time.RFC3339))
 }
 
-// CheckChain returns an error if a certificate chain would be expensive to verify, because of the
-// number of certificates, their size, or their keys. A TLS endpoint calls it before it verifies a
-// signature of the peer.
+// CheckChain returns an error if verifying a certificate chain would be expensive, because of the
+// number or size of the certificates, or because of their keys. A TLS endpoint calls it before it
+// verifies any signature of the peer.
 func CheckChain(chain []*x509.Certificate) error {
 	if len(chain) > maxChain {
 		return fmt.Errorf("chain of %d certificates, want at most %d", len(chain), maxChain)
@@ -53,13 +53,13 @@ func CheckChain(chain []*x509.Certificate) error {
 	return nil
 }
 
-// Verify verifies a certificate chain, and returns the SPIFFE ID of its first certificate, which is
-// the leaf. The chain must be valid at the time at, and must allow all the given usages. It must
-// lead to a root of the ID's trust domain, which is the trust domain of r or a federated one.
+// Verify verifies a certificate chain, leaf first, and returns the SPIFFE ID of the leaf. The chain
+// must be valid at the time at and allow all the given usages. It must lead to a root of the ID's
+// trust domain, which is that of r or a federated one.
 //
 // The error is a *ValidityError if the chain would be accepted at another time, and a *RevokedError
-// if only the revocation list prevents that it is accepted. If there is an error, Verify returns
-// the unverified ID of the leaf.
+// if only the revocation list forbids it. After an error, the returned ID is the one that the leaf
+// claims.
 func (r *Roots) Verify(chain []*x509.Certificate, at time.Time, usages ...x509.ExtKeyUsage) (spiffe.ID, error) {
 	if len(chain) == 0 {
 		return spiffe.ID{}, errors.New("no certificate")
@@ -168,9 +168,8 @@ func Window(chain []*x509.Certificate) (begin, expiry time.Time) {
 
 var oidSubjectAltName = asn1.ObjectIdentifier{2, 5, 29, 17}
 
-// LeafID returns the identity in the only URI SAN of a certificate. The SAN must be written exactly
-// as ID.String writes the ID. LeafID does not parse it as a URL, because that would drop an empty
-// fragment and change the case.
+// LeafID returns the SPIFFE ID in the only URI SAN of a certificate. It returns an error if there
+// is no URI SAN or more than one, or if the ID is not written exactly as ID.String writes it.
 func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	const uriTag = 6 // uniformResourceIdentifier of GeneralName (RFC 5280 section 4.2.1.6)
 	var uris []string
@@ -198,14 +197,15 @@ func LeafID(c *x509.Certificate) (spiffe.ID, error) {
 	return id, err
 }
 
-// SVID is an X.509-SVID that was delivered to this host, together with its private key.
+// SVID is an X.509-SVID that was delivered to this host, with its private key.
 type SVID struct {
 	ID    spiffe.ID
 	Cert  tls.Certificate     // Leaf is set
 	Chain []*x509.Certificate // the same chain, leaf first
 }
 
-// ParseSVID parses an SVID and its private key in PEM. The SVID must be of the identity id.
+// ParseSVID parses an SVID and its private key from PEM. It returns an error if the SVID is not for
+// the given SPIFFE ID, or if the key does not belong to it.
 func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	cert, err := tls.X509KeyPair(svid, key)
 	if err != nil {
@@ -229,8 +229,8 @@ func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	return s, nil
 }
 
-// Check verifies the SVID at the given time, in the same way as peers that trust r. The SVID must
-// be usable both as a server and as a client. The error is that of Roots.Verify.
+// Check verifies the SVID at the given time as peers that trust r do, both as a server and as a
+// client. The error is that of Roots.Verify.
 func (s *SVID) Check(r *Roots, at time.Time) error {
 	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err

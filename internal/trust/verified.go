@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// Verified is a cache of certificate chains that a Roots has verified. While the certificates of a
-// cached chain are valid, the Roots does not verify their signatures again. Revocation and key
-// usages are still checked each time. A nil Verified caches nothing.
+// Verified is a cache of certificate chains that a Roots has verified. While a cached chain is
+// valid, its signatures are not verified again. Revocation and key usages are still checked each
+// time. A nil Verified caches nothing.
 type Verified struct {
 	mu           sync.Mutex
 	most         int // number of entries in newer at which older is discarded
@@ -19,8 +19,8 @@ type Verified struct {
 // validity is the period in which all certificates of a chain are valid, including the root.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified returns an empty cache for certificate chains. The cache remembers at least the
-// newest chains, as many as given by most, and never more than twice that number.
+// NewVerified returns an empty cache for certificate chains. Of the newest chains, it keeps at
+// least the number most, and never more than twice that number.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }

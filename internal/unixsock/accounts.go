@@ -27,8 +27,8 @@ const (
 )
 
 // Limits contains the maximum numbers of connections to a Unix socket. Each account that the policy
-// names can have Each connections, and all these accounts together can have Total. All other
-// accounts share a fixed number of connections. Root always counts as named.
+// names can have Each connections, and all of them together Total. All other accounts share a fixed
+// number of connections. Root counts as named.
 type Limits struct {
 	Each, Total int
 
@@ -38,7 +38,7 @@ type Limits struct {
 }
 
 // Listen returns a listener that accepts the connections of ln, and closes those that exceed the
-// limits. The connections implement syscall.Conn.
+// limits. The accepted connections implement syscall.Conn.
 func (l Limits) Listen(ln net.Listener) net.Listener {
 	return &listener{Listener: ln, limits: l, held: map[uint32]int{}}
 }
@@ -120,13 +120,14 @@ func (c *client) Close() error {
 
 type uidKey struct{}
 
-// UID returns the uid of the account that sent the request r. Only handlers that Serve calls may
-// use it.
+// UID returns the uid of the account that has sent a request. It must be called only by handlers
+// that Serve runs, and panics otherwise.
 func UID(r *http.Request) uint32 { return r.Context().Value(uidKey{}).(uint32) }
 
-// Serve runs an HTTP server for all accounts of the host on ln, which must be a result of Listen.
-// When ctx ends, Serve removes the socket and returns. The timeout applies to each request and to
-// each answer. The function named reports whether the policy names an account.
+// Serve runs an HTTP server for all accounts of the host on the Unix socket listener ln, until ctx
+// ends. It then removes the socket. Each account can have only a few connections at once. Accounts
+// for which named returns true do not compete with the others. The timeout applies to each request
+// and to each answer.
 func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named func(uid uint32) bool, h http.Handler) {
 	server := &http.Server{
 		Handler: h, ReadTimeout: timeout, WriteTimeout: timeout,
@@ -139,7 +140,7 @@ func Serve(ctx context.Context, ln net.Listener, timeout time.Duration, named fu
 }
 
 // Client returns a transport for HTTP requests over the Unix socket at the path socket. The caller
-// must close the transport's idle connections.
+// must close its idle connections.
 func Client(socket string) *http.Transport {
 	return &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return Dial(ctx, socket)

@@ -21,8 +21,8 @@ import (
 // 108 bytes, the last of which is 0.
 const longest = 107
 
-// Check returns an error if the path of a Unix socket is too long. The error of the kernel is only
-// "invalid argument".
+// Check returns an error if path is too long for a Unix socket. The error says so, unlike the
+// "invalid argument" of the kernel.
 func Check(path string) error {
 	if len(path) > longest {
 		return fmt.Errorf("socket %s: %d bytes, want at most %d, the limit of Unix sockets: choose a shorter directory, such as one below /run", path, len(path), longest)
@@ -38,8 +38,8 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "unix", path)
 }
 
-// Listen listens on a Unix socket at path, which gets the given file mode. It replaces a socket
-// that an earlier process left behind. The network is "unix" or "unixpacket".
+// Listen listens on a Unix socket at path, with the given file mode, and replaces a socket that an
+// earlier process has left. The network is "unix" or "unixpacket".
 func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 	err := Check(path)
 	if err == nil {
@@ -63,7 +63,8 @@ func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 }
 
 // Peer returns the process ID, uid and gid of the process at the other end of a Unix socket. They
-// are those that the process had when it connected or began to listen (unix(7), SO_PEERCRED).
+// are those of the moment at which the process connected or began to listen (SO_PEERCRED of
+// unix(7)).
 func Peer(conn syscall.Conn) (*unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// Time is a wall clock time. In JSON it is a number of Unix seconds, rounded up. The zero Time is
-// encoded as zero.
+// Time is a time that is encoded in JSON as a number of Unix seconds, rounded up. The zero Time is
+// encoded as 0.
 type Time struct{ time.Time }
 
-// Of returns t as a Time. It removes the monotonic clock reading, because times that are stored
-// across restarts can be compared only by the wall clock.
+// Of returns t as a Time, without its monotonic clock reading. Times that are stored across
+// restarts can be compared only by the wall clock.
 func Of(t time.Time) Time {
 	if t.IsZero() {
 		return Time{}
@@ -23,7 +23,7 @@ func Of(t time.Time) Time {
 // times.
 const lastSecond = 253402300799
 
-// Unix returns the Time for a number of Unix seconds. For zero seconds, it returns the zero Time.
+// Unix returns the Time for a number of Unix seconds. For zero, it returns the zero Time.
 func Unix(s int64) Time {
 	if s == 0 {
 		return Time{}
@@ -34,7 +34,7 @@ func Unix(s int64) Time {
 // Add returns the time t plus the duration d.
 func (t Time) Add(d time.Duration) Time { return Time{t.Time.Add(d)} }
 
-// Seconds returns t in Unix seconds, rounded up. It returns zero for the zero Time.
+// Seconds returns the time in Unix seconds, rounded up. For the zero Time, it returns zero.
 func (t Time) Seconds() int64 {
 	if t.IsZero() {
 		return 0

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL makes the provider return an empty CRL with the given number. The parameter list is the
-// number of the revocation list that the CRL claims to be made from. The CA by signs the CRL. If by
-// is nil, the cluster's own CA signs it.
+// SetCRL makes the provider return an empty CRL with the given number, as if it was made from the
+// revocation list with the number list. The CRL is signed by the given CA or, if that is nil, by
+// the cluster's own CA.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

@@ -334,8 +334,8 @@ func (p *Provider) Reports() []Received {
 	return slices.Clone(p.reports)
 }
 
-// Ahead makes the provider acknowledge each report with a sequence number that is n higher than the
-// number in the report.
+// Ahead makes the provider acknowledge each report with a sequence number that exceeds the number
+// in the report by n.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -22,8 +22,8 @@ const again = 10 * time.Second
 // deadline, Supervise rolls the commit back. It returns when no commit is pending. Errors are
 // logged, and the rollback is tried again.
 //
-// Supervise calls armed once nothing can prevent the rollback any more. A commit that changes the
-// whole installation is rolled back by SuperviseSystem, in a process with more privileges.
+// Supervise calls armed as soon as nothing can prevent the rollback any more. A commit that changes
+// the whole installation is rolled back by SuperviseSystem, in a process with more privileges.
 // Supervise starts that process by calling arm, and starts it again if it has ended, for example
 // after a reboot.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {

@@ -27,8 +27,8 @@ import (
 )
 
 // Add inserts a CRL that a provider returned into a host's list of CRLs, and returns the new list.
-// Add returns an error if the CRL is not signed by an issuing CA of the trust domain, or if its
-// number is lower than that of the CRL it replaces and the replaced CRL has not expired.
+// The CRL must be signed by an issuing CA of the trust domain. Its number must not be lower than
+// that of the CRL it replaces, unless the latter has expired. Otherwise Add returns an error.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {

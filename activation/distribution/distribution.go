@@ -67,7 +67,7 @@ type Follower struct {
 }
 
 // Open makes the Follower work under the given documents in force and the table of their needs. The
-// parameter need is the need for the documents themselves, or nil if the manifest has none. If the
+// given need is the one for the documents themselves, or nil if the manifest has none. If the
 // revocation list is newer than at the last call, Open makes needs due that were denied because
 // this host was revoked.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {

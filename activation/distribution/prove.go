@@ -87,10 +87,9 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns the time at which a need is due, and whether it is due at any time. Normally these
-// are due and ok, the results of State.Due. They are replaced by an earlier time while new
-// documents wait to be confirmed by an answer of a provider, if the host cannot request documents
-// without this need.
+// Hurry returns the time at which a need is due, and false if no time is planned. It returns due
+// and ok, the results of State.Due, unless new documents are waiting for a provider's answer that
+// confirms them. A need without which the host cannot request documents is then due earlier.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {

@@ -66,9 +66,9 @@ func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	return of
 }
 
-// Extend returns a copy of a commit whose deadline is moved to the time left from now, and reports
-// whether the deadline has changed. The deadline is never moved to an earlier time, nor so far that
-// the commit lasts longer than most in total.
+// Extend returns a copy of a commit with a later deadline, so that the duration left remains until
+// the deadline. In total, the commit lasts at most the duration most. Extend also reports whether
+// the deadline has changed. It never makes a deadline earlier.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {

@@ -124,9 +124,9 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend moves the deadline of the pending commit with this ID to the time left from now. The
-// commit lasts at most the time most in total, and its deadline is never moved to an earlier time.
-// If the commit is not pending, Extend does nothing.
+// Extend postpones the deadline of the pending commit with this ID, so that the duration left
+// remains until the deadline. In total, the commit lasts at most the duration most. Extend does
+// nothing if the commit is not pending, or if the deadline would become earlier.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {

@@ -147,9 +147,9 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 // The file f may be nil.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
-// ForgetEnrolled removes the identity file once its whole content is delivered. The parameter of is
-// the modification time, as returned by ReadEnrolled, of the file that was delivered. If the file
-// has another time, it was replaced by a newer one and is kept.
+// ForgetEnrolled removes the identity file once its whole content is delivered. The caller passes
+// the modification time of the delivered file, as ReadEnrolled returned it. If the time differs,
+// the file was replaced by a newer one and is kept.
 func (h *Host) ForgetEnrolled(of int64) error {
 	f, left, err := ReadEnrolled(h.Layout)
 	if f == nil || err != nil || left != of || slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool { return h.Gives(f, n) }) {

@@ -120,8 +120,8 @@ func (p *Pass) Artifact(ctx context.Context, a Attempt) (hostapi.Artifact, *Erro
 }
 
 // Checkpoint fetches the newest checkpoint of the audit log that a provider keeps for a kind of
-// need. The parameter from is the size of the log at an earlier checkpoint. The answer includes a
-// proof that the log still contains all rows of that checkpoint.
+// need. The answer includes a proof that the log still contains the rows of the host's earlier
+// checkpoint. The caller passes the size of that checkpoint, or 0.
 func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint64) (hostapi.Checkpoint, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: kind}}, p.host.hostKey)
 	if failed != nil {
@@ -134,9 +134,8 @@ func (p *Pass) Checkpoint(ctx context.Context, provider, kind string, from uint6
 	return answer, nil
 }
 
-// CRL fetches the newest CRL from a provider that issues certificates. The parameter has is the
-// number of the CRL that the host already has, or empty. If no CRL is newer, the result contains
-// none.
+// CRL fetches the newest CRL from a provider that issues certificates. The caller passes the number
+// of the CRL that the host already has, or "". If no CRL is newer, the result contains none.
 func (p *Pass) CRL(ctx context.Context, provider, has string) (hostapi.CRL, *hostapi.Error) {
 	calls, failed := p.way(Attempt{Provider: provider, Need: document.Need{Kind: document.KindCert}}, p.host.declaredHostKey)
 	if failed != nil {

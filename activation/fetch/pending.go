@@ -80,7 +80,7 @@ func (h *Host) request(a Attempt, p pending) hostapi.Request {
 }
 
 // Answered reports whether the stored request for a need was answered after it was stored. The
-// parameter answers is the number of answers that the need has received so far.
+// caller passes the number of answers that the need has received so far.
 func (h *Host) Answered(need string, answers int) bool {
 	p, found, err := h.readPending(need)
 	return err == nil && found && p.Answers != answers

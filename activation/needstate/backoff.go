@@ -28,10 +28,10 @@ const Slow = time.Hour
 // an hour.
 const longest = 2 * Slow
 
-// Wait returns how long to wait after a failed attempt. The parameter attempt is its number, which
-// is 1 for the first. The wait is the provider's RetryAfter plus the jitter. After a denied request
-// it is at least Slow. If the provider is full, the jitter does not grow with the attempts, because
-// such a provider already spreads the hosts by their RetryAfter.
+// Wait returns how long to wait after the attempt with the given number, which is 1 for the first.
+// The wait is the provider's RetryAfter plus the jitter. After a denied request it is at least
+// Slow. If the provider is full, the jitter does not grow with the attempts, because such a
+// provider already spreads the hosts by their RetryAfter.
 func (b Backoff) Wait(attempt int, e *hostapi.Error) time.Duration {
 	switch {
 	case e.Kind == hostapi.Denied:

@@ -112,9 +112,9 @@ func (n *Need) observe() Observed {
 }
 
 // Request starts an attempt if the need is due, by calling attempt with the number of the attempt.
-// The function due can replace the time at which the need is due, which it receives in the form
-// that State.Due returns. Request returns the time at which it must be called again, or the zero
-// time if nothing is planned.
+// The time at which the need is due is first passed to the function due, which may return another
+// one. Request returns the time at which it must be called again, or the zero time if nothing is
+// planned.
 func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time, bool), attempt func(number int)) (next time.Time) {
 	t, s := n.table, &n.State
 	n.Look(now)

@@ -294,8 +294,8 @@ func (s *State) Block(now time.Time) {
 }
 
 // RequestRotation makes the next attempt ask for a new secret, because a person requested one. The
-// parameter identity is the number of that request, as returned by Table.Requested, and makes the
-// request count only once. A need that was never delivered has no secret to replace.
+// request is identified by the number that Table.Requested has returned for it, so that it counts
+// only once. A need that was never delivered has no secret to replace.
 func (s *State) RequestRotation(identity int64) {
 	if s.RotateRequest = identity; s.Digest != "" && s.WantRotation == 0 {
 		s.WantRotation = s.Rotations + 1

@@ -30,8 +30,8 @@ type Table struct {
 	Changed func() // called when a need changes its state without an attempt
 }
 
-// Start runs work in a new goroutine. The function that work returns records its results, and Start
-// has it called later by the goroutine that owns the Table.
+// Start runs slow work in a new goroutine. The work returns a function that records its results.
+// The goroutine that owns the Table later calls this function.
 type Start func(work func(context.Context) (note func()))
 
 // Add adds a need of the manifest to the table, and reads its recorded state from disk. If the

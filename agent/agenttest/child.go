@@ -39,8 +39,9 @@ func Child() {
 	}
 }
 
-// Root skips a test that does not run as root. The parameter does completes the message "only root
-// …" with the reason. The script tests/run lists the skipped tests.
+// Root skips a test that does not run as root, with the message "only root …". The caller passes
+// the end of this message, such as "can make control groups". The script tests/run lists the
+// skipped tests.
 func Root(t testing.TB, does string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -72,7 +73,7 @@ func SendAs(t testing.TB, uid uint32, addr string) error {
 
 // SendInVain tests that datagrams from another account to a UDP address are not answered. It
 // returns an error if an answer arrives. The sending process keeps its socket open until refused
-// returns true. The optional parameter from is the address to send from.
+// returns true. The optional last argument is the address to send from.
 func SendInVain(t testing.TB, uid uint32, addr string, refused func() bool, from ...string) error {
 	t.Helper()
 	err := child(uid, nil, "udp "+addr+" "+strings.Join(from, " "), refused)

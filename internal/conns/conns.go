@@ -188,7 +188,7 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch marks the caller of a request as verified. The parameter ctx is the context of the request.
+// Vouch marks the caller of a request, which is given by the context of the request, as verified.
 // From then on, the Listener does not close the caller's connection to make room for others.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {

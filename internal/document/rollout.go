@@ -37,8 +37,8 @@ func (b Budget) String() string {
 }
 
 // Longest returns the maximum duration of a rollout that no operator pauses. It assumes that the
-// hosts of each wave become healthy within r.Within. The parameter providers contains the hosts
-// that receive a policy.
+// hosts of each wave become healthy within r.Within. The given providers are the hosts that receive
+// a policy.
 func (r Rollout) Longest(providers []string) time.Duration {
 	first := slices.Clone(providers) // offered documents before the first wave
 	for _, b := range r.Budgets {

@@ -126,7 +126,7 @@ func (p *Calls) Artifact(ctx context.Context) (a Artifact, err error) {
 const watchTimeout = 10 * time.Minute
 
 // Watch waits until the provider has documents for the client's node that are newer than those with
-// the client's Tag, and returns them. The parameter from is the Artifact.Revision of the previous
+// the client's Tag, and returns them. The caller passes the Artifact.Revision of the previous
 // answer, or zero. If there are no newer documents, Watch returns a result without documents after
 // some minutes.
 func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
@@ -138,8 +138,7 @@ func (p *Calls) Watch(ctx context.Context, from int64) (a Artifact, err error) {
 	return a, err
 }
 
-// Report sends a report of the client's node to the provider. The parameter report is an encoded
-// hostreport.Report.
+// Report sends an encoded hostreport.Report of the client's node to the provider.
 func (p *Calls) Report(ctx context.Context, report []byte) (r Reported, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		header := s.device()

@@ -13,9 +13,8 @@ import (
 )
 
 // PathCheckpoint returns the URL path from which nodes fetch the newest checkpoint of an audit log.
-// Each provider process has its own audit log, and kind is the kind of need that the process
-// answers. The query parameter "from" is the size of the newest checkpoint that the node has seen,
-// or 0.
+// The log is that of the provider process that answers the given kind of need. The query parameter
+// "from" is the size of the newest checkpoint that the node has seen, or 0.
 func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 
 // Checkpoint is a provider's answer to a request for the newest checkpoint of its audit log.
@@ -27,8 +26,8 @@ type Checkpoint struct {
 }
 
 // Checkpoint fetches the newest checkpoint of an audit log, with the proof that it extends an
-// earlier checkpoint. The parameter kind is the kind of need that the log's provider process
-// answers, and from is the size of the earlier checkpoint, or 0.
+// earlier checkpoint. The caller passes the size of that checkpoint, or 0. The log is that of the
+// provider process that answers the given kind of need.
 func (p *Calls) Checkpoint(ctx context.Context, kind string, from uint64) (c Checkpoint, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, fmt.Sprintf("%s?from=%d", PathCheckpoint(kind), from), s.device(), nil, &c)
@@ -64,8 +63,8 @@ func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 }
 
 // Extends returns nil if the log at checkpoint c still begins with all rows that it had at the
-// checkpoint older. It returns an error if a row was edited, removed or inserted. The parameter
-// hashes is the consistency proof, which the log returns.
+// checkpoint older, and an error if a row was edited, removed or inserted. The hashes are the
+// consistency proof, which the log returns.
 func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -78,7 +77,7 @@ func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) e
 }
 
 // Includes returns nil if the log at checkpoint c contains the row leaf at the position index. The
-// parameter hashes is the inclusion proof, which the log returns.
+// hashes are the inclusion proof, which the log returns.
 func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)
 	if err != nil {

@@ -120,8 +120,8 @@ func (c *Client) Artifact(ctx context.Context) (Artifact, error) {
 	return p.Artifact(ctx)
 }
 
-// Report sends a report of the client's node to the provider over its own connection. The parameter
-// report is an encoded hostreport.Report.
+// Report sends an encoded hostreport.Report of the client's node to the provider over its own
+// connection.
 func (c *Client) Report(ctx context.Context, report []byte) (Reported, error) {
 	p := c.Calls()
 	defer p.Close()

@@ -21,8 +21,8 @@ type CRL struct {
 }
 
 // CRL fetches the newest certificate revocation list of the provider process that answers a kind of
-// need. The parameter has is the number of the list that the caller already has, or empty. If no
-// list is newer, the result contains none.
+// need. The caller passes the number of the list that it already has, or "". If no list is newer,
+// the result contains none.
 func (p *Calls) CRL(ctx context.Context, kind, has string) (c CRL, err error) {
 	err = p.call(ctx, func(ctx context.Context, s *session) error {
 		return s.call(ctx, http.MethodGet, PathCRL(kind)+"?"+url.Values{"has": {has}}.Encode(), s.device(), nil, &c)

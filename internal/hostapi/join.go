@@ -90,8 +90,8 @@ func TokenID(public string) string {
 }
 
 // Verify checks the signatures of the request by the device key and, if the request has a token, by
-// the join token. The parameter binding is the channel binding of the connection. Verify returns
-// the public key of the device.
+// the join token. The signatures must be for the given provider and for the connection with the
+// given channel binding. Verify returns the public key of the device.
 func (j Join) Verify(provider spiffe.ID, binding []byte) (ssh.PublicKey, error) {
 	key, err := ParseHostKey(j.Device)
 	if err != nil {

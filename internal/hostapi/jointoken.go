@@ -21,8 +21,7 @@ type JoinToken struct {
 	Key      ed25519.PrivateKey
 }
 
-// NewJoinToken generates a join token. The parameter is the name of the host whose config provider
-// will accept it.
+// NewJoinToken generates a join token that the config provider on the named host accepts.
 func NewJoinToken(provider string) (JoinToken, error) {
 	_, key, err := ed25519.GenerateKey(rand.Reader)
 	return JoinToken{provider, key}, err

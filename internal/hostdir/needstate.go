@@ -23,8 +23,8 @@ const (
 	NeedBlocked   NeedStatus = "blocked" // waits for another need, on which it depends
 )
 
-// Well reports whether a need requires no attention: it is fulfilled, and the units that use its
-// files were restarted. The parameter e is the error that is recorded for the need, or nil.
+// Well reports whether a need requires no attention, because it is fulfilled and the units that use
+// its files were restarted. The caller passes the error that is recorded for the need, or nil.
 func (s NeedStatus) Well(e *NeedError) bool { return s == NeedFulfilled && e == nil }
 
 // Lasting reports whether the status stays the same until someone changes the cluster, because the

@@ -23,9 +23,9 @@ type SVIDSet struct {
 func (s *SVIDSet) SVID(id spiffe.ID) *trust.SVID { return s.svids[id] }
 
 // LoadSVIDs reads the host's revocation list and the SVIDs that were delivered for its needs of
-// kind cert. The parameter previous is the previous result, or the zero SVIDSet. An SVID that did
-// not change keeps its pointer. An SVID that cannot be used is replaced by the one in previous, and
-// a revoked SVID is left out. In both cases, LoadSVIDs returns a problem.
+// kind cert. The caller passes the previous result, or the zero SVIDSet. An SVID that did not
+// change keeps its pointer. An SVID that cannot be used is replaced by the previous one, and a
+// revoked SVID is left out. In both cases, LoadSVIDs returns a problem.
 func LoadSVIDs(layout Layout, m document.Manifest, previous *SVIDSet) (*SVIDSet, []error) {
 	roots, err := trust.NewRoots(m.TrustDomain, m.Trust.Roots)
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 )
 
 // OwnPage checks that a request does not come from a foreign web page in a browser. It returns an
-// HTTP status code and an error if the request is cross-origin, or if its host name is not one of
-// the server's own (DNS rebinding). Otherwise it returns 200. The function own reports whether a
-// name, in lower case and without a port, belongs to the server. The text want describes the
-// server's name in errors.
+// HTTP status code and an error if the request is cross-origin, or if it is for a host name for
+// which own returns false (DNS rebinding). Otherwise it returns 200 and nil. The names that own
+// receives are in lower case and without a port. Errors describe the right name with the text want.
 func OwnPage(r *http.Request, own func(name string) bool, want string) (status int, err error) {
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)

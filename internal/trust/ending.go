@@ -16,20 +16,20 @@ type EndingCertificate struct {
 	Ends unixtime.Time `json:"ends"`
 }
 
-// IssuerEnds reports whether an operator should renew the issuing certificate c now, which is so
-// after half of its lifetime.
+// IssuerEnds reports whether an operator should renew the issuing certificate c now. It returns
+// true after half of its lifetime.
 func IssuerEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/2
 }
 
-// RootEnds reports whether an operator should replace the root certificate c now, which is so in
-// the last 30 days or in the last fifth of its lifetime, whichever is shorter.
+// RootEnds reports whether an operator should replace the root certificate c now. It returns true
+// in the last 30 days of its lifetime, or in the last fifth if that is shorter.
 func RootEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < min(30*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/5)
 }
 
 // Ending returns the certificates that an operator should renew now: root certificates, and issuing
-// certificates in the chains of svids. The parameter roots and elements of svids may be nil.
+// certificates in the chains of the given SVIDs. The roots and each SVID may be nil.
 func Ending(svids []*SVID, roots *Roots, now time.Time) (found []EndingCertificate) {
 	var seen []*x509.Certificate
 	add := func(part string, ends bool, c *x509.Certificate) {

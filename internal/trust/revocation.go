@@ -157,8 +157,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify returns nil if the revocation list is for the given cluster and signed by enough of the
-// pinned keys. The parameter r is the result of Open.
+// Verify returns nil if r, the decoded list that Open has returned, is for the given cluster and
+// signed by enough of the pinned keys.
 func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)
@@ -296,8 +296,8 @@ const givenTo = "node/"
 const givenToDevice = "device/"
 
 // Subject returns the organizational units for the subject of a new SVID. They contain the name of
-// the node to which the SVID is issued, and the fingerprint of the node's device key. The parameter
-// device is that fingerprint, or empty if the flake declares an SSH host key for the node.
+// the node to which the SVID is issued, and the fingerprint of the node's device key. The
+// fingerprint is empty if the flake declares an SSH host key for the node.
 func Subject(node, device string) (units []string) {
 	if node != "" {
 		units = append(units, givenTo+node)

@@ -42,9 +42,9 @@ func Compile(published []document.Published) List {
 }
 
 // Allows reports whether the list allows a caller to connect to the named port of the service
-// target. If port is empty, it is enough that the caller may connect to any port of the service.
-// The parameter leaf is the certificate that the caller presented, and now the present time: an
-// entry of the list can be limited to one certificate, and can expire.
+// target. If port is empty, it is enough that the caller may connect to any port of the service. An
+// entry of the list can be limited to one certificate, and can expire. It is therefore compared
+// with leaf, the certificate that the caller presented, and with the time now.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
 		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)

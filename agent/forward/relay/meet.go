@@ -42,8 +42,8 @@ func (m *meets) allow(node spiffe.ID) bool {
 }
 
 // Meet introduces a caller to the host at the end of a route, so that the two can connect directly.
-// It tells the host the address of the caller, and returns the addresses of both as this relay sees
-// them. The parameter peer is the identity of the caller, and label names the route. If Meet
+// The caller is the given peer, and the route is named by the given label. Meet tells the host the
+// address of the caller, and returns the addresses of both as this relay sees them. If Meet
 // refuses, it returns a code for the caller and the reason.
 func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
 	release, ok := s.gate.Admit(passage{peer, label}, func() {})

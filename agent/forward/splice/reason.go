@@ -10,8 +10,8 @@ import (
 )
 
 // Reason returns the reason for the end of a connection, for logs, such as "reset-by-caller" or
-// "lost". The parameter err is the error that Start passes to ended. The parameters local and
-// remote name the program at each end of the connection: "service" and "caller", or the reverse.
+// "lost". The error is the one with which Start called ended. The words local and remote name the
+// programs at the two ends of the connection: "service" and "caller", or the reverse.
 func Reason(err error, local, remote string) string {
 	var stream *quic.StreamError
 	var conn *quic.ApplicationError

@@ -29,9 +29,9 @@ type relayed struct {
 	watched        chan error // result of watch; nil while watch does not run
 }
 
-// NewRelayed returns a Socket that sends and receives over a stream through a relay, and closes the
-// stream when it is closed. The parameters local and remote are the addresses of the connection to
-// the relay. When the Socket is closed, released is called.
+// NewRelayed returns a Socket that sends and receives over a stream through a relay. Its addresses
+// are the given ones, which are those of the connection to the relay. When the Socket is closed, it
+// closes the stream and calls released.
 func NewRelayed(st wire.Stream, local, remote net.Addr, released func()) *Socket {
 	return &Socket{lower: &relayed{Stream: st, local: local, remote: remote, released: released}}
 }

@@ -37,9 +37,9 @@ type Tracer struct {
 	lost  atomic.Int64
 }
 
-// NewTracer returns a Tracer that sends to the OTLP collector at the URL endpoint, such as
-// http://127.0.0.1:4318. It keeps one in every traces. The function host returns the name of this
-// host. If endpoint is empty, NewTracer returns nil without an error.
+// NewTracer returns a Tracer that sends to the OTLP collector at the given URL, such as
+// http://127.0.0.1:4318. If every is 100, it keeps one in 100 traces. The function host returns the
+// name of this host. If the URL is empty, NewTracer returns nil without an error.
 func NewTracer(endpoint string, every int, host func() string, log *slog.Logger) (*Tracer, error) {
 	if endpoint == "" {
 		return nil, nil

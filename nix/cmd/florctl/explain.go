@@ -23,7 +23,8 @@ access. For each change, it also prints everything else that the change would op
 
 WHO is a user, a node (the identity of a host) or a service, such as user/alice, node/forge or
 service/wiki. SERVICE is the name of a service, or a host name or URL that programs use for it,
-such as wiki.demo.flor.rete.
+such as wiki.demo.flor.rete. With an account before it, such as root@shell.forge, the command
+explains whether WHO may log in there as this account over SSH.
 
 If WHO is stranger, SERVICE is a public URL such as https://wiki.example.org/admin, and the command
 prints which ingress answers, and which rule permits or denies the request. The flag --from gives
@@ -50,6 +51,9 @@ florctl revocations.`,
 		who, err := a.Principal(words[0])
 		if err != nil {
 			return nil, err
+		}
+		if login, ok := a.Login(words[1]); ok {
+			return a.ExplainLogin(who, login), nil
 		}
 		service, err := a.Service(words[1])
 		return a.Explain(who, service), err

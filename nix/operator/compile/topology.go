@@ -89,7 +89,7 @@ type Service struct {
 	Published    bool
 	Scope        string
 	Visibility   string
-	Protocol     string               // "tcp", "http" or "udp"
+	Protocol     string               // "tcp", "http", "ssh" or "udp"
 	TLSName      string               // public name, if it is public
 	TLSAliases   []string             // additional public names, with "*." for one label
 	Ingress      document.PublicRules // rules for strangers at the public names
@@ -201,6 +201,9 @@ type Role struct {
 	// Own contains the services and groups that the role names itself, without those of the roles
 	// in it. It is nil if the role contains no other roles.
 	Own *struct{ Services, ServiceGroups []string }
+	// Logins lists the accounts as which users with the role may log in over SSH, by the ID of a
+	// service.
+	Logins map[spiffe.ID][]string
 }
 
 // Names returns the services and groups that a role names itself.

@@ -100,18 +100,23 @@ func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {
 		others := func(id spiffe.ID) bool { return a.stranger(a.principals[id], service) }
-		w := Way{Chain: c, Holders: slices.DeleteFunc(append([]spiffe.ID{}, a.holders[c.Role]...), others)}
-		for _, id := range w.Holders {
-			if end := a.principals[id].until[c.Role]; !end.IsZero() {
-				if w.Ends == nil {
-					w.Ends = map[spiffe.ID]unixtime.Time{}
-				}
-				w.Ends[id] = end
-			}
-		}
-		ways = append(ways, w)
+		ways = append(ways, a.way(c, slices.DeleteFunc(append([]spiffe.ID{}, a.holders[c.Role]...), others)))
 	}
 	return ways
+}
+
+// way returns the way of a chain for some of the holders of its role.
+func (a *Access) way(c Chain, holders []spiffe.ID) Way {
+	w := Way{Chain: c, Holders: holders}
+	for _, id := range holders {
+		if end := a.principals[id].until[c.Role]; !end.IsZero() {
+			if w.Ends == nil {
+				w.Ends = map[spiffe.ID]unixtime.Time{}
+			}
+			w.Ends[id] = end
+		}
+	}
+	return w
 }
 
 func (a *Access) obstacles(p Principal, name string) []Obstacle {

@@ -37,9 +37,10 @@ func read(t *testing.T, dir string) *Access {
 // "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
 // tests/golden/compiler/parts has them; those in ports of services with several ports; those in links of
 // roles in roles, teams in teams, and of what only a part is named of; those in rules of strangers and
-// the rules of an ingress, as tests/golden/compiler/ingress-rules has them.
+// the rules of an ingress, as tests/golden/compiler/ingress-rules has them; those in logins of accounts
+// at SSH services.
 func TestExplain(t *testing.T) {
-	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links", "testdata/rules"} {
+	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links", "testdata/logins", "testdata/rules"} {
 		explained(t, dir)
 	}
 }
@@ -75,6 +76,9 @@ func ask(a *Access, words []string) (string, error) {
 		holders, err := a.WhoHas(words[1])
 		return holders.String(), err
 	}
+	if login, ok := a.Login(words[len(words)-1]); ok && words[0] == "who-can" {
+		return a.WhoCanLogIn(login).String(), nil
+	}
 	if words[0] == "who-can" {
 		service, err := a.Service(words[1])
 		return a.WhoCan(service).String(), err
@@ -93,6 +97,9 @@ func ask(a *Access, words []string) (string, error) {
 	who, err := a.Principal(words[1])
 	if err != nil {
 		return "", err
+	}
+	if login, ok := a.Login(words[2]); ok {
+		return a.ExplainLogin(who, login).String(), nil
 	}
 	service, err := a.Service(words[2])
 	return a.Explain(who, service).String(), err

@@ -246,7 +246,7 @@ func ListenMetrics(addr string) (net.Listener, error) {
 }
 
 // MetricsPage serves the metrics of the forwarder over HTTP to Prometheus, in its text format (GET
-// /metrics). Metrics are labeled only with
+// /metrics). The labels of a metric are
 //
 //   - services, principals and forwarders in the manifest,
 //   - names of ports, empty for a service with one port, and

@@ -318,7 +318,7 @@ func (s *Stream) SetReadDeadline(t time.Time) error {
 }
 
 // SetWriteDeadline sets the deadline of Write. A Write that misses it ends the whole connection,
-// because TLS cannot continue after a partial record.
+// because TLS cannot continue afterwards.
 func (s *Stream) SetWriteDeadline(t time.Time) error {
 	s.conn.mu.Lock()
 	defer s.conn.mu.Unlock()

@@ -50,15 +50,16 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Endpoint is an operation for operators: its method and path, the access that it requires, and its
-// handler.
+// Endpoint is one operation for operators. Answer is called only for callers with the access
+// Access. The value that it returns becomes the JSON body of the answer.
 type Endpoint struct {
 	Method, Path string
 	Access       document.Access
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator. Its field Row is the audit row for the request.
+// Call is one request of an operator. An Endpoint completes Row, the audit row of the request, and
+// writes it together with what it changes.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
@@ -66,8 +67,9 @@ type Call struct {
 	Policy document.Policy
 }
 
-// Body decodes the body of a request into v. The argument most is the largest size of the body in
-// bytes. The error never quotes the body, because the body may contain a secret.
+// Body decodes the JSON body of the request into v. It returns an *hostapi.Error if the body is
+// larger than most bytes or does not have the form of v. The error never quotes the body, which may
+// contain a secret.
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
@@ -79,8 +81,8 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run answers the requests of operators until ctx ends. It does not listen before the policy names
-// operators.
+// Run answers the requests of operators at the socket until ctx ends. It does not listen before the
+// policy names operators.
 func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
 	mux := http.NewServeMux()
@@ -111,8 +113,9 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	})
 }
 
-// To passes a request on to the process that listens at a socket. It returns an error if that
-// process cannot be reached.
+// To passes a request on to the process that listens at a Unix socket, together with the identity
+// of the caller, and copies the answer to w. If the process cannot be reached or does not answer,
+// To returns an error and writes nothing.
 func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {

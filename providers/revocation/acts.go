@@ -8,7 +8,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb is the name of an operator's change to the revocation list, as the audit log shows it.
+// Verb names an operator's change to the revocation list in the audit log, such as "revoke".
 type Verb string
 
 // These are the changes that an operator can make to the revocation list.
@@ -20,8 +20,8 @@ const (
 	Renewed    Verb = "renew-revocations" // signed anew, as it was
 )
 
-// Act is one change to the revocation list. Targets contains the identities, SSH host keys and
-// certificates to which the change applies.
+// Act is one kind of change to the revocation list, and the targets to which it applies:
+// identities, SSH host keys and certificates.
 type Act struct {
 	Verb    Verb
 	Targets []string
@@ -31,8 +31,8 @@ type Act struct {
 // revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes by which operators turned one revocation list into the next. The
-// argument last may be nil. The removal of an expired entry is not a change.
+// Acts returns the changes that operators made between the list last, which may be nil, and the
+// list next. An entry that was removed because it had expired is not a change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

@@ -30,7 +30,8 @@ const Lifetime = 30 * 24 * time.Hour
 // The next list of florctl revoke has its own lifetime again.
 const FirstLifetime = 365 * 24 * time.Hour
 
-// Target names an identity, SSH host keys and certificates that are to be revoked or reinstated.
+// Target contains the identity, the SSH host keys and the certificates that an operator revokes or
+// reinstates together.
 type Target struct {
 	ID   spiffe.ID // zero for none
 	Keys []string  // fingerprints of SSH host keys, which belong to the ID if there is one
@@ -42,9 +43,10 @@ type Target struct {
 	Certificates []string // serial numbers of certificates
 }
 
-// Next returns the successor of a list, which may be nil. The successor names the same documents
-// and contains the same entries. It leaves out entries that no valid certificate can match any
-// more.
+// Next returns an unsigned list that follows the given list, with the next number and the same
+// entries and documents. Entries that no valid certificate can match any more are left out. If list
+// is nil, the result is the first list of the cluster. The list must be updated again within the
+// given lifetime.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -71,10 +73,9 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep merges the entries of a further list into a new list. Its arguments are the new list, the
-// list from which Next made it, and the further list. Keep adds the entries of the further list
-// that the second list lacks, and names the newer documents of the two. The result continues both
-// lists. Therefore it names no predecessor, and hosts with either list accept it.
+// Keep adds to next, which Next made from before, the entries of another list that before lacks. If
+// other names newer documents, next names these. The result follows both lists. It therefore names
+// no single predecessor, so that hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
@@ -129,9 +130,9 @@ func Revoke(list *trust.Revocations, t Target) {
 	slices.SortFunc(list.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
-// Reinstate ends the revocation of a target in a list that was made by Next. If the target is an
-// identity, its certificates issued until now stay revoked. Reinstate returns an error if the
-// target is not revoked.
+// Reinstate ends the revocation of a target in a list that Next made. Certificates that a
+// reinstated identity received before stay revoked. Reinstate returns an error if the target is not
+// revoked or only suspended.
 func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
 		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
@@ -161,9 +162,8 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	return nil
 }
 
-// Suspend suspends an identity in a list that was made by Next. Until the suspension ends by
-// Resume, the identity gets no certificates and reaches nothing. Suspend returns an error if the
-// identity is revoked, because a revocation is stronger.
+// Suspend suspends an identity in a list that Next made. The identity receives no certificates and
+// reaches no services until Resume is called. Suspend returns an error if the identity is revoked.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
@@ -174,8 +174,9 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// Resume ends the suspension of an identity. Its earlier certificates are valid again, unless they
-// were revoked.
+// Resume ends the suspension of an identity in a list that Next made. Certificates that the
+// identity received before are valid again, unless they were revoked. Resume returns an error if
+// the identity is not suspended.
 func Resume(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
@@ -217,7 +218,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Fingerprint returns the fingerprint of an SSH host key, in the form in which the flake writes it.
+// Fingerprint returns the SHA256:… fingerprint of an SSH host key in authorized_keys form, which is
+// the form used in the flake.
 func Fingerprint(key string) (string, error) {
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil {
@@ -226,8 +228,8 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign signs a revocation list in the format of this release with one key. It returns an error if
-// hosts could not read the list.
+// Sign signs a revocation list with one key. It sets the format of the list. It returns an error if
+// hosts would not accept the list, for example because it is too large.
 func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
 	return SignWith(list, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
@@ -235,9 +237,8 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 	})
 }
 
-// SignWith signs a revocation list with any number of keys. It is like Sign, but calls a function
-// that returns the signatures of a text. The first argument of that function describes the text for
-// people.
+// SignWith is like Sign, but calls sign to sign the text, possibly with several keys. The function
+// returns the signatures. Its argument what describes the text for people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
 	list.Format = document.Format{Major: 1}
 	if list.Documents != nil {
@@ -258,8 +259,8 @@ func SignWith(list *trust.Revocations, sign func(what, text string) (string, err
 	return s, err
 }
 
-// Supply parses a signed revocation list from a file. The file has the form in which hosts keep the
-// list.
+// Supply parses the content of a file with a signed revocation list, as hosts store it. It does not
+// verify the signatures.
 func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
 	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()

@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Stage determines which documents a host is offered during a rollout. For a host in a disruption
-// budget, the stage is recorded in State.Stages. For all other hosts, it follows from the state of
-// the rollout.
+// Stage tells which documents a host is offered during a rollout. The stages of hosts in disruption
+// budgets are recorded in State.Stages. For other hosts, the stage follows from the state of the
+// rollout.
 type Stage string
 
 // These are the stages of a host, in order.
@@ -26,10 +26,9 @@ const (
 	StageBack    Stage = "back"    // the former documents again
 )
 
-// Stage returns the stage of a host. The arguments wave and group are the same as in Offers. The
-// result bridged is true if the host is offered the policy that grants the needs of both versions,
-// in place of the policy of its version. This applies only to hosts for which the rollout has such
-// a policy.
+// Stage returns the stage of a host in the given wave and maintenance group, as for Offers. If
+// bridged is true and the rollout has a bridge policy for the host, the host is offered that
+// policy, which grants the needs of both versions, in place of its version's policy.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):
@@ -57,10 +56,10 @@ func (s State) budgeted(host string) bool {
 	})
 }
 
-// Stop returns the state of a rollout that goes back to the former documents. The first argument is
-// the final status of the rollout. If no host in a disruption budget has been offered other
-// documents yet, the rollout ends at once. Otherwise the status is returning until the budgets have
-// permitted all hosts to go back.
+// Stop returns the state of a rollout that goes back to the former documents and then has the final
+// status ends. If hosts in disruption budgets have been offered other documents, the status is
+// Returning until the budgets have permitted all of them to go back. Otherwise the rollout ends at
+// once.
 func (s State) Stop(ends Status, reason string, now time.Time) State {
 	if len(s.Stages) == 0 || !s.AtWork() {
 		return s.End(ends, reason, now)
@@ -272,18 +271,17 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 	return blocked, changing, offered
 }
 
-// Claim is the right of an operator to deploy a host that is in a disruption budget. Until the
-// claim is released or expires, the host counts as a host that is being changed.
+// Claim is an operator's right to deploy a host in a disruption budget. Until it is released or
+// expires, the budget counts the host as being changed.
 type Claim struct {
 	By    string        `json:"by"`    // operator who deploys the host
 	Until unixtime.Time `json:"until"` // time at which the claim expires
 }
 
-// Claim returns the state with the claim c for a host. If a budget does not permit a change of the
-// host now, or another operator has a claim for the host, Claim returns the reason and the
-// unchanged state. The argument budgets contains the disruption budgets of the version in force.
-// They apply in addition to the budgets of a rollout in progress. The other arguments are the same
-// as in Step.
+// Claim returns the state with claim c for a host, and "". If a budget does not permit a change of
+// the host now, or if another operator has a claim for it, Claim returns the unchanged state and
+// the reason. The argument budgets contains the budgets of the version in force, which apply in
+// addition to those of a rollout in progress. For the other arguments, see Step.
 func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.Time, hosts []Host, report func(host string) hostreport.Kept) (_ State, waits string) {
 	if was, ok := s.Claims[host]; ok && was.By != c.By && now.Before(was.Until.Time) {
 		return s, fmt.Sprintf("%s: is being deployed by %s", host, was.By)
@@ -302,7 +300,7 @@ func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.T
 	return s, ""
 }
 
-// Release returns the state without the claim for a host. It is called after the host was deployed.
+// Release returns the state without the claim for a host. Call it after the host was deployed.
 func (s State) Release(host string, now time.Time) State {
 	s.Claims = s.claims(now)
 	delete(s.Claims, host)

@@ -8,15 +8,15 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems contains the names of a host's problems (hostreport.Problem.Name). The value is true for
-// a problem that persists until somebody acts.
+// Problems contains a host's problems by name (hostreport.Problem.Name). The value is true for a
+// problem that lasts until somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems of a host according to its last report. The report r is zero if
-// the host never reported.
+// ProblemsOf returns the problems in a host's last report r, which is zero if the host never
+// reported. A report that is older than both within and hostreport.Silence is a problem as well.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
@@ -67,8 +67,8 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	return fails, waits
 }
 
-// InForce reports whether, according to a report, the host has put its documents of this rollout in
-// force.
+// InForce reports whether the host has put the documents of the rollout in force, according to its
+// report r.
 func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial

@@ -30,7 +30,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Status tells whether a rollout is in progress and, if not, how it ended.
+// Status tells whether a rollout is in progress or how it ended.
 type Status string
 
 // These are the statuses of a rollout. A rollout that is active, paused or returning is in
@@ -45,7 +45,8 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State is the state of the rollout in progress, or of the last rollout if none is in progress.
+// State is the state of the rollout in progress, or of the last rollout if none is in progress. Its
+// methods return the changed state as a new value.
 type State struct {
 	Serial int64  `json:"serial"` // serial of the new version
 	Former int64  `json:"former"` // serial of the former version, which hosts outside of the reached waves are offered
@@ -75,7 +76,7 @@ type State struct {
 	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
-// Host is a host that must put documents in force before the rollout continues.
+// Host is a host for which the rollout waits until it has put its documents in force.
 type Host struct {
 	Name   string
 	Wave   int    // number of the wave, from 1; 0 for a provider host that receives a policy before
@@ -89,9 +90,9 @@ type Host struct {
 	New bool
 }
 
-// New returns the state of a rollout that begins now. Its first two arguments are the serials of
-// the new version and of the version before it. If bridged is true, provider hosts first receive
-// policies that grant the needs of both versions.
+// New returns the state of a rollout that begins now. The arguments serial and former are the
+// serials of the new version and of the version before it. If bridged is true, the rollout first
+// offers provider hosts policies that grant the needs of both versions.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}
@@ -108,14 +109,15 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 	return s
 }
 
-// AtWork reports whether the rollout is in progress. Hosts are then offered different versions.
+// AtWork reports whether the rollout is in progress, so that hosts may be offered different
+// versions. A paused rollout is in progress.
 func (s State) AtWork() bool {
 	return s.Status == Active || s.Status == Paused || s.Status == Returning
 }
 
-// Offers reports whether the rollout has reached a host. The arguments are the wave of the host,
-// and the group that determines its maintenance window. A host in a disruption budget may have to
-// wait even longer until it is offered the version. See Stage.
+// Offers reports whether the rollout has reached hosts of a wave. The group is the one whose
+// maintenance window applies to the host, or empty. A host in a disruption budget may have to wait
+// longer; see Stage.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -138,9 +140,9 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step returns the state of the rollout at the time now. The argument hosts contains the hosts for
-// which the rollout waits. The function report returns the last report of a host, which is zero if
-// the host never reported.
+// Step returns the state of the rollout at the time now, which may be unchanged. The hosts are
+// those for which the rollout waits. The function report returns the last report of a host, or the
+// zero value if the host never reported.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status == Returning {
 		return s.goBack(now, hosts, report)
@@ -228,8 +230,8 @@ func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
-// End returns the rollout with a final status and the reason for it. If the rollout has already
-// ended, End returns it unchanged.
+// End returns the rollout with a final status and the reason for it. A rollout that has already
+// ended is returned unchanged.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
@@ -238,14 +240,14 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause returns the state of the rollout after an operator has paused it. Hosts keep the documents
-// that they were offered. Resume ends the pause.
+// Pause returns the rollout as paused, with the reason. Hosts keep the documents that they were
+// offered, and no further host is offered the new version until Resume.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s
 }
 
-// Resume returns a paused rollout as active. All waiting periods start again from the beginning.
+// Resume returns a paused rollout as active. All waiting periods start again at the time now.
 func (s State) Resume(now time.Time) State {
 	s.Status = Active
 	s.offered(now)

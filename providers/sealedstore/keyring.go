@@ -23,15 +23,16 @@ import (
 // RingAt is the key under which the store contains the keyring.
 const RingAt = "seal/ring"
 
-// Ring is the keyring of a state store that several provider hosts share, the replicas of a kind.
-// It holds their sealing keys, encrypted with age to the SSH host keys of the replicas that the
-// flake names. Nobody has to carry a key between hosts: the first replica makes the key, and any
-// replica can admit a new one. A replica that the flake drops is excluded at the next rotation.
+// Ring is the keyring of a state store that several provider hosts share. These hosts are the
+// replicas of a kind. The keyring contains their common sealing keys, encrypted with age to the SSH
+// host keys of the replicas. The first replica makes the keys, and any replica can admit a new one,
+// so nobody has to copy keys between hosts. A replica that the flake no longer names is excluded at
+// the next rotation.
 //
 //	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
 //
-// Replicas receive a new policy one after the other. A replica with an older policy admits nobody
-// and rotates nothing, because it could admit a host that the flake has dropped.
+// Replicas receive a new policy one after the other. A replica with an older policy can neither
+// admit replicas nor rotate keys, because it could admit a host that the flake no longer names.
 type Ring struct {
 	ID       string               `json:"id"`       // ID of the ring, which each rotation changes
 	Made     time.Time            `json:"made"`     // time at which the newest secret was made
@@ -57,7 +58,8 @@ type RingKeys struct {
 // Key returns the sealing key that the keyring contains.
 func (k RingKeys) Key() (*Key, error) { return New(k.Secrets...) }
 
-// ReadRing reads the keyring of a store. The error is store.ErrNotFound if the store has none yet.
+// ReadRing reads the keyring of a store. If the store has no keyring yet, the error is
+// store.ErrNotFound.
 func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	e, err := s.Get(ctx, RingAt)
 	if err != nil {
@@ -70,13 +72,14 @@ func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	return r, nil
 }
 
-// MakeRing makes the keyring of a store with a secret. The operations in then are applied in the
-// same transaction. The error is store.ErrConflict if the store already has a keyring.
+// MakeRing makes the keyring of a store from a secret, and encrypts it to the named replicas. The
+// operations in then are part of the same transaction. If the store already has a keyring, the
+// error is store.ErrConflict.
 func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
-// Open decrypts the keyring. The argument hostKey is the SSH host key of a replica, in PEM.
+// Open decrypts the keyring with a replica's private SSH host key, in PEM.
 func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {
@@ -96,7 +99,7 @@ func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	return k, nil
 }
 
-// Lacks reports whether the keyring is not yet encrypted to some of the replicas in the policy.
+// Lacks reports whether the keyring is not yet encrypted to one of the named replicas.
 func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
@@ -106,8 +109,8 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit encrypts the keyring to the named replicas, in addition to the replicas that can already
-// open it.
+// Admit encrypts the keyring k to the named replicas, in addition to those that can open it
+// already. If the keyring was changed since r was read, the error is store.ErrConflict.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
@@ -118,10 +121,11 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 // removes.
 const rest = 15 * time.Second
 
-// Rotate adds a new secret to the keyring, and encrypts the keyring to the named replicas alone.
-// The former secret still opens existing values until the next rotation. Values that an older
-// secret sealed must be sealed again before then. Derived secrets do not change, because they are
-// derived from the first secret.
+// Rotate adds a new secret to the keyring, encrypts the keyring to the named replicas alone, and
+// returns its secrets. The former secret opens existing values until the next rotation. Before
+// that, values that it sealed must be sealed again. Derived secrets do not change, because they
+// come from the first secret. Rotate returns an error if the last rotation was too recent, or if
+// the keyring was changed since r was read.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")

@@ -25,15 +25,15 @@ const size = 32
 // ErrUnreadable is the error of a sealed value that no secret of the sealing key can open.
 var ErrUnreadable = errors.New("does not open with this sealing key")
 
-// Key is the sealing key that encrypts a provider's secrets. It belongs to one provider host, or to
-// all replicas that share a store.
+// Key is a sealing key, which encrypts a provider's secrets with AES-GCM. One provider host has it,
+// or all replicas that share a store. Several goroutines may use it at the same time.
 type Key struct {
 	root  string        // that secrets are derived from
 	aeads []cipher.AEAD // the newest first, which seals
 }
 
-// New returns a Key that consists of secrets of 32 bytes each, the newest first. The newest secret
-// seals values, and every secret opens them. Other secrets are derived from the last one.
+// New returns a Key that consists of one or more secrets of 32 bytes, the newest first. The newest
+// secret seals values, and every secret opens them. Derive uses the last secret.
 func New(secrets ...[]byte) (*Key, error) {
 	k := &Key{}
 	for _, secret := range secrets {
@@ -57,14 +57,15 @@ func New(secrets ...[]byte) (*Key, error) {
 	return k, nil
 }
 
-// Secret returns 32 random bytes, which New accepts as the secret of a new key.
+// Secret returns 32 random bytes for New.
 func Secret() []byte {
 	secret := make([]byte, size)
 	rand.Read(secret)
 	return secret
 }
 
-// Load reads the sealing key from a file. If there is no file, Load makes it with a new key.
+// Load reads the sealing key from a file. If the file does not exist, Load creates it with a new
+// key.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -81,10 +82,10 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Of returns the sealing key of a store. The key is in the file at path, beside the store. For a
-// new store, Of makes a new key even if the file exists, so that secrets that were derived for a
-// lost state do not become valid again. It keeps the former file beside the new one. If the store
-// of the former key returns, Of uses that file again.
+// Of returns the sealing key of a store, which is in the file at path. If the store is new, Of
+// creates the file with a new key, and renames an existing file to path.former. Secrets that were
+// derived for a lost state therefore do not become valid again. If the store belongs to the key in
+// path.former, Of restores that file. If it belongs to neither key, Of returns an error.
 func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	former := path + ".former"
 	_, err := s.Get(ctx, bound)
@@ -119,9 +120,9 @@ var errOther = errors.New("the sealing key is not the one that this store was ma
 // bound is the key of the value that ties a store to its sealing key.
 const bound = "seal/bound"
 
-// Bind ties the key to a store when they are first used together. Later it returns an error if the
-// store is tied to another key: with the wrong key, values could not be opened, and derived secrets
-// would differ from those that hosts have.
+// Bind ties the key to a store when they are first used together. If the store is already tied to
+// another key, Bind returns an error, because that key could not open its values, and derived
+// secrets would differ from those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	e, err := s.Get(ctx, bound)
 	switch {
@@ -137,8 +138,8 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Seal encrypts a value for a place, usually its key in the store. The sealed value can be opened
-// only for the same place: Open(place, Seal(place, v)) == v.
+// Seal encrypts a value for a place, usually its key in the store. Only Open with the same place
+// decrypts it: Open(place, Seal(place, v)) == v.
 func (k *Key) Seal(place string, value []byte) []byte {
 	return k.aeads[0].Seal(nil, nil, value, []byte(place))
 }
@@ -160,8 +161,9 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
-// Reseal returns a sealed value encrypted with the newest secret. Its second result is true if an
-// older secret had encrypted the value.
+// Reseal encrypts a sealed value with the newest secret if an older secret had sealed it. Otherwise
+// it returns the value unchanged and false. If no secret opens the value, the error is
+// ErrUnreadable.
 func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	v, by, err := k.open(place, sealed)
 	if err != nil || by == 0 {
@@ -170,8 +172,8 @@ func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	return k.Seal(place, v), true, nil
 }
 
-// Derive returns n secret bytes for a purpose. The same key and purpose always result in the same
-// bytes, even after a rotation of the key.
+// Derive returns n secret bytes for a purpose (HKDF, RFC 5869). The same key and purpose always
+// give the same bytes, also after a rotation of the key.
 func (k *Key) Derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {

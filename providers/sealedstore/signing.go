@@ -28,10 +28,10 @@ const (
 	AnnouncedFor = 2 * time.Hour
 )
 
-// SigningKeys manages the keys that sign tokens. The keys are sealed in a store, and are the same
-// for all replicas. A key is published before it signs, and stays published until its last
-// signature has expired. A new key is made each day. If the policy has a higher generation, a new
-// key is made at once and all other keys end.
+// SigningKeys manages the keys that sign tokens. They are sealed in a store, so all replicas have
+// the same keys. Each day a new key is made. It is published before it signs, and stays published
+// until its last signature has expired. If the policy has a higher generation, a new key is made
+// and signs at once, and all other keys end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
@@ -43,8 +43,8 @@ type SigningKeys struct {
 	Lingers time.Duration
 }
 
-// SigningKey is a key that signs tokens. It signs from the time Signs until the time at which the
-// next key begins to sign.
+// SigningKey is a key that signs tokens, from the time Signs until the next key in the ring begins
+// to sign.
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
@@ -55,14 +55,15 @@ type SigningKey struct {
 // SigningRing is a list of signing keys in the order in which they sign.
 type SigningRing []SigningKey
 
-// SigningChange is the transaction that stores a new ring of signing keys. Its field Then is empty
-// if the ring has not changed.
+// SigningChange contains the conditions and operations of a transaction that stores a changed ring
+// of signing keys. If the ring has not changed, both are empty.
 type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
 }
 
-// Read returns the signing keys in the store, and the revision of the store that wrote them.
+// Read returns the signing keys in the store, and the revision that last changed them. If there are
+// none, it returns nil and zero.
 func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, err error) {
 	e, err := k.Store.Get(ctx, k.At)
 	if errors.Is(err, store.ErrNotFound) {
@@ -78,7 +79,8 @@ func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, e
 	return r, e.Modified, err
 }
 
-// Due returns the signing keys that should exist at the time now, and the change that stores them.
+// Due returns the signing keys for the time now, none of a lower generation than the given one. The
+// caller commits the returned change before it uses them, unless the change is empty.
 func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
@@ -98,8 +100,8 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	}, nil
 }
 
-// Published returns the signing keys to publish for verifiers at the time now. The keys may not be
-// in the store yet.
+// Published returns the signing keys that verifiers should know at the time now. It does not store
+// new keys.
 func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
@@ -108,8 +110,8 @@ func (k SigningKeys) Published(ctx context.Context, now time.Time, generation in
 	return r, err
 }
 
-// Keep brings the signing keys in the store up to date. It returns no error if another replica has
-// done so first.
+// Keep stores the signing keys that are due at the time now. If another replica has done so first,
+// it returns nil.
 func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) error {
 	_, c, err := k.Due(ctx, now, generation)
 	if err != nil || c.Then == nil {
@@ -155,7 +157,7 @@ func (r SigningRing) Signer(now time.Time) SigningKey {
 	return signer
 }
 
-// JWKS returns the public keys as a JWK Set (RFC 7517), for verifiers.
+// JWKS returns the public keys as a JWK Set (RFC 7517) in JSON, with which others verify tokens.
 func (r SigningRing) JWKS() []byte {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range r {
@@ -196,7 +198,7 @@ func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 // Begins returns the time at which the key begins to sign.
 func (k SigningKey) Begins() time.Time { return time.Unix(k.Signs, 0) }
 
-// Signer returns a signer for tokens of the given type, such as "JWT".
+// Signer returns a signer for tokens whose header "typ" is the given type, such as "JWT".
 func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	private, algorithm, err := k.private()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Public is the part of a secret that operators may read. For a key pair it includes the public
-// keys.
+// Public is the part of a secret that operators may read. It includes the public keys of a key
+// pair.
 type Public struct {
 	Secret     string        `json:"secret"`
 	Generate   string        `json:"generate"`
@@ -23,14 +23,13 @@ type Public struct {
 	Public     []string      `json:"public"`     // public keys: the one in use, then the next or the former one
 }
 
-// Publics is the answer to GET /v1/secrets. It lists the secrets that exist, with the part of each
-// that operators may read.
+// Publics is the answer to GET /v1/secrets: all secrets that exist, without their secret parts.
 type Publics struct {
 	Secrets []Public `json:"secrets"` // secrets that exist, sorted by name
 }
 
-// Run answers operators, and deletes secrets that no policy names any more, until ctx ends.
-// Operators call through the API of kind config.
+// Run answers the requests of operators, and deletes secrets that no policy names any more, until
+// ctx ends. The process of kind config passes the requests on.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -118,7 +118,8 @@ type Policy struct {
 	specs    map[string]spec // by name
 }
 
-// Compile decodes the secrets that a policy grants. The kind has no settings.
+// Compile decodes the secrets that a policy grants. It returns an error for any settings, since the
+// kind has none.
 //
 // During a rollout, the policy also contains the grants of the former version, so grants for one
 // secret may differ. The highest generation then applies to all readers.
@@ -171,7 +172,9 @@ func (r Request) validate() error {
 	return nil
 }
 
-// Answer returns the secret that is in use. It makes the secret first if there is none.
+// Answer returns the value of a secret that is in use, with its public key if it has one. If the
+// secret does not exist yet, Answer makes it. A reader of two values also receives the next or
+// former one.
 func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
@@ -198,7 +201,8 @@ func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Reseal encrypts the stored secrets again with the newest secret of the sealing key.
+// Reseal encrypts the stored secrets with the newest secret of the sealing key, if an older one
+// sealed them.
 func (s *Secrets) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, prefix, s.key.Reseal)
 }

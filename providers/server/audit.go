@@ -21,10 +21,10 @@ import (
 // AuditPrefix is the prefix of the keys under which audit rows are stored. The keys sort by time.
 const AuditPrefix = "audit/"
 
-// Audit is the log of a provider's decisions. Each row is written to the store, and as a line to
-// the logger. All decisions for callers with a verified certificate are written, except that the
-// number of refusals for each such caller is limited. For other callers the number of rows for each
-// network is limited. Rows beyond a limit are only counted.
+// Audit is the log of a provider's decisions. Each row is written to the store and, as a line, to
+// the logger. For a caller with a verified certificate, all decisions are written, except refusals
+// beyond a limit. For other callers, the rows of each network are limited. Rows beyond a limit are
+// only counted; see Sum.
 type Audit struct {
 	store  store.Store
 	logger *slog.Logger
@@ -69,10 +69,10 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 // earlier rows.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
-// AuditAfter returns a key that sorts after the audit rows of the time t and before all later rows.
+// AuditAfter returns a key that sorts between the audit rows of the time t and all later rows.
 func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
-// Outcome is the result of a decision, in the form in which the audit log records it.
+// Outcome is the result of a decision in the audit log, such as "granted".
 type Outcome string
 
 // Granted and Summed are outcomes in the audit log. All other outcomes of requests are error
@@ -88,8 +88,8 @@ const (
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
 )
 
-// Row is a row of the audit log, usually about one decision. It is written in the transaction that
-// makes the decision.
+// Row is a row of the audit log, usually about one decision. Store it in the transaction that
+// carries out the decision; see Op.
 type Row struct {
 	Time      time.Time         `json:"time"`
 	From      string            `json:"from"`   // network address of the caller; for Summed, the network
@@ -112,14 +112,14 @@ type Row struct {
 // can write to the log by causing a refusal.
 const maxMessage = 500
 
-// Refuse returns the row with the outcome, code and message of a refusal.
+// Refuse returns a copy of the row that records the refusal e: its outcome, code and message.
 func (r Row) Refuse(e *hostapi.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
 }
 
-// Suspect returns an audit row about suspicious input that this provider refused, such as a bundle
-// from another cluster. An operator should look at such rows.
+// Suspect returns an audit row with the outcome Alarmed, about input that this provider refused as
+// suspicious, such as a bundle from another cluster.
 func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
 	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
 }
@@ -147,8 +147,8 @@ func (r Row) refusal() bool {
 	return false
 }
 
-// Op returns the operation that appends the row to the audit log. It belongs in the transaction of
-// the decision.
+// Op returns the operation that appends the row to the audit log. Commit it together with the
+// decision.
 func (r Row) Op() store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -165,7 +165,7 @@ func Ops(rows []Row) (ops []store.Op) {
 	return ops
 }
 
-// Log writes the row to a logger. Call it once the row is in the store.
+// Log writes the row to a logger. Call it after the row was stored.
 func (r Row) Log(ctx context.Context, l *slog.Logger) {
 	if !l.Enabled(ctx, r.level()) {
 		return

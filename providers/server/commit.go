@@ -13,7 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Change contains the changes of state that a decision makes, for one transaction.
+// Change contains the changes of state that belong to a decision. They are committed in one
+// transaction with its audit row.
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
@@ -41,9 +42,8 @@ func (c *Change) Add(d Decision) {
 	c.Then = append(c.Then, d.Then...)
 }
 
-// Reply decides about a request as Commit does, and writes the answer or the refusal to the caller.
-// It writes after it has released its slot, so that a caller that reads slowly does not occupy a
-// slot.
+// Reply decides about a request like Commit, and writes the answer or the refusal to w. It writes
+// after Commit has returned, so that a caller that reads slowly does not occupy a slot.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
@@ -56,9 +56,11 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // hosts of a large cluster can be served one after the other if they all call at once.
 const slotPatience = 15 * time.Second
 
-// Commit calls the function decide, and commits the decision together with its audit row. The
-// server's slots limit the number of decisions that are made at the same time. A single caller may
-// use only a share of the slots. If refused is not nil, the request is refused with that error.
+// Commit calls decide, commits the returned change together with an audit row, and returns the
+// answer. If refused is not nil, Commit refuses the request with that error and does not call
+// decide. The number of requests that are decided at the same time is limited, in total and for
+// each caller. If the caller has used up its share, or if a request waits too long for its turn,
+// the error is hostapi.CodeBusy.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
@@ -87,8 +89,8 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 	}
 }
 
-// Who returns the name under which the requests of a caller are counted. It is the caller's node,
-// or the caller's network if only a device proof names the node.
+// Who returns the name under which a caller's requests are counted. For a caller with a certificate
+// it is the SPIFFE ID, and for any other caller the network.
 func (a *Request) Who() string {
 	if a.svid != nil {
 		return a.Caller.String()
@@ -190,8 +192,8 @@ func (a *Request) internalError(ctx context.Context, err error) error {
 	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-// StoreUnavailable returns the error with which a request is refused if the store could not commit
-// its decision.
+// StoreUnavailable returns the error to send to a host if the store could not commit the decision,
+// with a time to wait before the next request.
 func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }

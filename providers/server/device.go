@@ -94,9 +94,9 @@ func (a *Request) listBehind(f *compiledPolicy) error {
 	return behind(f, want)
 }
 
-// ListBehind returns an *hostapi.Error if this provider must not issue anything because its
-// revocation list is too old. This is so after the provider's host was restored, until the provider
-// has the list that it had before. Otherwise ListBehind returns nil.
+// ListBehind returns an *hostapi.Error if this provider must not issue anything, because its
+// revocation list is older than a list that it had before. This can be the case after its host was
+// restored from a backup.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
@@ -107,9 +107,9 @@ func behind(f *compiledPolicy, want int64) error {
 	return nil
 }
 
-// Joining verifies the request of a device to be admitted as a node, and returns its Call. The
-// policy must let a device join as that node, and the signatures of the request must verify. The
-// field HostKey of the Call contains the key of the device.
+// Joining verifies a device's request to be admitted as a node, and returns the Call with the
+// device's key in HostKey. It returns an error unless the policy lets a device join as that node
+// and the device has signed the request for this provider and connection.
 func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind implements a kind of need. It answers requests at POST hostapi.Path(Name()). The type
-// parameter P is the type to which the kind compiles a policy. A Kind may also implement Runner,
-// Deployed, Rotator, Sealer, Router and Enroller.
+// Kind implements a kind of need. The server calls it for requests at POST hostapi.Path(Name()). P
+// is the type of a policy after Compile. A Kind may also implement Runner, Deployed, Rotator,
+// Sealer, Router and Enroller. Its methods may be called concurrently.
 type Kind[P any] interface {
 	// Name returns the name of the kind, such as "oidc". Needs and policies refer to the kind by
 	// this name.
@@ -43,8 +43,8 @@ type Kind[P any] interface {
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is the work of a server process. It is a Kind with any P, or a service that answers no
-// needs. All functions except Routes may be nil.
+// AnyKind is the work of a server process: a Kind whose type parameter is hidden, or a service that
+// answers no needs. All functions except Routes may be nil.
 type AnyKind struct {
 	Name string
 
@@ -71,7 +71,7 @@ type compiled struct {
 	rotation func(ctx context.Context, c Call) (Rotation, error)
 }
 
-// Any converts a Kind to an AnyKind, so that a server can run kinds with different types P.
+// Any converts a Kind to an AnyKind, including the optional interfaces that it implements.
 func Any[P any](k Kind[P]) AnyKind {
 	rotator, rotates := k.(Rotator[P])
 	a := AnyKind{Name: k.Name(), compile: func(policy document.Policy) (compiled, error) {
@@ -109,14 +109,14 @@ func Any[P any](k Kind[P]) AnyKind {
 	return a
 }
 
-// Subject returns an AnyKind for a process that answers no needs. The function check returns an
-// error for a policy that the process must reject.
+// Subject returns an AnyKind that answers no needs. The function check returns an error for a
+// policy that the process must not put in force.
 func Subject(name string, check func(document.Policy) error) AnyKind {
 	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Enroller is implemented by a Kind that can authenticate callers without an SVID. The proof of
-// such a caller is in the request.
+// Enroller is implemented by a Kind that can authenticate a caller without an SVID by a proof in
+// the request.
 type Enroller interface {
 	// Nonce returns a fresh nonce that can be used for one proof.
 	Nonce(now time.Time) string
@@ -132,21 +132,21 @@ type Enroller interface {
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Router is implemented by a Kind that serves HTTP endpoints in addition to the endpoint for its
-// needs.
+// Router is implemented by a Kind that serves further HTTP endpoints. The keys of Routes are
+// patterns of http.ServeMux.
 type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is implemented by a Kind that has work to do in addition to answering requests. The server
-// runs this work as long as it serves.
+// Runner is implemented by a Kind that has other work besides answering requests. The server runs
+// it while it serves.
 type Runner interface {
 	// Run does the work of the kind until ctx ends. It calls ready when it has begun. If it returns
 	// an error, the server ends with that error, and the service manager restarts the process.
 	Run(ctx context.Context, ready func()) error
 }
 
-// Call is a request to be answered. Its caller is authenticated, and the policy grants the request.
+// Call is a request whose caller is authenticated and which the policy grants.
 type Call struct {
 	Caller  spiffe.ID         // node that sent the request
 	SVID    *x509.Certificate // SVID of the caller; nil if the caller is authenticated otherwise
@@ -165,8 +165,8 @@ type Call struct {
 	last func() (hostapi.Answer, error)
 }
 
-// Last returns the newest recorded answer to the need. If there is none, it returns the zero
-// Answer. The answer may belong to a different request.
+// Last returns the newest recorded answer to the caller's need, even if it answered a different
+// request. If there is none, it returns the zero Answer.
 func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
 		return hostapi.Answer{}, nil
@@ -174,8 +174,8 @@ func (c Call) Last() (hostapi.Answer, error) {
 	return c.last()
 }
 
-// Settings decodes the settings that a policy contains for a kind into v. It rejects unknown
-// fields.
+// Settings decodes the settings of a kind in a policy into v. It returns an error if the policy
+// does not include the kind, or if the settings have unknown fields.
 func Settings(p document.Policy, kind string, v any) error {
 	raw, ok := p.Kinds[kind]
 	if !ok {
@@ -187,11 +187,11 @@ func Settings(p document.Policy, kind string, v any) error {
 	return nil
 }
 
-// Requests contains the requests that a policy grants for a kind, in decoded form.
+// Requests contains the decoded requests that a policy grants for one kind. See Of.
 type Requests[R any] map[grantKey]R
 
-// DecodeGrants decodes the requests that a policy grants for a kind. It calls a function that
-// decodes a single grant.
+// DecodeGrants calls decode with each of a policy's grants for a kind, and returns the decoded
+// requests. It returns the first error of decode.
 func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.Grant) (R, error)) (Requests[R], error) {
 	all := Requests[R]{}
 	for _, g := range p.Grants {
@@ -210,8 +210,8 @@ func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.
 // Of returns the decoded request that a policy grants for a call.
 func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
-// Decision is a kind's answer to a request, together with the changes of state that belong to the
-// answer. The keys that a kind changes start with its name and a slash.
+// Decision is a kind's answer to a request, and the changes of state that are committed with it. A
+// kind changes only keys that start with its name and a slash.
 type Decision struct {
 	Answer hostapi.Answer
 	If     []store.Cond

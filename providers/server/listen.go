@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Listen returns one listener for several addresses of the form host:port or :port. It returns an
-// error if it cannot listen on one of the addresses.
+// Listen returns one listener that accepts connections at several TCP addresses of the form
+// host:port or :port. It returns an error if it cannot listen at every one of them.
 func Listen(addresses []string) (net.Listener, error) {
 	s := &several{accepted: make(chan accepted), closed: make(chan struct{})}
 	for _, a := range addresses {

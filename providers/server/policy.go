@@ -32,9 +32,9 @@ const pollEvery = time.Second
 // because callers open several connections.
 const chains = 8192
 
-// Policies holds the policy in force for the process of one kind. The policy is read from a
-// directory, and replaced when the content of the directory changes. If the new policy cannot be
-// served, the old one stays in force.
+// Policies holds the policy in force for a process of one kind. It reads the policy from a
+// directory, and again when the content of the directory changes. If the process cannot serve a new
+// policy, the old one stays in force.
 type Policies struct {
 	dir     string
 	kind    string
@@ -74,9 +74,9 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in the directory dir for the process of a kind. The policy must
-// name the kind. The second argument is the path of the revocation list. That file need not exist
-// yet.
+// OpenPolicies reads the policy in the directory dir, and the revocation list in the file list,
+// which need not exist. It returns an error if the policy does not include the kind. If log is nil,
+// slog.Default is used.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
@@ -105,7 +105,7 @@ func (p *Policies) Versioned() (document.Policy, int64) {
 	return f.Policy, f.serial
 }
 
-// Newest returns the policy in force. It first checks whether there is a newer policy.
+// Newest returns the policy in force, after checking the directory for a newer one.
 func (p *Policies) Newest() document.Policy {
 	p.poll()
 	return p.Current()
@@ -117,9 +117,9 @@ func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revo
 // Self returns the SPIFFE ID and the addresses of this process.
 func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
-// Compiled returns a function that returns the policy in force as compiled by the kind. The
-// function returns nil if the policy does not include the kind, and also before a Server runs the
-// kind.
+// Compiled returns a function that returns the policy in force in the form that the kind's Compile
+// returned. The function returns nil while the policy does not include the kind, and before a
+// Server runs the kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {
 		compiled, _ := p.now.Load().compiled.policy.(*P)

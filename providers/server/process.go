@@ -9,8 +9,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process contains the resources of a server process that its kind of need may use, such as the
-// store.
+// Process contains what the kind of need in a server process may use, such as the store.
 type Process struct {
 	Instance hostdir.Instance
 	Dir      string // directory that this process alone uses
@@ -22,9 +21,9 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is the section of a provider's settings file for one kind of need. It is a pointer to a
-// struct. The tag "default" of a string field contains the default value of the field. The tag
-// "path" marks a field with a path. Such a path may be relative to the settings file; a default
+// Section is a section of a provider's settings file, with the settings of one kind of need. It
+// must be a pointer to a struct. The tag "default" of a string field contains the field's default
+// value. The tag "path" marks a path. A path in the file may be relative to the file, and a default
 // path is relative to the directory of the kind's process.
 type Section interface {
 	// Kind returns the kind of need with these settings. It uses no external resources before it

@@ -12,8 +12,8 @@ import (
 // encoded is an answer in JSON. The same bytes are recorded and sent.
 type encoded []byte
 
-// Reply writes the response to a request. The response is a refusal if err is not nil. Otherwise it
-// is the answer.
+// Reply writes the response to a request as JSON: the answer, or the error if err is not nil. An
+// err that is not an *hostapi.Error is sent as an internal error.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		write(w, http.StatusOK, answer)

@@ -18,8 +18,8 @@ import (
 // maxNeed is the largest length of the name of a need. The name is a DNS label.
 const maxNeed = 63
 
-// Request is a request of a host that is being processed, from its receipt to the decision. If a
-// request waits in between, several decisions may be made about it.
+// Request is a request of a host, from its receipt to the decision. A request that waits for news
+// may be decided several times.
 type Request struct {
 	*Server
 	Row    Row       // audit row of the request, as far as it is known
@@ -41,16 +41,17 @@ type Request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// Request returns a new Request for an HTTP request. The request has not been checked yet.
+// Request returns a Request for an HTTP request. Call Identify or IdentifyNode next to verify its
+// caller.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
-// Identify verifies the certificate that the caller presented, or received on this connection. It
-// checks the chain and the time, and that the only SPIFFE ID is the ID of a node. If mayEnrol is
-// true, a caller without a certificate is accepted. After Identify has verified a caller, the
-// caller's connection is not closed to make room for others.
+// Identify verifies the certificate that the caller presented, or that it received on this
+// connection before. The chain and the time must be valid, and the only SPIFFE ID must be that of a
+// node. If mayEnrol is true, a caller without a certificate is accepted as well. The connection of
+// a verified caller is never closed to make room for others.
 func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
 	at := peerOf(r.Context())
@@ -81,8 +82,8 @@ func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	return nil
 }
 
-// IdentifyNode verifies the caller of a request without a body. It is like Identify, but reads the
-// device proof from a header. The method Granted verifies that proof.
+// IdentifyNode is like Identify, but for a request without a body. It reads the device proof from a
+// header. Granted verifies that proof.
 func (a *Request) IdentifyNode(r *http.Request) error {
 	err := a.Identify(r, false)
 	if err == nil {
@@ -91,8 +92,9 @@ func (a *Request) IdentifyNode(r *http.Request) error {
 	return err
 }
 
-// Granted authorizes the request of a node and returns its Call. It returns an error unless the
-// policy grants the node a need of this kind, and the node's device key has signed the connection.
+// Granted authorizes a request that IdentifyNode has accepted, and returns its Call. It returns an
+// error unless the policy grants the node a need of this kind, and the node's device key has signed
+// for this connection.
 func (a *Request) Granted() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {
@@ -117,7 +119,8 @@ func codeOf(err error) string {
 	return hostapi.AsError(err).Code
 }
 
-// ReceiveList reads the number of the caller's revocation list from the headers of the request.
+// ReceiveList sets List to the number of the caller's revocation list in the request headers. It is
+// -1 if there is no such header.
 func (a *Request) ReceiveList(header http.Header) (err error) {
 	a.List = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Number is a setting whose value is at least 1. If it is zero, the setting was not set.
+// Number is an optional setting of at least 1. The zero value means that it is not set.
 type Number int
 
 // UnmarshalJSON decodes a number. It rejects a number below 1.
@@ -28,7 +28,7 @@ func (n *Number) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// Or returns the number. If the number is not set, it returns the argument.
+// Or returns n, or the argument if n is not set.
 func (n Number) Or(unwritten int) int {
 	if n == 0 {
 		return unwritten
@@ -36,8 +36,7 @@ func (n Number) Or(unwritten int) int {
 	return int(n)
 }
 
-// Retention is the number of days for which a provider keeps records after they are no longer
-// needed.
+// Retention tells for how many days a provider keeps records that it no longer needs.
 type Retention struct {
 	Audit   Number `json:"audit"`   // days for rows of the audit log; 365 unless set
 	Answers Number `json:"answers"` // days for recorded answers and reports that no policy grants any more; 30 unless set

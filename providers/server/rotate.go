@@ -10,8 +10,8 @@ import (
 // rotationRest is the shortest time between two rotations of a secret.
 const rotationRest = 10 * time.Minute
 
-// Rotation records how often a host has had the secret of a need replaced, and when it last did so.
-// The number only grows, so that no former secret becomes valid again.
+// Rotation tells how often a host has replaced the secret of a need, and when it last did. Number
+// never decreases, so that no former secret becomes valid again.
 type Rotation struct {
 	Number int       `json:"number"`
 	Since  time.Time `json:"since"`
@@ -20,16 +20,14 @@ type Rotation struct {
 // skew is the largest expected difference between the clocks of provider hosts.
 const skew = time.Minute
 
-// Within reports whether the rotation was made at most the duration d before now. It returns false
-// for a rotation after now. The clock was wrong when such a rotation was made, and the true time is
-// not known.
+// Within reports whether the rotation was made less than the duration d before now. It returns
+// false for a rotation in the future, whose true time is unknown because the clock was wrong.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d
 }
 
-// Rotator is implemented by a Kind whose answers contain a secret that a host can request to have
-// replaced.
+// Rotator is implemented by a Kind whose answers contain a secret that hosts can ask to replace.
 type Rotator[P any] interface {
 	Kind[P]
 

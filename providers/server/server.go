@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config configures a Server. Fields for which no default is given are required.
+// Config configures a Server. A field is required unless its comment says what happens without it.
 type Config struct {
 	Policies *Policies
 	Kind     AnyKind
@@ -75,8 +75,7 @@ type Server struct {
 	mux        *http.ServeMux
 }
 
-// New returns a Server with a configuration. It returns an error if the server cannot serve the
-// policy.
+// New returns a Server. It returns an error if the kind cannot serve the policy in force.
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32
@@ -107,7 +106,8 @@ func New(c Config) (*Server, error) {
 }
 
 // Serve answers requests on the listener l, follows changes of the policy, and runs the kind's
-// Runner. It returns when ctx ends, or when the listener or the kind fails. It closes l.
+// Runner. It returns nil after ctx ends, and an error if the listener or the Runner fails. It
+// closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,

@@ -11,8 +11,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// State describes the keys that a kind stores. Backups use it to select keys, and so do moves to
-// another store.
+// State describes the keys that a kind stores, for backups and for moves to another store.
 type State struct {
 	// Remembered lists the prefixes of the keys that a backup contains. A restore writes such keys
 	// if they are absent. None of the keys may contain a secret, or make a secret valid again that
@@ -33,14 +32,13 @@ type State struct {
 	Secrets bool
 }
 
-// Stateful is implemented by a Section whose kind stores keys itself. Backups and moves use it to
-// learn about these keys.
+// Stateful is implemented by a Section whose kind stores keys of its own.
 type Stateful interface {
 	State() State
 }
 
-// StateOf returns the State of the kind with the given settings. It includes the keys that the
-// server stores for every kind.
+// StateOf returns the State of the kind with the settings s. It includes the keys that the server
+// stores for every kind.
 func StateOf(s Section) State {
 	st := State{}
 	if k, ok := s.(Stateful); ok {
@@ -55,8 +53,7 @@ func (s State) Remembers(key string) bool {
 	return slices.ContainsFunc(s.Remembered, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Ends returns the longest lifetime of a key that ends with a lease. For all other keys, the result
-// ends is false.
+// Ends reports whether a key ends with a lease, and returns the longest lifetime of such a key.
 func (s State) Ends(key string) (within time.Duration, ends bool) {
 	for p, d := range s.Ending {
 		if strings.HasPrefix(key, p) {
@@ -66,7 +63,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 	return 0, false
 }
 
-// Answered reports whether a store contains a recorded answer to a caller's need.
+// Answered reports whether the store contains a recorded answer to a need of the caller.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {

@@ -39,8 +39,8 @@ type network struct {
 	counts map[string]int // of those that were not, by code
 }
 
-// Stranger writes an audit row about an unauthenticated caller. If there are too many such rows, it
-// only counts the row.
+// Stranger writes an audit row about a caller without a verified certificate. If there are too many
+// such rows, the row is only counted for the next Sum.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)
@@ -136,7 +136,8 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// Sum ends the interval in which rows were counted, and writes the sums of that interval.
+// Sum writes the numbers of the rows that were only counted since the last call, one row for each
+// network and caller. Errors are logged.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	networks, callers, since := a.networks, a.callers, a.since

@@ -20,8 +20,8 @@ type Name struct{ Server, Account string }
 // String returns the name in the form that store keys use.
 func (n Name) String() string { return n.Server + "/" + n.Account }
 
-// Request is the request for an account that a need contains, together with the generation of its
-// grant.
+// Request is a request for an account, as a kind of need decodes it from a grant, with the grant's
+// generation.
 type Request[R any] interface {
 	Of() Name
 
@@ -55,7 +55,8 @@ type Policy[R Request[R]] struct {
 	wants    map[Name]R
 }
 
-// Compile decodes the accounts that a policy grants at the given servers.
+// Compile decodes the accounts that a policy grants at the given servers. It calls grant to set the
+// generation of each request. It returns an error for an unknown server and for an invalid request.
 //
 // During a rollout, grants of the same account may differ. The grant that is last in the order of
 // Before then applies to all hosts.

@@ -9,13 +9,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Record is the stored record of an account. It is a pointer to a struct that embeds Kept. The
-// store contains the record as JSON, and the secrets of the record in a separate, sealed value.
-// Backups do not contain the secrets.
+// Record is the stored record of an account: a pointer to a struct that embeds Kept. The store
+// contains it as JSON, and its secrets in a separate, sealed value that is not in backups.
 type Record interface{ kept() *Kept }
 
-// Kept contains the parts of a Record that are not in its JSON: the secrets, and the revision of
-// the store that wrote the record.
+// Kept contains the parts of a Record that are not in its JSON: its secrets and its revision.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // secrets of the account; nil if the state has none
 	Modified int64             `json:"-"` // revision of the store that wrote the record
@@ -29,11 +27,12 @@ func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of
 }
 
-// Prefix returns the beginning of the keys under which the accounts of a kind are stored. The keys
-// of their secrets begin differently.
+// Prefix returns the prefix of the keys that contain the accounts of a kind. Their secrets have
+// keys with another prefix.
 func Prefix(kind string) string { return kind + "/of/" }
 
-// Read reads the record of an account into r. If there is no record, r is unchanged.
+// Read reads the record of an account, with its secrets, into r. If there is no record, Read leaves
+// r unchanged and returns nil.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	e, err := a.Store.Get(ctx, a.state(of.String()))
 	if err == nil {
@@ -56,13 +55,13 @@ func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	return json.Unmarshal(plain, &r.kept().Secrets)
 }
 
-// Is returns a condition for transactions. It holds as long as the record has not changed since it
-// was read.
+// Is returns a condition that fails once the record has changed since it was read.
 func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 	return store.Cond{Key: a.state(of.String()), Modified: r.kept().Modified}
 }
 
-// Put returns the operation that stores a record. The account's secrets in the store do not change.
+// Put returns the operation that stores a record without its secrets, which stay unchanged in the
+// store.
 func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -71,8 +70,8 @@ func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	return store.Put(a.state(of.String()), b)
 }
 
-// Write stores a record with its secrets, and the given audit rows. It returns an error if the
-// record has changed since it was read.
+// Write stores a record with its secrets, and the given audit rows, in one transaction. If the
+// record has changed since it was read, Write changes nothing and returns an error.
 func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	plain, err := json.Marshal(r.kept().Secrets)
 	if err != nil {
@@ -82,8 +81,8 @@ func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...s
 	return a.commit(ctx, of, r, done, a.Put(of, r), store.Put(at, a.Key.Seal(at, plain)))
 }
 
-// Forget deletes a record and stores the given audit rows. It returns an error if the record has
-// changed since it was read.
+// Forget deletes a record with its secrets, and stores the given audit rows, in one transaction. If
+// the record has changed since it was read, Forget changes nothing and returns an error.
 func (a *Accounts[R, B]) Forget(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	return a.commit(ctx, of, r, done, store.Delete(a.state(of.String())), store.Delete(a.secrets(of.String())))
 }

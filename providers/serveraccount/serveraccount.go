@@ -53,8 +53,8 @@ type Config[R Request[R]] struct {
 	Logger *slog.Logger
 }
 
-// Kind contains the functions in which kinds of accounts differ. R is the type of their requests,
-// and B is the type of their connections to servers.
+// Kind contains the functions and words in which kinds of accounts differ. R is the type of
+// requests, and B the type of connections to servers.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
 	Account  string // word for an account in messages and audit rows
@@ -92,7 +92,8 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 // Name returns the name of this kind of need.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
-// Answer makes or updates the requested account at its server, and returns it.
+// Answer creates or updates the requested account at its server, and returns its credentials. If
+// the server fails, the error is transient (hostapi.CodeUnavailable) and contains the reason.
 func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
 	want := p.wants[p.requests.Of(c).Of()]
 	s := p.Servers[want.Of().Server]
@@ -112,8 +113,9 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	return d, nil
 }
 
-// At calls a function with a connection to a server. Before that, it waits until no other process
-// works on the account.
+// At calls work with a connection to a server, while no other request or process works on the
+// account. It closes the connection afterwards. If the account stays busy for the duration
+// Deadline, the error is hostapi.CodeBusy.
 func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -149,8 +151,8 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
-// Look calls a function with a connection to a server. It does not wait for other processes that
-// work on the account, so the function must only read.
+// Look calls read with a connection to a server, and closes the connection afterwards. Other
+// processes may work on the account meanwhile, so read must change nothing.
 func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
 	b, err := a.open(ctx, s, of)
 	if err != nil {
@@ -160,8 +162,8 @@ func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(
 	return read(b)
 }
 
-// AtSame calls a function with a connection to a server, as At does. If the record has changed
-// since it was read, it does not call the function, and leaves the work to the next sweep.
+// AtSame is like At, but does not call work and returns nil if the record has changed since r was
+// read. The next sweep then does the work.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
 		e, err := a.Store.Get(ctx, a.state(of.String()))
@@ -193,7 +195,8 @@ func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B,
 	return opened, nil
 }
 
-// Reseal encrypts the accounts' secrets again with the newest secret of the sealing key.
+// Reseal encrypts the accounts' stored secrets with the newest secret of the sealing key, if an
+// older one sealed them.
 func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
 }
@@ -203,13 +206,13 @@ type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// Errorf returns an error that the server caused. The text of the error is sent to hosts, so it
-// must not contain secrets.
+// Errorf returns an error that a server caused, formatted like fmt.Errorf. Hosts receive its text,
+// so it must not contain secrets.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
-// Dial connects to a server at an address on this machine. It returns an error unless the listener
-// at that address belongs to root or to a system account. Secrets therefore cross no network
-// unencrypted, and are not sent to another account that took the port while the server was down.
+// Dial connects to a server on this machine, at a loopback address or at unix:/path. At a loopback
+// address, it returns an error unless the listener belongs to root or to a system account. Other
+// accounts could listen there while the server is down, and would receive secrets.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer

@@ -26,8 +26,9 @@ func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// Sweep does the work at servers that is due without a request of a host, such as ending accounts
-// that no policy names. An account that fails does not delay the others.
+// Sweep does the work that is due at servers without a request of a host, such as dropping accounts
+// that no policy names. If the work for an account fails, Sweep goes on with the others, and
+// returns all errors joined.
 func (a *Accounts[R, B]) Sweep(ctx context.Context, now time.Time, p *Policy[R]) error {
 	var failed []error
 	for after := ""; ; {
@@ -60,8 +61,8 @@ func (a *Accounts[R, B]) due(ctx context.Context, now time.Time, of Name, p *Pol
 	return a.kind.End(ctx, now, s, of)
 }
 
-// Done returns the audit row for work at a server that no host requested. If the process ends
-// before the row is stored, the next sweep does the same work again and stores the row.
+// Done returns the audit row for work at a server that no host requested. Store it with the changed
+// record. If the process ends before that, the next sweep repeats the work.
 func (a *Accounts[R, B]) Done(now time.Time, of Name, code, message string) server.Row {
 	return server.Row{Time: now.UTC(), Kind: a.kind.Name, Outcome: server.Changed, Code: code, Message: message,
 		Detail: map[string]string{a.kind.Account: of.Account, a.kind.Server: of.Server}}

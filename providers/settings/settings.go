@@ -33,15 +33,14 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kinds contains the kinds that have a section in the settings file. The value for each kind is a
-// function that returns an empty section.
+// Kinds contains the kinds that have a section in the settings file, each with a function that
+// returns an empty section.
 type Kinds map[string]func() server.Section
 
 // Names returns the names of the kinds, sorted.
 func (k Kinds) Names() []string { return slices.Sorted(maps.Keys(k)) }
 
-// Common contains the settings that the processes of all kinds read. The defaults of State and
-// Activation depend on the instance.
+// Common contains the settings for the processes of all kinds.
 type Common struct {
 	State      string           `json:"state" path:""`
 	Activation hostdir.Layout   `json:"activation" path:""`
@@ -65,14 +64,13 @@ type Settings struct {
 	Section server.Section // settings of the kind; nil for none
 }
 
-// Dir returns the state directory of the process of a kind. No other process uses it.
+// Dir returns the state directory of the process of a kind. Only that process uses it.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
-// Policy returns the path of the directory with the host's documents in force. One of them is the
-// policy.
+// Policy returns the directory that contains the host's documents in force, among them the policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
-// Identity returns the directory to which activation delivers the SVID of the process of a kind.
+// Identity returns the directory to which activation delivers the SVID for the process of a kind.
 func (c Common) Identity(kind string) string {
 	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
@@ -80,9 +78,9 @@ func (c Common) Identity(kind string) string {
 // File returns the path of the settings file of an instance.
 func File(m hostdir.Instance) string { return filepath.Join(m.Etc(), "provider.hujson") }
 
-// Load reads the settings for the process of a kind. If kind is empty, it reads only the common
-// settings. If path is the instance's default settings file, the file may be absent; all settings
-// then have their defaults.
+// Load reads the settings for the process of a kind from the file at path. If kind is empty, it
+// reads only the common settings. The default settings file of the instance may be absent, which
+// means default settings. Any other file must exist.
 func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && path == File(m) {

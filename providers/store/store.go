@@ -34,9 +34,9 @@ var (
 	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)
 )
 
-// Store is a state store. Its revisions belong to the whole store: they start at 1 and grow with
-// each transaction that changes something. They grow by one, or by more if several stores share an
-// engine.
+// Store is a state store: a transactional map of keys to values, with one revision for the whole
+// store. The first change has revision 1. Each later transaction that changes something raises the
+// revision by one, or by more if several stores share an engine.
 type Store interface {
 	// Get reads one key. The error is ErrNotFound if the key is absent or has expired.
 	Get(ctx context.Context, key string) (Entry, error)
@@ -77,8 +77,8 @@ type Store interface {
 	Close() error
 }
 
-// Local returns a store for reads whose result may be slightly old. If s is shared, such reads may
-// succeed even while s itself does not answer.
+// Local returns a view of s for reads that may be slightly out of date. In a shared store, such
+// reads can succeed even if s does not answer. If s has no such view, Local returns s.
 func Local(s Store) Store {
 	if l, ok := s.(interface{ Local() Store }); ok {
 		return l.Local()
@@ -93,9 +93,9 @@ type Reading interface {
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 }
 
-// Sibling returns the tree of another kind in the engine to which s belongs. The second result is
-// false if the engine has no trees. The sibling can be read until s is closed. Conditions in
-// transactions of s may refer to keys of the sibling by the name of its tree.
+// Sibling returns the tree of another kind in the engine of s, such as etcd, for reading. It can be
+// used until s is closed. A condition in a transaction of s can refer to the sibling's keys; see
+// Cond.Tree. If the engine has no trees, the second result is false.
 func Sibling(s Store, tree string) (Reading, bool) {
 	t, ok := s.(interface{ Sibling(tree string) Reading })
 	if !ok {
@@ -107,8 +107,7 @@ func Sibling(s Store, tree string) (Reading, bool) {
 // LeaseID identifies a lease. The zero LeaseID means no lease.
 type LeaseID int64
 
-// Entry is a key with its value. Created and Modified are the revisions that created the key and
-// last changed it.
+// Entry is a key with its value, and the revisions at which the key was created and last changed.
 type Entry struct {
 	Key               string
 	Value             []byte
@@ -122,14 +121,14 @@ const (
 	MaxBytes = 256 << 10
 )
 
-// Txn is a transaction. It makes the changes in Then if all conditions in If hold.
+// Txn is a transaction. Commit applies all operations in Then if all conditions in If hold.
 type Txn struct {
 	If   []Cond
 	Then []Op
 }
 
-// Cond is a condition of a transaction. It holds if Key was last changed by the revision Modified.
-// A Modified of zero means that the key is absent.
+// Cond is a condition of a transaction: the key was last changed at the revision Modified. If
+// Modified is zero, the key must be absent.
 type Cond struct {
 	Key      string
 	Modified int64
@@ -140,7 +139,8 @@ type Cond struct {
 	Tree string
 }
 
-// Op is an operation of a transaction. It sets Key to Value, or deletes Key.
+// Op is an operation of a transaction. It deletes Key if Delete is true, and otherwise sets it to
+// Value.
 type Op struct {
 	Key    string
 	Value  []byte
@@ -154,7 +154,8 @@ func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
 // Delete returns the operation that deletes a key.
 func Delete(key string) Op { return Op{Key: key, Delete: true} }
 
-// Event is a change of one key, as Watch yields it. For a deletion, Value and Created are zero.
+// Event is a change of one key. If the key was deleted, Deleted is true, Modified is the revision
+// of the deletion, and Value and Created are zero.
 type Event struct {
 	Entry
 	Deleted bool

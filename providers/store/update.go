@@ -9,8 +9,8 @@ import (
 // Attempts is the largest number of times that a change is tried if the state changes meanwhile.
 const Attempts = 20
 
-// Retry calls a function, and calls it again as long as its error is ErrConflict, at most Attempts
-// times in total. It returns the last error of the function.
+// Retry calls act until it returns an error other than ErrConflict, or nil, but at most Attempts
+// times. If all attempts conflict, the returned error wraps ErrConflict.
 func Retry(ctx context.Context, act func() error) error {
 	for n := 1; ; n++ {
 		err := act()
@@ -25,10 +25,10 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update changes the store depending on the entry at a key. It calls the function change with that
-// entry, and commits the transaction that the function returns. If the key is absent, the revisions
-// of the entry are zero. If the key has changed meanwhile, Update calls the function again. If the
-// function returns no operations, nothing is committed.
+// Update calls change with the entry at a key, and commits the returned transaction on condition
+// that the key has not changed meanwhile. If it has, Update reads the entry and calls change again,
+// as Retry does. For an absent key, the entry has only its Key set. If change returns an error or
+// no operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

@@ -22,9 +22,9 @@ type archived struct {
 	Row json.RawMessage `json:"row"`
 }
 
-// Archive appends audit rows to the file "archive/<year>-<month>.jsonl". It is called before the
-// rows are removed from the store, and returns when they are on disk. If a row is archived again
-// after a crash, the file contains the row twice.
+// Archive appends audit rows to the files archive/<year>-<month>.jsonl in the directory of the log.
+// When it returns nil, they are on disk and may be removed from the store. A row that is archived
+// twice, for example after a crash, is in the file twice.
 func (l *Log) Archive(rows []store.Entry) error {
 	months := map[string][]byte{}
 	for _, r := range rows {

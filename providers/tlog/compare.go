@@ -59,7 +59,7 @@ func (l *Log) compareEach(ctx context.Context) error {
 }
 
 // Compare compares the audit rows in the store with the log. It returns a description of the first
-// difference, or "" if there is none. It leaves out rows that may have been archived.
+// difference, or "" if there is none. Rows that are old enough to have been archived are left out.
 func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 	appended, size := l.Appended(), l.integrated.Load()
 	_, c, err := l.Checkpoint(ctx)

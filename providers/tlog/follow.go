@@ -73,10 +73,9 @@ const restoredKey = "log/restored"
 // restoreCode is the text that marks the audit row with which a restore begins.
 var restoreCode = []byte(`"code":"restore"`)
 
-// Restoring returns an operation that tells the log that audit rows are about to be restored from a
-// backup. The operation belongs in the transaction that writes the first row of the restore, whose
-// code is "restore". Rows from before the given time are then looked up in the log, and are not
-// appended again.
+// Restoring returns the operation with which a restore announces that it writes audit rows from a
+// backup. Commit it together with the first row, whose code is "restore". The log then looks up
+// rows from before the time at, and does not append them again.
 func Restoring(at time.Time) store.Op {
 	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
 }

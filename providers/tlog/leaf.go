@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// Leaf is the entry of the log for an audit row. It contains the key and the revision of the row in
-// the store, and the hash of the row's text. Only the store contains the text itself.
+// Leaf is the entry of the log for one audit row. It contains the hash of the row's text, but not
+// the text itself.
 type Leaf struct {
 	Key      string // key of the row in the store
 	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }
 
-// NewLeaf returns the entry of the log for an audit row with the given key and revision in the
-// store.
+// NewLeaf returns the leaf for an audit row that is stored under the given key since the given
+// revision.
 func NewLeaf(key string, revision int64, row []byte) Leaf {
 	return Leaf{key, revision, sha256.Sum256(row)}
 }
 
-// Of reports whether the leaf contains the hash of a row. The caller finds the row by the leaf's
-// key.
+// Of reports whether row has the hash in the leaf, so that it is unchanged. The row is found by the
+// leaf's key.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
-// String returns the text of the leaf in the log: "<key> <revision> <base64 of the hash>".
+// String returns the leaf in the form that the log contains: "<key> <revision> <base64 of the
+// hash>".
 func (l Leaf) String() string {
 	return fmt.Sprintf("%s %d %s", l.Key, l.Revision, base64.StdEncoding.EncodeToString(l.Hash[:]))
 }
@@ -53,8 +54,8 @@ func ParseLeaf(text string) (l Leaf, err error) {
 	return l, nil
 }
 
-// Time returns the time at which the decision of the row began. It takes the time from the row's
-// key, "audit/<16 digits of nanoseconds>-…". For a key of another form, it returns zero.
+// Time returns the time of the row, which is a part of its key: "audit/<16 digits of
+// nanoseconds>-…". For a key of another form, it returns the zero time.
 func (l Leaf) Time() time.Time { return timeOf(l.Key) }
 
 func timeOf(key string) time.Time {

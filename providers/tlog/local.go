@@ -18,8 +18,8 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
-// Logged is a leaf of the log with its audit row. The row is in the form that the store or the
-// archive contains now. It is nil if neither contains it.
+// Logged is a leaf of the log with the text of its audit row. Row is nil if neither the store nor
+// the archive contains the row any more.
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
@@ -34,8 +34,7 @@ type Proof struct {
 	Hashes [][]byte `json:"hashes,omitempty"`
 }
 
-// Source gives access to an audit log and its rows. Verification and queries use it, so that they
-// work for a log on this host and for a log elsewhere.
+// Source gives access to an audit log and its rows, on this host or on another one.
 type Source interface {
 	Head(ctx context.Context) (Head, error)
 
@@ -61,8 +60,9 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal returns a Source for the log in a directory. It works even if no process appends to the
-// log.
+// NewLocal returns a Source for the log in the directory dir. The rows are read from the given
+// store, under keys with the prefix, and from the archive. The function kept returns the time since
+// which rows must be present. No process needs to append to the log.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
@@ -80,7 +80,8 @@ func (l Local) Head(ctx context.Context) (Head, error) {
 	return h, err
 }
 
-// Rows returns rows of the log, starting at the index given by from.
+// Rows returns at most PageSize rows of the log, beginning at the index from. The argument size is
+// the number of rows in the state of the log that is read.
 func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
 	for leaf, err := range l.Leaves(ctx, from, size) {
 		if err != nil {

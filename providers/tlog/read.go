@@ -14,11 +14,12 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Reader reads the log in a directory, even while a process appends to it. Its methods return
-// fs.ErrNotExist if there is no log yet.
+// Reader reads the log in a directory, also while a process appends to it. If there is no log yet,
+// its methods return fs.ErrNotExist.
 type Reader struct{ Dir string }
 
-// Checkpoint returns the newest checkpoint of the log, and the key that verifies it.
+// Checkpoint returns the newest checkpoint of the log, and the public key with which its signature
+// was verified.
 func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedCheckpoint, err error) {
 	b, err := os.ReadFile(filepath.Join(r.Dir, publicFile))
 	if err != nil {
@@ -33,8 +34,8 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedC
 	return key, c, err
 }
 
-// Leaves yields the leaves of the log, beginning at the index given by from. The argument size is
-// the number of rows in the state of the log to read.
+// Leaves yields the leaves of the log from the index from up to size, the number of rows in the
+// state of the log that is read. It ends at the first error.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {
@@ -59,8 +60,9 @@ func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, e
 	}
 }
 
-// Consistency returns the proof that the log only grew between two sizes. At the larger size, the
-// log begins with all rows that it had at the smaller size.
+// Consistency returns the proof that the first rows of the log at a size are the rows of the log at
+// a smaller size (RFC 6962 section 2.1.2). If no proof is needed, because smaller is zero or not
+// below size, it returns nil.
 func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
 	if smaller == 0 || smaller >= size {
 		return nil, nil
@@ -72,7 +74,8 @@ func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte
 	return b.ConsistencyProof(ctx, smaller, size)
 }
 
-// Inclusion returns the proof that the log, at a given size, contains the leaf at an index.
+// Inclusion returns the proof that the log of the given size contains the leaf at an index (RFC
+// 6962 section 2.1.1).
 func (r Reader) Inclusion(ctx context.Context, index, size uint64) ([][]byte, error) {
 	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
 	if err != nil {

@@ -55,7 +55,7 @@ type Config struct {
 }
 
 // Log is the tamper-evident log to which this process appends audit rows. Only one process at a
-// time can use it.
+// time can append to it.
 type Log struct {
 	Config
 	Reader
@@ -67,7 +67,7 @@ type Log struct {
 	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
 }
 
-// New returns the log in a directory. Run creates the files that are missing.
+// New returns the log in the directory of c. Run creates files that do not exist.
 func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
@@ -103,11 +103,12 @@ func (l *Log) signer() (note.Signer, error) {
 	return signer, nil
 }
 
-// Appended returns the revision of the store up to which the log contains all audit rows.
+// Appended returns a revision of the store. The log contains all audit rows that were written up to
+// that revision.
 func (l *Log) Appended() int64 { return l.appended.Load() }
 
-// Fault describes how the rows in the store differ from the log. It returns "" if they do not
-// differ.
+// Fault describes a difference that Run has found between the rows in the store and the log. It
+// returns "" if there is none.
 func (l *Log) Fault() string {
 	if text := l.fault.Load(); text != nil {
 		return *text
@@ -118,8 +119,8 @@ func (l *Log) Fault() string {
 // retry is the pause after a failure, before Run tries again.
 const retry = 5 * time.Second
 
-// Run appends new audit rows to the log, and compares the rows in the store with the log, until ctx
-// ends.
+// Run appends new audit rows to the log, and regularly compares the rows in the store with the log,
+// until ctx ends. It logs errors and tries again.
 func (l *Log) Run(ctx context.Context) {
 	journal.Every(ctx, retry, l.Logger, l.run, "rows are not in the tamper-evident audit log yet, trying again")
 }

@@ -25,10 +25,11 @@ type Verdict struct {
 // maxFaults is the largest number of faults in a Verdict.
 const maxFaults = 10
 
-// Verify computes the tree again from the rows of a source, and compares it with the checkpoint.
-// All rows since the time given by kept must be present, even if the source says that they have
-// expired: a process that removed rows would say so too. If kept is zero, Verify believes the
-// source. An error means that the log could not be read.
+// Verify computes the hash of the log again from all rows of a source, and compares it with the
+// checkpoint. Missing and edited rows are faults in the Verdict. All rows since the time kept must
+// be present, even if the source says that they have expired, because an attacker who removed rows
+// would say so too. If kept is zero, Verify relies on the source. An error means that the log could
+// not be read.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -107,8 +108,8 @@ func (l Logged) place() string {
 	return "store"
 }
 
-// Verify checks the proof. The log must contain the row exactly as the store or the archive
-// contains it now.
+// Verify returns an error unless the proof shows that the log contains the row, exactly as the
+// store or the archive has it now.
 func (p Proof) Verify() error {
 	c, err := hostapi.OpenCheckpoint(p.Key, p.Checkpoint)
 	if err != nil {
@@ -124,8 +125,8 @@ func (p Proof) Verify() error {
 	return c.Includes(p.Leaf, p.Index, p.Hashes)
 }
 
-// Follow calls yield for each audit row that is appended from now on, in order. It returns when ctx
-// ends, or when yield returns an error.
+// Follow calls yield for each audit row that is appended to the log from now on, in order. It
+// returns nil when ctx ends. If yield returns an error, Follow returns it.
 func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
 	size, begun := uint64(0), false
 	for {

@@ -42,7 +42,8 @@ type settings struct {
 	Internal  []string `json:"internal"`  // domains outside DNS
 }
 
-// Compile decodes the kind's settings in a policy, and the public names that the policy grants.
+// Compile decodes the kind's settings and the grants of a policy. It returns an error if the ACME
+// directory is not an https URL, if the DNS provider is unknown, or if a granted name is not valid.
 func (k *Certificates) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {

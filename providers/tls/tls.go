@@ -138,8 +138,9 @@ func New(c Config) *Certificates {
 // Name returns the name of this kind of need, "tls".
 func (k *Certificates) Name() string { return Name }
 
-// Answer returns the certificate that is in force for a request. If there is no certificate, or if
-// it is time to renew it, Answer orders a new one.
+// Answer returns the certificate chain for the requested names, and its key if the hosts share one.
+// If there is no certificate yet, or if it is time to renew it, Answer orders a new one, for which
+// the host may have to wait.
 func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
@@ -189,8 +190,8 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Run answers operators until ctx ends, and then ends the orders in progress. Operators call
-// through the API of kind config.
+// Run answers the requests of operators until ctx ends. The process of kind config passes them on.
+// Run then ends the orders in progress.
 func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()
@@ -205,7 +206,8 @@ func (k *Certificates) Close() {
 	k.owned.Wait()
 }
 
-// Reseal encrypts the stored certificates again with the newest secret of the sealing key.
+// Reseal encrypts the stored certificates with the newest secret of the sealing key, if an older
+// one sealed them.
 func (k *Certificates) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, k.db, prefix, k.key.Reseal)
 }

@@ -29,8 +29,8 @@ var (
 	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Root is the answer to an operator who requests the root certificate of the CA for names outside
-// DNS.
+// Root is the root certificate of the CA that issues certificates for names outside of the public
+// DNS. It is the answer to an operator's request.
 type Root struct {
 	Certificate string   `json:"certificate"` // certificate in PEM
 	Fingerprint string   `json:"fingerprint"` // SHA-256 fingerprint in lower-case hex

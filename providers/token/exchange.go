@@ -24,7 +24,7 @@ const (
 	TypeJWT         = "urn:ietf:params:oauth:token-type:jwt"
 )
 
-// Exchanged is the answer to a token exchange (RFC 8693). It contains the issued token.
+// Exchanged is the successful answer to a token exchange (RFC 8693 section 2.2.1).
 type Exchanged struct {
 	AccessToken     string `json:"access_token"`
 	IssuedTokenType string `json:"issued_token_type"`
@@ -33,8 +33,7 @@ type Exchanged struct {
 	Scope           string `json:"scope"`
 }
 
-// Refused is the body of the response that refuses a token exchange. It has the form of RFC 6749
-// section 5.2.
+// Refused is the error answer to a token exchange (RFC 6749 section 5.2).
 type Refused struct {
 	Error       string `json:"error"`
 	Description string `json:"error_description"`

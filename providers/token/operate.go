@@ -32,7 +32,7 @@ const (
 // less than 2 KiB.
 const maxBody = 16 << 10
 
-// TenantRules is the answer to GET /v1/tenants/{tenant}/rules. It contains the rules that the
+// TenantRules is the answer to GET /v1/tenants/{tenant}/rules: those rules of a tenant that the
 // caller may view.
 type TenantRules struct {
 	Policies  []Rule `json:"policies"`

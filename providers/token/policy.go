@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Request contains the parameters of a need of kind token. It requests a token for the service with
-// the given ID. Without an ID, it requests the keys that verify a tenant's tokens.
+// Request contains the parameters of a need of kind token. It requests a token of the tenant for
+// the service ID. If ID is zero, it requests the keys that verify the tenant's tokens.
 type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
@@ -43,7 +43,7 @@ type settings struct {
 	Tenants    map[string]Tenant `json:"tenants"`
 }
 
-// Tenant is a tenant that the policy declares, with its rules and limits.
+// Tenant is a tenant as the policy declares it, with its rules and limits.
 type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
@@ -75,8 +75,9 @@ type Issuer struct {
 // longest is the longest lifetime of a token.
 const longest = time.Hour
 
-// Compile decodes the tenants and grants of a policy. It returns an error if a tenant has a rule
-// about another tenant.
+// Compile decodes the tenants and grants of a policy. It returns an error if the issuer is not
+// valid, if a tenant has a rule about another tenant or an unknown name, or if a grant names an
+// unknown tenant.
 func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {

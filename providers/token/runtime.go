@@ -30,7 +30,7 @@ type Quota struct {
 	Groupings int `json:"groupings"`
 }
 
-// Rule is a rule of a tenant, either a policy or a grouping, with its origin.
+// Rule is a rule of a tenant with its origin. Either Policy or Grouping is set.
 type Rule struct {
 	*rules.Policy
 	*rules.Grouping

@@ -141,8 +141,9 @@ func New(c Config) *Tokens {
 // Name returns the name of this kind of need, "token".
 func (t *Tokens) Name() string { return Name }
 
-// Answer issues the token that the policy grants, with the permissions that the tenant's rules
-// give. If the request names no service, the answer is the tenant's keys.
+// Answer issues a token with the permissions that the tenant's rules give the service, as far as
+// the request asks for them. If the request names no service, the answer is the keys that verify
+// the tenant's tokens.
 func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	tenant := p.tenants[r.Tenant]
@@ -181,7 +182,8 @@ func (i issued) detail() map[string]string {
 	}
 }
 
-// Reseal encrypts the signing keys again with the newest secret of the sealing key.
+// Reseal encrypts the stored signing keys with the newest secret of the sealing key, if an older
+// one sealed them.
 func (t *Tokens) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Config names an etcd cluster, and the tree in it that a Store uses.
+// Config names an etcd cluster, and the part of its keys that a Store uses.
 type Config struct {
 	Endpoints []string    // addresses of members, such as "https://[2001:db8::1]:7442"
 	TLS       *tls.Config // nil only for tests
@@ -62,8 +62,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns a Store for a tree of an etcd cluster. It does not wait until the cluster can be
-// reached, because each request waits for that.
+// Open returns a Store for a tree of an etcd cluster. It does not connect yet: each request waits
+// until a member can be reached. Close the Store after use.
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
@@ -78,8 +78,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the Store. Its watches end with an error. If etcd answers at once, Close removes the
-// slots of this client. Otherwise the slots expire.
+// Close closes the Store. Its watches end with an error. Close tries to release the leases of this
+// client in etcd. If etcd does not answer, they expire later.
 func (s *Store) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -101,8 +101,8 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Sibling returns the tree of another kind in the same cluster, for reading. The tree uses the
-// client of s.
+// Sibling returns the tree of another kind in the same cluster, for reading. It can be used until s
+// is closed.
 func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
 
 func (s *Store) sibling(tree string) *Store {

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Gone returns a store.ErrDamaged if the open file is no longer the file at its path, for example
-// because the file was deleted or replaced. Everything that is written to such a file is lost when
-// the process ends.
+// Gone returns store.ErrDamaged if the file at the store's path is no longer the file that is open,
+// because it was deleted or replaced. Everything written to the open file is then lost when the
+// process ends.
 func (s *Store) Gone() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(now, s.file) {

@@ -12,9 +12,8 @@ import (
 // error.
 const frozen = "florete: this state has moved"
 
-// Freeze makes one last change to the store, and then prevents all other changes. Every later
-// change, by any process that has the file open, fails with store.ErrMoved. The file can still be
-// read.
+// Freeze applies the operation last, and makes the store read-only in the same transaction. Every
+// later change fails with store.ErrMoved, in any process that has the file open.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
 		if err := t.revise(func() error { return t.put(last) }); err != nil {

@@ -61,8 +61,8 @@ var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path. It creates the file if necessary. It upgrades an older
-// schema in one transaction, and returns an error for a newer schema.
+// Open opens the store in the file at path, and creates the file if it does not exist. A file with
+// an older schema is upgraded in one transaction. A newer schema is an error.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
 		o.Keep = 100

@@ -111,8 +111,8 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 	return events, nil
 }
 
-// Compact deletes the recorded changes up to a revision. Watch can then no longer yield these
-// changes.
+// Compact deletes the recorded changes up to a revision. A watch that begins at an earlier revision
+// then yields store.ErrCompacted.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	_, err := s.update(ctx, func(t *tx) error { return t.record(min(revision, t.revision)) })
 	return err

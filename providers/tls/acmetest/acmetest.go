@@ -115,7 +115,7 @@ func (c *CA) wait(url string) {
 	})
 }
 
-// Issuers returns a pool with the CA's root. It verifies the certificates that the CA issues.
+// Issuers returns a pool with the root of the CA, for verifying the certificates that it issues.
 func (c *CA) Issuers() *x509.CertPool {
 	c.t.Helper()
 	resp, err := c.client.Get(c.management + "/roots/0")
@@ -131,8 +131,8 @@ func (c *CA) Issuers() *x509.CertPool {
 	return pool
 }
 
-// RenewBetween makes the CA ask for the renewal of a certificate within a window of time, by ACME
-// Renewal Information (ARI). The argument leaf is the certificate in PEM.
+// RenewBetween makes the CA suggest that a certificate is renewed between two times, by ACME
+// Renewal Information (RFC 9773). The argument leaf is the certificate in PEM.
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})
@@ -142,7 +142,7 @@ func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.post(c.management+"/set-renewal-info/", map[string]string{"certificate": leaf, "ariResponse": string(ari)})
 }
 
-// TXT sets a TXT record in the DNS server of the CA. An empty value removes the record.
+// TXT sets a TXT record in the DNS server that the CA uses. An empty value removes the record.
 func (c *CA) TXT(name, value string) {
 	c.t.Helper()
 	if value == "" {
@@ -170,8 +170,8 @@ func (c *CA) post(url string, v any) []byte {
 	return answer
 }
 
-// Dial connects to the port at which the CA validates HTTP-01 challenges. Like the CA itself, it
-// ignores the name.
+// Dial connects to the port of this machine at which the CA validates HTTP-01 challenges, whatever
+// address is given.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
 }
@@ -190,7 +190,8 @@ func Ports(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// Run starts a program with additional environment variables, and ends it when the test ends.
+// Run starts a program and terminates it at the end of the test. The variables in env are added to
+// its environment. If the test fails, the program's output is logged.
 func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -210,8 +211,8 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Client returns an HTTP client that trusts the certificates in a file. The argument server is the
-// TLS name that the client expects.
+// Client returns an HTTP client that trusts only the certificates in a file, and expects a
+// certificate for the name server.
 func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none
@@ -219,8 +220,8 @@ func Client(file, server string) *http.Client {
 	return &http.Client{Timeout: kit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: roots, ServerName: server}}}
 }
 
-// Certificate writes a self-signed certificate for 127.0.0.1 and wiki.example, and its private key,
-// to the given files.
+// Certificate writes a new self-signed certificate for 127.0.0.1 and wiki.example to the file crt,
+// and its private key to the file key.
 func Certificate(t testing.TB, crt, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -13,8 +13,7 @@ import (
 // a kind in a namespace.
 const Any = "*"
 
-// Object names a resource of a tenant to which a permission applies, together with everything that
-// it covers:
+// Object names a resource of a tenant, with everything in it:
 //
 //	tenant:acme                      everything of the tenant
 //	namespace:acme/*                 all of its namespaces
@@ -22,9 +21,9 @@ const Any = "*"
 //	stream:acme/payments/*           all objects of a kind in a namespace; the kind is any word but the two above
 //	stream:acme/payments/orders      one object
 //
-// Each line covers the lines below it. The tenant is always named, and so is the namespace of an
-// object with a kind. No object covers several tenants, so tenant:* and stream:*/* are not objects.
-// The zero Object covers nothing.
+// Each line covers the lines below it. Every object names exactly one tenant, and an object with a
+// kind names exactly one namespace, so tenant:* and stream:*/* are not valid. The zero Object
+// covers nothing.
 type Object struct {
 	kind, tenant, namespace, name string
 }
@@ -88,8 +87,8 @@ func parse(s string) (o Object, err error) {
 	return o, nil
 }
 
-// ParseAction checks the text of an action, such as "stream.publish", and returns it. Actions have
-// no wildcards.
+// ParseAction returns s if it is a valid action: words separated by dots, such as "stream.publish",
+// without wildcards.
 func ParseAction(s string) (string, error) {
 	if len(s) > 64 || !action.MatchString(s) {
 		return "", fmt.Errorf("action %.100q: want words with dots between them, such as \"stream.publish\", and no *", s)
@@ -113,11 +112,11 @@ func (o Object) String() string {
 // Tenant returns the name of the tenant to which the object belongs.
 func (o Object) Tenant() string { return o.tenant }
 
-// Namespace returns the namespace of the object. It is Any if the object covers all namespaces, and
-// "" if the object covers a whole tenant.
+// Namespace returns the namespace of the object. It returns Any for all namespaces of a tenant, and
+// "" for a whole tenant.
 func (o Object) Namespace() string { return o.namespace }
 
-// Covers reports whether the object is equal to another object or contains it.
+// Covers reports whether o equals or contains the other object.
 func (o Object) Covers(other Object) bool {
 	switch {
 	case o.kind == "" || other.kind == "" || o.tenant != other.tenant:
@@ -132,8 +131,8 @@ func (o Object) Covers(other Object) bool {
 	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
 }
 
-// Intersect returns the object that both a and b cover. The second result is false if there is
-// none. Otherwise the object is a or b.
+// Intersect returns the smaller of two objects if one covers the other. Otherwise the second result
+// is false.
 func Intersect(a, b Object) (Object, bool) {
 	switch {
 	case a.Covers(b):

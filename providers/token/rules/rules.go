@@ -30,7 +30,7 @@ const (
 	ManageGroupings = "rbac.assignment.manage"
 )
 
-// Policy is a rule that permits a subject an action on an object.
+// Policy is a rule that permits a subject to carry out an action on an object.
 type Policy struct {
 	Subject string `json:"subject"`
 	Action  string `json:"action"`
@@ -49,7 +49,7 @@ type Set struct {
 	Groupings []Grouping `json:"groupings"`
 }
 
-// Tenant contains the names that may occur in the rules of a tenant.
+// Tenant contains the names that the rules of a tenant may contain.
 type Tenant struct {
 	Name        string
 	TrustDomain string
@@ -62,12 +62,13 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject returns the name by which rules refer to a subject of an issuer's tokens, such as
-// subject:corp/alice. It returns an error if no rule can name the subject.
+// Subject returns the name of a token's subject in rules. For the issuer corp and the subject
+// alice, it is subject:corp/alice. It returns an error if sub contains characters that rules cannot
+// contain.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group returns the name by which rules refer to a group in an issuer's tokens, such as
-// group:corp/devs. It returns an error if no rule can name the group.
+// Group returns the name of a group in rules. For the issuer corp and the group devs, it is
+// group:corp/devs. It returns an error if the group contains characters that rules cannot contain.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {
@@ -77,7 +78,8 @@ func claimed(prefix, value string) (string, error) {
 	return prefix + value, nil
 }
 
-// CheckPolicy returns an error if a policy concerns another tenant, or contains an unknown name.
+// CheckPolicy returns an error if a policy names an unknown subject, an invalid action, or an
+// object of another tenant.
 func (t Tenant) CheckPolicy(p Policy) error {
 	if err := t.checkSubject(p.Subject); err != nil {
 		return err
@@ -89,7 +91,8 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	return err
 }
 
-// Object parses the text of an object. It returns an error if the object belongs to another tenant.
+// Object parses an object of the tenant. It returns an error if the object belongs to another
+// tenant or to an unknown namespace.
 func (t Tenant) Object(s string) (Object, error) {
 	o, err := ParseObject(s)
 	switch {
@@ -142,15 +145,14 @@ func (t Tenant) checkSubject(s string) error {
 	return fmt.Errorf("subject %.200q: want a SPIFFE ID, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME", s)
 }
 
-// Rules holds the checked rules of a tenant in a form that is ready for evaluation. It is
-// immutable.
+// Rules contains the checked rules of a tenant. It is immutable, so several goroutines may use it.
 type Rules struct {
 	permitted map[string][]Permission // by subject
 	roles     map[string][]string     // by member
 }
 
-// Compile checks the rules in several sets, and combines them for evaluation. Several sets may
-// contain the same rule.
+// Compile checks the rules of a tenant in all sets, and combines them. The sets may have rules in
+// common. It returns the first error.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
@@ -189,14 +191,14 @@ func (r *Rules) withRoles(subjects []string) []string {
 	return all
 }
 
-// Narrow restricts permissions to certain actions and objects. The zero value restricts nothing.
+// Narrow restricts permissions to the listed actions and objects. An empty list restricts nothing.
 type Narrow struct {
 	Actions []string
 	Objects []Object
 }
 
-// Permissions returns the permissions of the subjects, sorted. The argument n restricts them to
-// certain actions and objects. A permission that another permission covers is left out.
+// Permissions returns the sorted permissions of a caller, given by its subjects: its own name and
+// its groups. The argument n narrows them. A permission that another one covers is left out.
 func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
 	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {

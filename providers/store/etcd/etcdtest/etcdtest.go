@@ -47,14 +47,15 @@ type Member struct {
 	t    testing.TB
 }
 
-// Start starts a cluster of n members. It returns when each member knows the leader.
+// Start starts an etcd cluster of n members, and returns when each of them knows the leader. The
+// test is skipped if etcd is not installed. The cluster ends with the test.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return start(&Cluster{t: t}, n, "http://")
 }
 
-// StartTLS starts a cluster like Start does. Members and clients use TLS with certificates that an
-// operator's CA issued.
+// StartTLS is like Start, but members and clients use TLS, with certificates from a CA like that of
+// an operator.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
 	program.Require(t, "etcd")
@@ -67,7 +68,8 @@ func StartTLS(t testing.TB, n int) *Cluster {
 	return start(c, n, "https://")
 }
 
-// Certificates returns a directory with the certificates that a host uses to call the members.
+// Certificates returns a directory with the files that the given host needs to connect to a cluster
+// of StartTLS: the certificate of the CA, and the host's certificate and key.
 func (c *Cluster) Certificates(host string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -164,7 +166,7 @@ func (c *Cluster) Open(t testing.TB) *etcd.Store {
 	return c.Tree(t, rand.Text())
 }
 
-// Tree opens a store on a tree of the cluster. The argument tree is the name of the tree.
+// Tree opens a store on the tree with the given name. The store is closed at the end of the test.
 func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	t.Helper()
 	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
@@ -208,8 +210,8 @@ func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Fatalf("etcd: waited in vain: %s", otherwise)
 }
 
-// Compact makes the cluster forget all changes up to a revision, so that watches cannot start
-// there.
+// Compact makes the cluster forget all changes up to a revision. A watch that begins at an earlier
+// revision then fails with store.ErrCompacted.
 func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
 	if err != nil {
@@ -220,7 +222,7 @@ func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	return err
 }
 
-// EndLeases ends all leases in the cluster, as if clients had not kept them alive.
+// EndLeases ends all leases in the cluster, as if no client had kept them alive.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -255,8 +257,8 @@ func (m *Member) status() *clientv3.StatusResponse {
 	return status
 }
 
-// Start starts a member that was killed or was never started. The arguments are additional
-// environment variables.
+// Start starts a member that is not running. The environment variables are added to those of the
+// test.
 func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -273,7 +275,7 @@ func (m *Member) Start(environment ...string) {
 	}
 }
 
-// Kill kills the member without warning, like a power loss, and waits until it is gone.
+// Kill kills the member with SIGKILL, as a power loss would, and waits until it has ended.
 func (m *Member) Kill() {
 	if m.cmd != nil {
 		_ = m.cmd.Process.Kill()
@@ -282,7 +284,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Lose deletes the data of a member that was killed, as if its disk were lost.
+// Lose deletes the data of a member that is not running, as if its disk were lost.
 func (m *Member) Lose() {
 	m.t.Helper()
 	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {
@@ -291,6 +293,7 @@ func (m *Member) Lose() {
 }
 
 // Ended waits until the process of the member has ended by itself, and returns its last log lines.
+// After 30 seconds it fails the test.
 func (m *Member) Ended() string {
 	m.t.Helper()
 	ended := make(chan error, 1)
@@ -305,8 +308,8 @@ func (m *Member) Ended() string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-// Stop suspends the process of the member, so that the member does not answer although its
-// connections stay open. Continue resumes the process.
+// Stop suspends the process of the member. It no longer answers, but its connections stay open.
+// Continue resumes it.
 func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Continue resumes a member that was suspended by Stop.

@@ -27,17 +27,17 @@ type RootKey struct {
 	token string // URI of the key
 }
 
-// RootKeyFlags adds the flags to cmd with which an operator selects how the private key of a root
-// is stored.
+// RootKeyFlags adds flags to cmd with which an operator selects how the private key of a root is
+// stored: those of agefile.Flags, and --pkcs11.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+pkcs11.DefaultModule+". Without pin-source, the PIN is read from the terminal")
 	return how
 }
 
-// Make creates the root certificate and the enrolment certificate of a new trust domain, with their
-// keys, and stores the files in dir. The last text that Make returns tells the operator where the
-// private key of the root is stored.
+// Make creates the root and the enrolment certificate of a new trust domain, with their keys, and
+// stores them in dir. It returns an error if dir already contains a root. The text kept tells the
+// operator where the private key of the root is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
@@ -128,8 +128,8 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Opening is a function that returns the age identities that decrypt a file. An operator selects
-// them with the flags of agefile.Opening.
+// Opening returns the age identities that decrypt a file. It is the function that agefile.Opening
+// returns.
 type Opening func(file string) ([]age.Identity, error)
 
 // load returns a root with its private key. The root can sign until the caller calls the function

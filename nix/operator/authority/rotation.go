@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// Rotation is the state of the replacement of a cluster's root by a new root. It is derived from
-// the files in the root's directory, the flake, and the reports of hosts, and is not stored
-// anywhere else.
+// Rotation is the state of the rotation in which a new root replaces a cluster's root. It is
+// derived from the files in the root's directory, the flake and the reports of hosts. Nothing else
+// is stored about it.
 type Rotation struct {
 	ca.Rotation
 	dir  ca.Dir
@@ -38,8 +38,8 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root. The last argument lists hosts that
-// will not come back. The rotation does not wait for them.
+// Examine returns the state of the rotation of a cluster's root, whose files are in dir. The
+// rotation does not wait for the hosts in without, which will not come back.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error
@@ -117,8 +117,8 @@ func (r *Rotation) sign(w io.Writer) {
 	}
 }
 
-// Print prints the state of the rotation. It returns fleet.ErrAttention if the next step is not
-// ready yet.
+// Print prints the state of the rotation and the next step. If that step is not ready yet, the
+// error is fleet.ErrAttention.
 func (r *Rotation) Print() error {
 	w := r.in.Out
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
@@ -151,7 +151,8 @@ func (r *Rotation) Print() error {
 // waitsFor returns the sorted names of the hosts that delay the next step.
 func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
-// Ready reports whether the next step of the rotation can be taken now.
+// Ready reports whether the next step can be taken now: the flake needs no change before, and no
+// host delays the step.
 func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
 // root is a root in the flake or in the directory.
@@ -192,7 +193,7 @@ func (r *Rotation) role(c *x509.Certificate) string {
 	return "of no file in " + string(r.dir)
 }
 
-// JSON returns the state of the rotation as a value for output as JSON.
+// JSON returns the state of the rotation as a value to encode in JSON.
 func (r *Rotation) JSON() any {
 	waiting := r.waiting
 	if waiting == nil {
@@ -207,8 +208,8 @@ func (r *Rotation) JSON() any {
 	}{r.Stage, r.roots(), r.edit, waiting, r.next}
 }
 
-// Take takes the next step of the rotation, which must be ready. It then prints the step that
-// follows.
+// Take takes the next step of the rotation, and prints what the operator does after it. Call it
+// only if Ready returns true.
 func (r *Rotation) Take(how *RootKey) error {
 	err := r.step(how)
 	switch {

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// MakeStore creates the CA for the members and clients of the shared state store. It stores the
-// certificate and the key in dir.
+// MakeStore creates the CA of the shared state store, and stores it as store-ca.crt and
+// store-ca.key in dir. It returns an error if one of these files exists.
 func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -30,8 +30,8 @@ func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	return a.Certificate, pair(dir, "store-ca", a.Certificate, a.Key)
 }
 
-// StoreHost is a host that uses the shared state store. If it has addresses, the host also runs a
-// member of the store.
+// StoreHost is a host that uses the shared state store. A host with addresses also runs a member of
+// the store.
 type StoreHost struct {
 	Host      string
 	Addresses []string
@@ -39,7 +39,8 @@ type StoreHost struct {
 }
 
 // Issue creates the keys and certificates with which the host uses the shared state store, and
-// stores them in dir.
+// stores them in dir. The arguments certificate and key are the files of the store's CA. Issue
+// prints a summary to w.
 func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	if err := checkLifetime(h.Lifetime); err != nil {
 		return err

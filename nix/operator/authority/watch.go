@@ -20,9 +20,9 @@ import (
 // report at the same interval.
 const rotationPoll = 10 * time.Second
 
-// Watch takes each step of a root's rotation as soon as the step is ready, until the old root is
-// retired. It stores no state of its own. If Watch is started again, it continues from the files in
-// the root's directory, the flake, and the reports of hosts.
+// Watch takes each step of the rotation as soon as it is ready, until the old root is retired. It
+// calls examine to update the state. Watch can be interrupted and started again at any time,
+// because it stores no state of its own.
 func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error), how *RootKey, open Opening) error {
 	w := r.in.Out
 	said, signed := "", false

@@ -36,8 +36,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// BinTar returns the directory in which a tar.gz installs the commands on a host. It is an argument
-// for compile.ReadUnits.
+// BinTar returns the directory of the commands on a host that is installed from a tar.gz. Pass it
+// to compile.ReadUnits.
 func BinTar(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
@@ -45,8 +45,8 @@ func BinTar(m hostdir.Instance) string {
 	return path.Join("/usr/local/lib", m.String(), "current/bin")
 }
 
-// BinDeb returns the directory in which a Debian package installs the commands on a host. Like
-// BinTar, it is an argument for compile.ReadUnits.
+// BinDeb returns the directory of the commands on a host that is installed from a Debian package.
+// Pass it to compile.ReadUnits.
 func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
@@ -61,8 +61,8 @@ type Bundle struct {
 	Programs  Programs
 }
 
-// Read returns the bundle for a host of a compiled cluster. It reads the programs of the bundle
-// from dir, by default the directory of the running program. The argument installed is BinTar or
+// Read returns the bundle for a host of the compiled cluster c. It reads the programs from dir, or
+// from the directory of the running program if dir is empty. The function installed is BinTar or
 // BinDeb.
 func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
 	if dir == "" {
@@ -79,7 +79,7 @@ func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir 
 	return b, err
 }
 
-// Programs contains the executable files of a bundle by name. All are for one architecture.
+// Programs contains the executable files of a bundle, all for the same architecture.
 type Programs struct {
 	Machine elf.Machine
 	files   map[string][]byte
@@ -173,8 +173,8 @@ func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 // bundles therefore have equal bytes.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
 
-// Version returns a text that identifies the bundle. It consists of the serial of the manifest and
-// a digest of all files.
+// Version returns a text that identifies the content of the bundle: the serial of the manifest, a
+// hyphen, and a digest of all files.
 func (b Bundle) Version() string {
 	sum := sha256.New()
 	for _, f := range b.files() {

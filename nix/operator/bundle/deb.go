@@ -28,8 +28,9 @@ var (
 // architectures maps architectures to Debian's names.
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
-// WriteDeb writes the bundle as a Debian package (deb(5)) named florete or florete-<instance>. The
-// units of the bundle must use commands in BinDeb.
+// WriteDeb writes the bundle to w as a Debian package (deb(5)) named florete or florete-<instance>.
+// The bundle must have been read with BinDeb. WriteDeb returns an error for an architecture that
+// Debian does not have.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTar writes the bundle as a tar.gz that contains one directory, florete-<host>. The units of
-// the bundle must use commands in BinTar.
+// WriteTar writes the bundle to w as a tar.gz with a single directory, florete-<host>. The bundle
+// must have been read with BinTar.
 func (b Bundle) WriteTar(w io.Writer) error {
 	files := b.files()
 	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})

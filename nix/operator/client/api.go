@@ -34,7 +34,8 @@ func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
 	return v.Versions, err
 }
 
-// Reports returns the last report of each host. The keys are the names of the hosts.
+// Reports returns the last report of each host that reported to the provider, by the name of the
+// host.
 func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
@@ -51,8 +52,8 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 	}
 }
 
-// Export writes the documents of a published version to w, in the form that publish.Reader reads.
-// The version is given by its serial.
+// Export writes the documents of the version with the given serial to w, in the form that
+// publish.NewReader reads.
 func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error {
 	body, err := p.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
 	if err != nil {
@@ -63,8 +64,8 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import publishes signed documents. It reads them from r, in the form that publish.Encode writes,
-// and returns the provider's message.
+// Import publishes the signed documents in r, which have the form that publish.Encode writes. It
+// returns the provider's message.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path, query := "/v1/publish", url.Values{}
 	switch {
@@ -95,8 +96,8 @@ func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (stri
 	return report, nil
 }
 
-// Rollout returns the status of the current or last rollout. If act is not empty, Rollout first
-// performs this action, such as pausing the rollout.
+// Rollout returns the status of the rollout in progress, or of the last one. If act is not empty,
+// Rollout carries it out first.
 func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
 	if act != "" {
 		body, err := p.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
@@ -109,9 +110,9 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	return s, err
 }
 
-// Claim reserves a place in the disruption budgets of a host, so that the host can be deployed now.
-// The reservation ends after the given duration. If a budget does not permit a change of the host
-// now, Claim returns the reason.
+// Claim reserves a place in each disruption budget of a host, so that the host can be deployed now.
+// The reservation ends after the duration lasts, in whole seconds. If a budget does not permit a
+// change of the host now, waits contains the reason and nothing is reserved.
 func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
 	var claimed control.Claimed
 	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)
@@ -136,7 +137,8 @@ func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
 }
 
-// Rotate orders a host to request a new secret for a need. It returns the provider's message.
+// Rotate orders a host to replace the secret of a need, and returns a message for the operator. The
+// host receives the order with the answer to its next report.
 func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error) {
 	var ordered control.Ordered
 	if err := p.Post(ctx, "/v1/rotate", control.Rotate{Host: host, Need: need}, &ordered); err != nil {
@@ -152,7 +154,7 @@ func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
 	return t.Tokens, err
 }
 
-// CreateToken records a new join token at the provider, and returns it as recorded.
+// CreateToken records a new join token at the provider, and returns the record.
 func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
 	err = p.Post(ctx, "/v1/tokens", t, &made)
 	return made, err
@@ -171,13 +173,14 @@ func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
 	return j.Joins, err
 }
 
-// DecideJoin sends the operator's decision to approve or reject a host's join request.
+// DecideJoin sends an operator's decision on a host's join request, and returns the request as
+// decided.
 func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
 	err = p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
 	return r, err
 }
 
-// Issued records in the provider's audit log which certificates an identity file contains.
+// Issued records the certificates of an identity file in the provider's audit log.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
 }

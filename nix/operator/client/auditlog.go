@@ -20,15 +20,14 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// AuditLog reads the audit log of one kind of need on a provider host. It implements tlog.Source.
+// AuditLog is the audit log of one kind of need on a provider host. It implements tlog.Source.
 type AuditLog struct {
 	*Provider
 	kind string
 }
 
 // AuditLogs returns the audit logs that can be read through the provider. Over SSH, these are the
-// logs of all kinds of need on the provider's host. Through the forwarder, it is only the log of
-// kind config.
+// logs of all kinds of need on its host, and through the forwarder only the log of kind config.
 func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	var found control.AuditLogs
 	err = p.Get(ctx, "/v1/audit/logs", &found)
@@ -38,8 +37,8 @@ func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	return all, err
 }
 
-// Audit yields the rows of all audit logs that can be read through the provider, the oldest row
-// first. It leaves out rows that are older than the argument since.
+// Audit yields the rows of all audit logs that can be read through the provider, from the time
+// since, oldest first. It ends at the first error.
 func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return func(yield func(auditview.Row, error) bool) {
 		logs, err := p.AuditLogs(ctx)
@@ -72,16 +71,16 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of rows of the audit log. The first row has the index given by from. The
-// argument size selects the state of the log in which it had that many rows.
+// Rows returns a page of rows of the log, beginning at the index from. The argument size is the
+// number of rows in the state of the log that is read.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged
 	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
 	return page.Rows, err
 }
 
-// Proof returns the proof that the log contains a row. The error is tlog.ErrNoRow if the log does
-// not contain the row.
+// Proof returns the proof that the log contains a row, given by its key or its time. If the log
+// does not contain the row, the error is tlog.ErrNoRow.
 func (l AuditLog) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
 	err = l.get(ctx, "/log/proof", url.Values{"row": {row}}, &proof)
 	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
@@ -95,9 +94,9 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
 }
 
-// RunMode runs one mode of florctl audit on the audit logs of all providers. If some providers do
-// not answer, RunMode still reads the logs of the others, and its error names the providers that
-// failed.
+// RunMode verifies, follows or searches the audit logs of all providers, as m selects. If some
+// providers do not answer, it still reads the logs of the others, and returns an error that names
+// those that failed.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error
@@ -120,9 +119,9 @@ func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.F
 	return errors.Join(append(failed, err)...)
 }
 
-// Unread returns the kinds of need whose audit logs cannot be read through the providers, so that
-// florctl can warn about them. Each kind has a separate log, and only the log of kind config can be
-// read through the forwarder.
+// Unread returns the kinds of need whose audit logs cannot be read through the providers, for a
+// warning. Each kind has its own log, and through the forwarder only the log of kind config can be
+// read.
 func (p Providers) Unread(t compile.Topology) []string {
 	if p[0].OverSSH() {
 		return nil

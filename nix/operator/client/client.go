@@ -36,19 +36,19 @@ type Provider struct {
 	root *Root // set if the provider is called over SSH
 }
 
-// New returns a client of the config provider on a host. The argument base is the URL of the
-// provider's control API.
+// New returns a client of the config provider on a host. The argument base is the URL of its
+// control API, without a final slash.
 func New(host, base string, c *http.Client) *Provider {
 	p := &Provider{Host: host, base: base, http: c}
 	p.explain = p.unreachable
 	return p
 }
 
-// OverSSH reports whether the provider is called over SSH, as root of its host.
+// OverSSH reports whether the client calls the provider over SSH, as root of the provider's host.
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
-// Reach returns clients of all config providers of a cluster, at least one. The argument how
-// selects the connection and is "forwarder" or "ssh".
+// Reach returns clients of all config providers of a cluster. The argument how is "forwarder" or
+// "ssh". If the cluster has no config provider, Reach returns an error.
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
@@ -107,8 +107,8 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends a request with a JSON value to a path of the control API, and decodes the answer into
-// v. The argument about is the value; if it is nil, the request has no body.
+// Post sends about as JSON in a POST request to a path of the control API, and decodes the answer
+// into v. If about is nil, the request has no body.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {
@@ -129,7 +129,7 @@ func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	return nil
 }
 
-// Get requests a path of the control API and decodes the answer into v.
+// Get sends a GET request to a path of the control API, and decodes the answer into v.
 func (p *Provider) Get(ctx context.Context, path string, v any) error {
 	body, err := p.request(ctx, http.MethodGet, path, nil)
 	if err != nil {

@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Providers contains clients of all config providers of a cluster. An operation is sent to all
-// providers, or to the first that answers. It fails only if no provider answers. A warning on
-// standard error names each provider that does not answer.
+// Providers contains clients of all config providers of a cluster. An operation calls all of them,
+// or one after the other until one answers. It fails only if none of them answers. For each that
+// does not answer, it prints a warning on standard error.
 type Providers []*Provider
 
-// All calls a function with each provider. It returns an error only if the function fails for all
-// of them.
+// All calls do with each provider. It returns an error only if do fails for all of them; otherwise
+// errors become warnings.
 func (p Providers) All(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -33,7 +33,8 @@ func (p Providers) All(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// First calls a function with one provider after the other, until the function succeeds.
+// First calls do with one provider after the other until it returns nil. If do fails for all of
+// them, First returns their errors.
 func (p Providers) First(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -46,9 +47,8 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each calls a function with each provider and returns the items of all providers. Of items with
-// the same key, it returns only one, because providers that share a state store return the same
-// items.
+// Each calls of with each provider and returns the items of all. Items with the same key are
+// returned once, because providers that share a state store have the same items.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {
@@ -64,15 +64,15 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 	return found, err
 }
 
-// Reports returns the newest report of each host that any of the providers has.
+// Reports returns the newest report of each host, by the name of the host, from all providers.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
 	err := p.All(func(at *Provider) error { return at.addReports(ctx, newest) })
 	return newest, err
 }
 
-// Hosts returns the newest report of each host that any of the providers has, and the join requests
-// that wait for approval.
+// Hosts returns the newest report of each host and the join requests that wait for approval, each
+// by the name of the host, from all providers.
 func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept, waiting map[string]join.Request, err error) {
 	newest, waiting = map[string]hostreport.Kept{}, map[string]join.Request{}
 	err = p.All(func(at *Provider) error {
@@ -102,9 +102,9 @@ func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.
 	return err
 }
 
-// Stopped returns the config providers whose systemd unit does not serve hosts, and the problem of
-// each unit. It checks only providers that are called over SSH, because these can be called while
-// the unit is stopped. A provider that answers through the forwarder is running.
+// Stopped returns the problems of config providers that serve no hosts because of the state of
+// their systemd unit, by the name of the host. It checks only providers that are called over SSH. A
+// provider that answers through the forwarder is running.
 func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	found := map[string]hostreport.Problem{}
 	var lock sync.Mutex
@@ -129,9 +129,9 @@ func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	return found
 }
 
-// Audit returns the rows of all audit logs that can be read through the providers. After reading
-// the rows, the caller must call the function end. That function prints a warning for each provider
-// that did not answer, and returns an error if no provider answered.
+// Audit returns the rows of all audit logs that can be read through the providers, oldest first.
+// Call end after reading them. It prints a warning for each provider that did not answer, or
+// returns an error if none did.
 func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
 	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
@@ -151,8 +151,8 @@ func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.
 	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
-// Failed handles the errors of providers that did not answer. It prints the errors as warnings. If
-// all providers failed, it returns the errors instead.
+// Failed prints the given errors of providers as warnings. If there are as many errors as
+// providers, it returns them instead.
 func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)

@@ -22,10 +22,10 @@ func name(variable string) string {
 	return before
 }
 
-// Environ returns the environment in which this process runs Nix. It sets the initial heap of Nix
-// to 768 MiB, or to a quarter of the machine's memory. With thousands of hosts, most data stays in
-// use, and garbage collection took a third of the time. For small clusters Nix does not touch this
-// memory. Environ also removes the variables that make git use another repository.
+// Environ returns the environment for running Nix from this process. It sets the initial heap of
+// Nix to 768 MiB, or to a quarter of the machine's memory if that is less, because Nix otherwise
+// spends a third of the time for a large cluster on garbage collection. It leaves out variables
+// that would make git use another repository.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return elsewhere[name(v)] })
 	var si syscall.Sysinfo_t

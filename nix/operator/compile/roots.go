@@ -14,10 +14,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if none of the earlier roots remains. Its arguments are the
-// earlier roots and the new roots, in PEM. Hosts that trust only the earlier roots would reject all
-// providers, and could never fetch other documents. If there were no earlier roots, CheckRootsKept
-// returns nil.
+// CheckRootsKept returns an error if none of the roots in was, in PEM, is among the roots in is.
+// Hosts trust only the earlier roots, so they would reject all providers and never receive other
+// documents. If was is empty, CheckRootsKept returns nil.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }
@@ -33,8 +32,7 @@ func Fingerprints(texts []string) (all []string) {
 	return all
 }
 
-// CheckFingerprintsKept returns an error if none of the earlier roots remains. It is like
-// CheckRootsKept, but its arguments are the fingerprints of roots.
+// CheckFingerprintsKept is like CheckRootsKept, but its arguments are fingerprints of roots.
 func CheckFingerprintsKept(was, is []string) error {
 	if len(was) == 0 || slices.ContainsFunc(was, func(f string) bool { return slices.Contains(is, f) }) {
 		return nil
@@ -46,8 +44,8 @@ func CheckFingerprintsKept(was, is []string) error {
 	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: keep the present root there beside the next root until the present root is retired: florctl ca rotate", strings.Join(short, ", "))
 }
 
-// CheckRoots returns the faults of a trust domain's root certificates. Each text in roots contains
-// one or more certificates in PEM.
+// CheckRoots returns the faults of a trust domain's roots at the time now, for example a root that
+// has expired. Each text in roots contains one or more certificates in PEM.
 func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 	var faults []Fault
 	for i, text := range roots {

@@ -13,8 +13,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is the declaration of a cluster with all references resolved (nix/resolve/export.nix).
-// All lists are sorted, except the hosts of a provider: these are in order of preference.
+// Topology is the declaration of a cluster with all references resolved, as nix/resolve/export.nix
+// defines it. All lists are sorted, except the hosts of a provider, which are in order of
+// preference.
 type Topology struct {
 	Name          string
 	TrustDomain   string
@@ -78,8 +79,7 @@ func (h Host) OnlyRelayed() bool {
 	return len(h.Address) == 0 && len(h.Relays) > 0
 }
 
-// Service is a service of the cluster. A service that is not published can only be used on its own
-// host.
+// Service is a service of the cluster. Other hosts can use it only if it is published.
 type Service struct {
 	IDs          []spiffe.ID // one ID; with scope "node" one ID for each host; with "both" all of these
 	Hosts        []string
@@ -108,13 +108,14 @@ type Service struct {
 	Facts       map[string]any                  // values that configurations of other hosts may read
 }
 
-// Gated reports whether an ingress requires strangers to sign in before they reach the service.
+// Gated reports whether strangers must sign in at the ingress before they reach the service.
 func (s Service) Gated() bool { return s.SSO.Mode == "gate" }
 
 // Scoped reports whether the service has a separate identity on each host.
 func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
-// User is a person in the cluster. A user without hosts cannot act on any host.
+// User is a person in the cluster. A user without hosts has no access, because nobody can act as
+// the user.
 type User struct {
 	ID    spiffe.ID
 	Roles []string                 // roles of the user, including the roles of teams
@@ -137,15 +138,15 @@ type Port struct {
 	Outside    string // as in Service
 }
 
-// PublicPort is a port of hosts with an ingress at which strangers reach a service.
+// PublicPort is a port of ingress hosts at which strangers reach a service.
 type PublicPort struct {
 	Port              int
 	Hosts             []string // empty for all hosts with an ingress
 	From, ServerNames []string // networks of callers, and names in the TLS handshake; empty for all
 }
 
-// Outside is a machine without an agent. The cluster knows only its addresses, and it reaches
-// services through a host of the cluster.
+// Outside is a machine without an agent, which reaches services through a host of the cluster. The
+// cluster knows the machine only by its addresses.
 type Outside struct {
 	Addresses []string
 	Via       string // host
@@ -155,21 +156,20 @@ type Outside struct {
 // Entrance is the name of the port to which an ingress connects if a service has several ports.
 const Entrance = "http"
 
-// Face is the smallest target to which access can be granted. It is one identity of a service or,
-// if the service has several ports, one port of one identity.
+// Face is the smallest part of a service to which access can be granted: one identity of the
+// service or, if the service has several ports, one port of one identity.
 type Face struct {
 	ID   spiffe.ID
 	Port string
 }
 
-// MarshalText returns the ID of the face. If the face has a port, the ID is followed by ":" and the
-// name of the port.
+// MarshalText returns the SPIFFE ID of the face, followed by ":" and the name of the port if there
+// is one.
 func (f Face) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
 }
 
-// Faces returns all faces of the service. There is one for each identity, or one for each port of
-// each identity.
+// Faces returns all faces of the service, by identity and then by the name of the port.
 func (s Service) Faces() (faces []Face) {
 	for _, id := range s.IDs {
 		if s.Ports == nil {
@@ -182,7 +182,7 @@ func (s Service) Faces() (faces []Face) {
 	return faces
 }
 
-// Part is a part of a service: the service on some of its hosts, or one of its ports.
+// Part is the service on some of its hosts, or one port of the service.
 type Part struct {
 	Service string
 	Hosts   []string
@@ -191,7 +191,7 @@ type Part struct {
 }
 
 // Role lists the services that holders of the role reach, and the capabilities that their hosts
-// need. It includes the services and capabilities of all roles that the role contains.
+// must have. Those of all roles within the role are included.
 type Role struct {
 	Services, ServiceGroups, Requires []string
 	Except                            []string               // services and parts that the role excludes
@@ -214,8 +214,8 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads returns the published services that holders of a role reach, and the faces of each service
-// that they reach.
+// Leads returns the published services that holders of a role reach, with the faces that they reach
+// of each.
 func (t Topology) Leads(role string) map[string][]Face {
 	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
@@ -241,8 +241,8 @@ func (t Topology) Leads(role string) map[string][]Face {
 	return leads
 }
 
-// Named returns the service and the faces to which a name in a role or group refers, such as
-// "shell" or "shell@eu".
+// Named returns the service that a name in a role or group refers to, and the faces that the name
+// includes. The name is that of a service, such as "shell", or of a part, such as "shell@eu".
 func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
@@ -268,20 +268,20 @@ type Secret struct {
 	Public     bool     // the public half is recorded in the flake
 }
 
-// Federated is a foreign trust domain. Some of the identities in it have roles in this cluster.
+// Federated is a foreign trust domain. Some of its identities have roles in this cluster.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
 	Elsewhere
 }
 
-// Elsewhere contains the identities and services of another cluster that are used in this cluster.
+// Elsewhere contains those identities and services of another cluster that this cluster uses.
 type Elsewhere struct {
 	Identities map[spiffe.ID][]string // roles of these identities
 	Services   map[spiffe.ID][]string // roles that reach these services
 }
 
-// Others returns the other clusters that the topology declares, in foreign trust domains and in its
-// own. The keys are the places of the declarations, such as "clusters.blue".
+// Others returns all other clusters that the topology declares, by the place of the declaration,
+// such as "clusters.blue" or "federated.acme".
 func (t Topology) Others() map[string]Elsewhere {
 	all := map[string]Elsewhere{}
 	for name, f := range t.Federated {
@@ -293,9 +293,9 @@ func (t Topology) Others() map[string]Elsewhere {
 	return all
 }
 
-// Origin returns the cluster that is declared at a place of the topology, such as "clusters.blue".
-// For a foreign cluster it returns the trust domain, and for a cluster of the same trust domain the
-// name.
+// Origin returns the name of another cluster for people, given the place of its declaration. For
+// "clusters.blue" it is "cluster blue", and for a foreign trust domain the name of the trust
+// domain.
 func (t Topology) Origin(place string) string {
 	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
 		return t.Federated[name].TrustDomain
@@ -304,20 +304,21 @@ func (t Topology) Origin(place string) string {
 }
 
 // Provider lists the hosts that answer needs of one kind, and the capabilities that these hosts
-// require.
+// must have.
 type Provider struct {
 	Hosts, Requires []string
 	Issuer          string // of kind oidc: where people sign in
 }
 
-// ReadTopology returns the topology of a cluster. It returns an error if the cluster has faults.
+// ReadTopology returns the topology of a cluster. If the cluster has faults, the error is a
+// *FaultsError.
 func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 	a, err := ask(ctx, src, "topology = true;")
 	return a.Topology, err
 }
 
-// Snapshot contains a cluster's topology and all its documents, from one evaluation, so that they
-// match.
+// Snapshot contains a cluster's topology and all its documents. Both come from one evaluation, so
+// they match.
 type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then document kind
@@ -340,8 +341,8 @@ func (r Raw) Open() (document.Document, error) {
 	return d, nil
 }
 
-// Read returns the topology and all documents of a cluster. It returns an error if the cluster has
-// faults.
+// Read returns the topology and all documents of a cluster. If the cluster has faults, the error is
+// a *FaultsError.
 func Read(ctx context.Context, src Source) (Snapshot, error) {
 	a, err := ask(ctx, src, "topology = true; documents = true;")
 	return Snapshot{Topology: a.Topology, Documents: a.Documents, Warnings: a.Faults}, err

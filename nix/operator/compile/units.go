@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Units contains the systemd configuration that a host needs as a member of a cluster.
+// Units contains the systemd configuration with which a host runs as a member of a cluster.
 type Units struct {
 	Instance hostdir.Instance
 	Files    map[string]string // unit files by name, such as "florete-agent.service"
@@ -26,7 +26,8 @@ type Units struct {
 	Runs     map[string]Runs   // services of the host by name
 }
 
-// Runs is a service of a host, with the address, account and units that the topology expects there.
+// Runs describes how the topology expects a service to run on a host: its address, its account and
+// its units.
 type Runs struct {
 	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
 	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
@@ -36,13 +37,14 @@ type Runs struct {
 	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
 
-// RunsAt is the address at which a service listens for one of its ports.
+// RunsAt is the address and the protocols of one port of a service.
 type RunsAt struct {
 	Upstream  string   `json:"upstream"`
 	Protocols []string `json:"protocols"`
 }
 
-// ReadUnits returns the units of a host. The commands in the units are in the directory bin.
+// ReadUnits returns the systemd units of a host. They run the commands in the directory bin. See
+// bundle.BinTar.
 func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quote(host)+" ]; bin = "+quote(bin)+";")
 	if err != nil {
@@ -83,9 +85,8 @@ func (u Units) Enabled() []string {
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+u.Files[name], "\n[Install]\n") })
 }
 
-// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir. It removes obsolete
-// units that an earlier call wrote. It only removes files named <instance>-*, so dir may contain
-// other files.
+// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir. It removes other files
+// named <instance>-* there, which an earlier call has written.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -113,7 +114,7 @@ func (u Units) Write(dir string) error {
 	return nil
 }
 
-// Text prints the services of the host, and the units that the administrator must enable.
+// Text prints the services of the host as a table, and the command that enables its units.
 func (u Units) Text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(u.Runs) > 0 {

@@ -31,9 +31,8 @@ func isPart(file string) bool {
 	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
 }
 
-// Unseen returns the files of the flake that git does not track. Nix does not read these files, so
-// a change in them would have no effect. Files that git ignores are included only if they are in
-// the folders of the cluster.
+// Unseen returns the files of the cluster that git does not track, and which Nix therefore does not
+// read. Files that git ignores are included only in the folders of the cluster.
 func (s Source) Unseen(ctx context.Context) []string {
 	unseen := slices.DeleteFunc(s.listFiles(ctx, "--others", "--exclude-standard"), func(f string) bool {
 		return !belongs.MatchString(f) && !isPart(f)
@@ -49,8 +48,8 @@ func (s Source) Unseen(ctx context.Context) []string {
 	})
 }
 
-// Submodules returns the folders of the flake that are git submodules. Nix leaves them out by
-// default.
+// Submodules returns the folders of the flake that are git submodules, unless the flake reference
+// includes them. By default Nix leaves them out.
 func (s Source) Submodules(ctx context.Context) (folders []string) {
 	if strings.Contains(s.ref(), "submodules=1") {
 		return nil

@@ -18,8 +18,8 @@ type Report struct {
 	together members
 }
 
-// Err returns a *FaultsError if the report contains a fault of severity error. If strict is set,
-// Err also returns it for a warning.
+// Err returns a *FaultsError with the faults of severity error, or nil if there are none. If strict
+// is true, warnings count as well.
 func (r Report) Err(strict bool) error {
 	found := errorsOf(r.Faults)
 	if strict {
@@ -31,10 +31,11 @@ func (r Report) Err(strict bool) error {
 	return nil
 }
 
-// Validate returns all faults of a cluster without compiling it. If the flake has several clusters
-// and src names none, Validate checks each of them, and compares their declarations of the same
-// machines. It also makes the checks for which Nix has no clock or parser: whether roots and
-// foreign bundles are valid now, and that the files of the flake contain no private keys.
+// Validate returns all faults of a cluster. If src names no cluster and the flake has several, it
+// checks each of them and compares their declarations of the same machines. Validate also makes
+// checks that need a clock or a parser, which Nix does not have: roots and foreign bundles must be
+// valid at the time now, and the files of the flake must contain no private keys. The error is nil
+// even if there are faults.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	var found *FaultsError

@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// WriteAll writes the documents of each host to dir/<host>. It removes the documents of other hosts
-// from an earlier compilation, and keeps other files.
+// WriteAll writes the documents of each host to dir/<host>. It removes documents of other hosts
+// that an earlier call has written, and keeps all other files.
 func WriteAll(dir string, hosts map[string][]document.Document) error {
 	for host, documents := range hosts {
 		if err := Write(filepath.Join(dir, host), documents); err != nil {
@@ -38,8 +38,8 @@ func WriteAll(dir string, hosts map[string][]document.Document) error {
 	return nil
 }
 
-// Write writes the documents of one host to dir, in the form that document.Read reads. It removes
-// documents of an earlier compilation. No program may read the directory meanwhile.
+// Write writes the documents of one host to dir, in the form that document.Read reads. It first
+// removes the documents of an earlier call, so no other program may read dir at that time.
 func Write(dir string, documents []document.Document) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

@@ -36,8 +36,8 @@ type Host struct {
 	Issues    bool           // whether it is the only host that issues certificates
 }
 
-// Read returns the hosts to deploy, as the flake declares them. It reads the programs of bundles
-// from bin, by default the directory of the running program.
+// Read returns the topology and the named hosts with everything that Run deploys. It reads the
+// programs of bundles from the directory bin, or from that of the running program if bin is empty.
 func Read(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []Host, err error) {
 	if t, err = compile.ReadTopology(ctx, src); err != nil {
 		return t, nil, err
@@ -65,8 +65,8 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	return t, hosts, nil
 }
 
-// Deployment contains the settings for deploying hosts, and the functions through which it uses the
-// config providers.
+// Deployment contains the settings for deploying hosts, and functions that call the config
+// providers.
 type Deployment struct {
 	Flake   string        // flake reference for nixos-rebuild
 	Timeout time.Duration // time after which an unconfirmed host rolls back
@@ -93,7 +93,8 @@ const poll = 2 * time.Second
 // rollback.
 const grace = 2 * time.Minute
 
-// Run deploys the hosts. Its error joins the errors of all hosts that failed.
+// Run deploys the hosts, Jobs of them at a time. It continues if a host fails, and returns the
+// errors of all hosts joined.
 func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, d.Jobs)

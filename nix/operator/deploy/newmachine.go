@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine prepares the installation of a new machine with nixos-anywhere. It creates the
-// directory that nixos-anywhere copies to the machine. The directory contains a new SSH host key,
-// with which the machine enrols. NewMachine then prints the next steps.
+// NewMachine prepares a directory that nixos-anywhere copies to a new machine, and prints the next
+// steps for the operator. The directory contains the SSH host key with which the machine enrols.
+// NewMachine generates the key if it does not exist. The list names must contain exactly one host.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one, because the directory contains the key of one machine", dir, len(names))

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Access is an index of a topology. It answers which principals reach which services.
+// Access tells which principals reach which services of a topology, and why.
 type Access struct {
 	t          compile.Topology
 	principals map[spiffe.ID]Principal
@@ -23,8 +23,7 @@ type Access struct {
 	excepted   map[string][]Chain     // chains to a service that are removed by exceptions of their roles
 }
 
-// Principal is a node, a service or a user. It has roles, which determine the services that it
-// reaches.
+// Principal is a node, a service or a user. Its roles determine which services it reaches.
 type Principal struct {
 	ID    spiffe.ID
 	Roles []string                 // sorted
@@ -37,12 +36,12 @@ type Principal struct {
 	ended   []string // roles that have ended, sorted
 }
 
-// New returns the Access of a topology at no particular time. Roles that have ended count as valid.
+// New returns the Access of a topology in which no role has ended.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At returns the access that a topology gives at a time. Roles that end before that time are left
-// out. A topology may contain such roles: the compiler leaves out only roles that ended before the
-// commit was made, and hosts end the others by their own clocks.
+// At returns the Access of a topology at the time now. Roles that end at or before that time give
+// no access. The topology can contain such roles, because the compiler removes only those that
+// ended before the commit was made.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
@@ -154,7 +153,7 @@ func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.foreign
 }
 
-// Reach returns the sorted names of the services that a principal reaches from any of its hosts.
+// Reach returns the names of the services that a principal reaches from one of its hosts, sorted.
 func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }

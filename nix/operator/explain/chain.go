@@ -9,9 +9,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Chain is one reason why a principal reaches a service. It consists of a role and the group
-// through which the role reaches the service. The group is empty if the role names the service
-// itself.
+// Chain is one way in which a role leads to a service: directly, or through a service group. If
+// Group is empty, the role names the service itself.
 type Chain struct {
 	Team  string `json:"team,omitempty"` // team through which a user has the role
 	Role  string `json:"role"`
@@ -30,7 +29,7 @@ type Chain struct {
 	faces []compile.Face // faces to which it leads
 }
 
-// Exception is a service, or a part of a service, that a role excludes.
+// Exception is a service, or a part of one, that a role excludes.
 type Exception struct {
 	Role string `json:"role"`
 	Name string `json:"name"` // "shell" or "shell@eu"

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Explanation explains whether and why a principal reaches a service. The access is allowed if
-// there is a chain and no obstacle.
+// Explanation tells whether a principal reaches a service, and why. Access is allowed if there is
+// at least one chain and no obstacle.
 type Explanation struct {
 	Principal spiffe.ID `json:"principal"`
 	Service   string    `json:"service"`
@@ -48,7 +48,7 @@ type Explanation struct {
 	foreign bool   // the principal belongs to another cluster
 }
 
-// Way is a chain to a service, and the principals that reach the service through it.
+// Way is a chain to a service, with the principals that hold its role.
 type Way struct {
 	Chain
 	Holders []spiffe.ID `json:"holders"` // sorted
@@ -57,7 +57,7 @@ type Way struct {
 	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
-// Obstacle is a setting that prevents access to a service whatever roles a principal has.
+// Obstacle is a setting that prevents a principal's access to a service, whatever its roles.
 type Obstacle struct {
 	Problem string `json:"problem"`
 	Remedy  Remedy `json:"remedy"`
@@ -94,8 +94,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	return e
 }
 
-// Ways returns all ways to a service, with the principals that hold the roles. It includes ways on
-// which an obstacle prevents access.
+// Ways returns all ways to a service, including those on which an obstacle prevents access.
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {

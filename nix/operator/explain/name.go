@@ -14,8 +14,9 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Principal finds a principal by a name that a person typed. The name is a SPIFFE ID, has the form
-// "user/alice" or "user:alice", or is a bare name such as "alice" if this is unambiguous.
+// Principal returns the principal with a name that a person typed: a SPIFFE ID, "user/alice",
+// "user:alice", or just "alice" if only one principal has that name. For an unknown name, the error
+// suggests similar names.
 func (a *Access) Principal(name string) (Principal, error) {
 	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
 	if err != nil {
@@ -58,10 +59,10 @@ func (a *Access) others(name string) (all []string) {
 	return all
 }
 
-// Service finds a service by a name that a person typed. The name is written like that of a
-// principal, as programs call the service ("wiki.demo.flor.rete" or a URL), or is an alias. If each
-// host has a service of its own, "wiki@forge" and "service/forge/wiki" name the service of one
-// host. A service of another cluster is named by its SPIFFE ID or as "tickets@blue".
+// Service returns the name in the topology of a service that a person typed. The typed name can be
+// a SPIFFE ID, "service/wiki", "wiki", an alias, the name that programs use
+// ("wiki.demo.flor.rete"), or a URL. If each host has its own service, "wiki@forge" and
+// "service/forge/wiki" name the one of a host. "tickets@blue" names a service of another cluster.
 //
 // One port of a service is named as "wiki:metrics", or by a URL with the port number that callers
 // use.

@@ -10,8 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Edge describes the names of a service and how the service is connected to the world outside the
-// cluster.
+// Edge describes the names of a service, and how callers from outside the cluster reach it.
 type Edge struct {
 	// Ingress lists the hosts through which anyone can reach a public service, sorted.
 	Ingress []string `json:"ingress,omitempty"`
@@ -109,8 +108,8 @@ func (a *Access) reachedFrom(host, service string) bool {
 	return false
 }
 
-// String returns the Edge as text, with one line for each relation. For most services the text is
-// empty.
+// String returns the Edge as text, with one line for each statement. For a service that only the
+// cluster uses under its own name, it is empty.
 func (e Edge) String() string {
 	var b strings.Builder
 	if len(e.Each) > 0 {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Holders lists the readers of a generated secret and the hosts on which they have it.
+// Holders lists the readers of a generated secret, with the hosts on which they read it.
 type Holders struct {
 	Secret   string   `json:"secret"`
 	Generate string   `json:"generate"`
@@ -15,7 +15,7 @@ type Holders struct {
 	Makes    []string `json:"makes"`   // hosts that provide it
 }
 
-// Holder is a reader of a secret, and the hosts that have the secret for this reader.
+// Holder is a reader of a secret, with the hosts on which it reads the secret.
 type Holder struct {
 	Reader string   `json:"reader"` // service/NAME or node/NAME
 	Hosts  []string `json:"hosts"`
@@ -24,7 +24,8 @@ type Holder struct {
 // IsSecret reports whether a name has the form "secret/NAME".
 func IsSecret(name string) bool { return strings.HasPrefix(name, "secret/") }
 
-// WhoHas returns the holders of a generated secret. The name has the form "secret/NAME".
+// WhoHas returns the readers of the generated secret with the given name, such as "secret/db" or
+// "db".
 func (a *Access) WhoHas(name string) (Holders, error) {
 	name = strings.TrimPrefix(name, "secret/")
 	s, ok := a.t.Secrets[name]

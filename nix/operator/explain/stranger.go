@@ -36,14 +36,15 @@ type Visit struct {
 	SignIn string `json:"signIn,omitempty"`
 }
 
-// IsStranger reports whether the word that an operator typed for a principal means strangers.
+// IsStranger reports whether a word that an operator typed in place of a principal means strangers.
+// It does not if a principal has that name.
 func (a *Access) IsStranger(who string) bool {
 	_, err := a.Principal(who)
 	return who == Stranger && err != nil
 }
 
-// Visit explains whether a stranger with a given address reaches a URL. The URL may consist of a
-// public name alone. The invalid address stands for all strangers.
+// Visit tells whether a stranger with the address from reaches a URL, or a public name without a
+// path. If from is the zero Addr, the answer is for all strangers.
 func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	if !strings.Contains(at, "://") {
 		at = "https://" + at

@@ -15,15 +15,15 @@ type Answer struct {
 	domain string // trust domain of the cluster
 }
 
-// Reaching is a principal that reaches the service, and the chains through which it does.
+// Reaching is a principal that reaches a service, with the chains that lead to it.
 type Reaching struct {
 	Principal spiffe.ID `json:"principal"`
 	Chains    []Chain   `json:"chains"`
 	Hosts     []string  `json:"hosts"` // hosts that act as the principal
 }
 
-// WhoCan returns the principals that reach a service. It leaves out users that cannot act on any
-// host.
+// WhoCan returns the principals that reach a service. Users without hosts are left out, because
+// they have no access.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)
 	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}

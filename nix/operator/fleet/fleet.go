@@ -30,7 +30,7 @@ const skew = 30 * time.Second
 // host has failed to renew the certificate in time.
 const late = 4
 
-// Host is a host in the flake, with the state in its last report.
+// Host is a host in the flake, with its last report.
 type Host struct {
 	Name string `json:"name"`
 
@@ -50,14 +50,15 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Seen contains the information that providers have about hosts. The keys are the names of hosts.
+// Seen contains what providers know about hosts, by the name of the host.
 type Seen struct {
 	Reports map[string]hostreport.Kept    // last report
 	Waiting map[string]join.Request       // join request that waits for approval
 	Stopped map[string]hostreport.Problem // problem of a config provider that serves no hosts
 }
 
-// Join returns every host in the flake with its last report, sorted by name.
+// Join combines the hosts in the flake with what providers know about them. It returns every host
+// in the flake, sorted by name.
 func Join(s compile.Snapshot, seen Seen, now time.Time) ([]Host, error) {
 	all := []Host{}
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {

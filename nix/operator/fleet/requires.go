@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Absent returns an error if a host lacks a capability that the cluster requires of it. It checks
-// only the capabilities that hosts detect themselves. It ignores hosts that no longer report,
-// because their capabilities are not known.
+// Absent returns an error if a host lacks a capability that the cluster requires of it. Only
+// capabilities that hosts detect themselves are checked, and only hosts that have reported
+// recently.
 func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(reports)) {

@@ -13,15 +13,17 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Roots contains the roots that the hosts of a cluster trusted and used in their last reports.
+// Roots contains the roots that the hosts of a cluster trust and use, according to their last
+// reports. In its methods, a root is given by its fingerprint, and the value for a host in a result
+// is the reason.
 type Roots struct {
 	now   time.Time
 	hosts map[string]hostreport.Roots
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots returns the roots that a cluster's hosts trusted and used according to their reports.
-// It ignores the hosts in the third argument.
+// ReadRoots returns the Roots of a cluster from the reports of its hosts. It leaves out the hosts
+// in without.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -54,9 +56,9 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left returns an error if the flake omits a root to which certificates of hosts lead. The argument
-// contains the roots in the flake. Certificates of an omitted root are no longer accepted anywhere,
-// so that their hosts could not reach a provider.
+// Left returns an error if certificates of hosts lead to a root that is not among pins, the
+// fingerprints of the roots in the flake. Such certificates would no longer be accepted, and their
+// hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {
@@ -77,7 +79,7 @@ func (r Roots) Left(pins []string) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// Trusting returns the number of hosts on which all programs trust a root.
+// Trusting returns the number of hosts on which every program trusts a root.
 func (r Roots) Trusting(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
@@ -96,7 +98,7 @@ func (r Roots) count(of func(hostreport.Roots) bool) (n int) {
 	return n
 }
 
-// Unacknowledged returns the hosts that do not trust a root yet, and the reason for each host.
+// Unacknowledged returns the hosts on which not every program trusts a root yet.
 func (r Roots) Unacknowledged(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {
@@ -113,9 +115,8 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 // a host takes to report a connection to a peer that has not renewed its SVID.
 const settled = 30 * time.Second
 
-// Unrenewed returns the hosts that still use another root than the given one, and the reason for
-// each host. A host uses a root if its SVIDs, or the SVIDs of connected peers, lead to the root.
-// Hosts that stopped only recently are included.
+// Unrenewed returns the hosts that use another root: their own SVIDs or those of connected peers
+// lead to it. Hosts that stopped using it only recently are included.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {
@@ -128,7 +129,7 @@ func (r Roots) Unrenewed(root string) map[string]string {
 	})
 }
 
-// Trusted returns the hosts on which any program still trusts a root, and the reason for each host.
+// Trusted returns the hosts on which at least one program still trusts a root.
 func (r Roots) Trusted(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		switch {

@@ -15,7 +15,7 @@ import (
 // seconds.
 const again = 5 * time.Second
 
-// Read returns the hosts in the flake, each with the newest report that any provider has.
+// Read returns the hosts in the flake, each with its newest report from all providers.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
 	stopped := make(chan map[string]hostreport.Problem, 1)
 	go func() { stopped <- providers.Stopped(ctx) }()
@@ -27,8 +27,9 @@ func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) (
 	return Join(s, seen, time.Now())
 }
 
-// Watch prints the state of the hosts repeatedly until the context ends. It clears the screen each
-// time.
+// Watch prints the hosts to w repeatedly, as Text does, until ctx ends. Before each time it writes
+// the control sequence that clears a terminal to screen. It returns nil when ctx ends, and
+// otherwise the first error.
 func Watch(ctx context.Context, s compile.Snapshot, providers client.Providers, w, screen io.Writer) error {
 	for {
 		hosts, err := Read(ctx, s, providers)

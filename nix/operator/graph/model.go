@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is the cluster that is drawn, or the part of it that is drawn.
+// Cluster is a cluster to draw, or a part of one. See Around.
 type Cluster struct {
 	compile.Topology
 	// Needs lists the kinds of need that a host requests from a provider. The first key is the
@@ -24,7 +24,7 @@ type Cluster struct {
 	drawn map[string][]string
 }
 
-// New returns the cluster of a snapshot for drawing, with all its parts.
+// New returns the whole cluster of a snapshot for drawing.
 func New(s compile.Snapshot) (Cluster, error) {
 	c := Cluster{Topology: s.Topology, Needs: map[string]map[string][]string{}, nodes: len(s.Topology.Hosts)}
 	for host, docs := range s.Documents {
@@ -143,9 +143,9 @@ func (c Cluster) entered(host string) (services []string) {
 	return slices.Compact(services)
 }
 
-// Around returns the part of a cluster that is related to one host: the services that the host's
-// identities reach, the principals that reach its services, and its providers. Roles that every
-// node holds do not add other hosts to this part.
+// Around returns the part of a cluster that concerns one host: the services that its identities
+// reach, the principals that reach its services, and its providers. Other hosts are not included
+// only because of a role that every node holds.
 func (c Cluster) Around(host string) (Cluster, error) {
 	h, ok := c.Hosts[host]
 	if !ok {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// DOT returns a graph of the cluster in DOT, the language of Graphviz.
+// DOT returns a graph of the cluster in DOT, the language of Graphviz, with a subgraph for each
+// host.
 func DOT(c Cluster) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n", quoted(c.Name))
@@ -56,7 +57,7 @@ func DOT(c Cluster) []byte {
 	return []byte(b.String())
 }
 
-// Mermaid returns a graph of the cluster in the language of Mermaid, for use in Markdown.
+// Mermaid returns a flowchart of the cluster in the language of Mermaid, for Markdown pages.
 func Mermaid(c Cluster) []byte {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")

@@ -27,7 +27,7 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Issuing contains the options for creating an identity file. Its method Issue creates the file.
+// Issuing contains the options for one identity file. Its method Issue creates the file.
 type Issuing struct {
 	// Exactly one of Host, Request and ID is set. Host is the name of a host, for which new keys
 	// are generated and stored in the file. Request is the path of a file with a host's request. ID
@@ -48,8 +48,8 @@ type Issuing struct {
 	record   []Issued
 }
 
-// CheckLifetime returns an error if d is not a permitted lifetime for the certificates in an
-// identity file.
+// CheckLifetime returns an error if certificates in an identity file may not have the lifetime d.
+// It must be between a minute and trust.MaxLifetime.
 func CheckLifetime(d time.Duration) error {
 	if d < time.Minute || d > trust.MaxLifetime {
 		return fmt.Errorf("--lifetime %s: want between a minute and %s", d, trust.MaxLifetime)
@@ -57,12 +57,11 @@ func CheckLifetime(d time.Duration) error {
 	return nil
 }
 
-// Issue creates the identity file and records its certificates. The argument open is a function
-// that returns the age identities that decrypt the enrolment key. The file is encrypted to the
-// configured recipients or, if there are none, to the host itself. The argument online is a
-// function that returns the cluster. The cluster's providers supply the revocation list and the
-// joined devices, and record the certificates in their audit log. If online is nil, the file is
-// issued without the providers.
+// Issue returns a new identity file, and records its certificates. The function open returns the
+// age identities that decrypt the enrolment key. The file is encrypted to the age recipients that
+// the function recipients returns or, if there are none, to the host itself. The function online
+// returns the cluster, whose providers supply the revocation list and the joined devices, and
+// record the certificates in their audit log. If online is nil, the providers are not called.
 func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
 	i.now = time.Now()
 	read := i.read
@@ -114,7 +113,8 @@ func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (
 	return sealed, nil
 }
 
-// Print prints a summary of the issued identity file and the next steps.
+// Print prints the certificates in the issued identity file, and the next step for the operator.
+// The argument path is the path of the file.
 func (i *Issuing) Print(w io.Writer, path string) {
 	for _, r := range i.record {
 		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))

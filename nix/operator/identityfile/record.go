@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Issued is the record of one certificate in an identity file that was issued. It is kept in the
-// directory of the enrolment certificate.
+// Issued is the record of one certificate that was issued in an identity file. Records are stored
+// beside the enrolment certificate.
 type Issued struct {
 	Time   unixtime.Time `json:"time"`
 	Host   string        `json:"host,omitempty"` // empty for a machine that is not a host
@@ -31,8 +31,8 @@ type Issued struct {
 	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 }
 
-// Record returns the records of issued certificates in a directory, the oldest first. An incomplete
-// last line is ignored.
+// Record returns the records of issued certificates in a directory, oldest first. If there is no
+// record file, it returns none. A malformed line is an error.
 func Record(dir ca.Dir) (all []Issued, err error) {
 	path := dir.Path(ca.EnrolmentRecord)
 	b, err := os.ReadFile(path)

@@ -8,7 +8,7 @@ import (
 )
 
 // Fact is a changed value that a host or service declares for the configurations of other hosts.
-// Documents do not show which configurations read the value.
+// Which configurations read it is unknown, because documents do not show that.
 type Fact struct {
 	Of     string `json:"of"` // such as "host app2" or "service wiki"
 	Name   string `json:"name"`

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Input is an input of the flake whose locked reference changes. A plan shows such inputs because
-// hosts run code from them: the modules and programs of Florete run as root.
+// Input is an input of the flake whose locked reference changes. Hosts run code from inputs as
+// root, so a plan shows such changes.
 type Input struct {
 	Name   string `json:"name"`             // path of the input, such as "florete/nixpkgs"
 	Before string `json:"before,omitempty"` // missing if the input is new

@@ -8,9 +8,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Loss is data, or an account, that a provider keeps although a change removes the need for it,
-// such as a database. A plan warns about a loss because a service that is renamed can no longer
-// reach the data under its old name.
+// Loss is data or an account that no need refers to any more after a change, such as the database
+// of a service that was renamed. Then tells what becomes of it.
 type Loss struct {
 	What string `json:"what"` // such as "database wiki_main at postgres"
 	Then string `json:"then"` // description of what happens to it, and when

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Note is a warning that an operator should read before publishing a change.
+// Note is a warning about a place in the topology that an operator should read before publishing a
+// change.
 type Note struct {
 	Place string `json:"place"`
 	Text  string `json:"text"`

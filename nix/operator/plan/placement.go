@@ -19,7 +19,8 @@ type Placed struct {
 	Hosts   []string `json:"hosts"`
 }
 
-// PlacementOf returns the hosts on which the services of a topology run, sorted by service.
+// PlacementOf returns the services of a topology with the hosts on which they run, sorted by
+// service.
 func PlacementOf(t compile.Topology) Placement {
 	all := Placement{}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {

@@ -49,8 +49,7 @@ type Move struct {
 	After   []string `json:"after"`
 }
 
-// Stay is a declaration, such as a service, that still names a host although the host is being
-// drained.
+// Stay is a declaration, such as a service, that still names a host that is being drained.
 type Stay struct {
 	Drain  string `json:"drain"` // such as "hosts.forge.drain"
 	What   string `json:"what"`  // such as "service wiki"
@@ -81,7 +80,7 @@ type Host struct {
 	domain string // trust domain of the host
 }
 
-// Unit is a systemd unit that is restarted because one of its needs is requested again.
+// Unit is a systemd unit that restarts because one of its needs is requested again.
 type Unit struct {
 	Unit string `json:"unit"`
 	Need string `json:"need"`

@@ -13,9 +13,8 @@ import (
 )
 
 // Right is one permission in a cluster: Who may do something (May) to a target (What). A plan
-// compares the rights before and after a change, so every value in a document that can widen access
-// counts as a right. The rules list all kinds of rights. A value that no rule explains is also a
-// right.
+// compares the rights before and after a change. Every value in a document that can widen access is
+// a right, also a value that no rule of this package explains. Examples are:
 //
 //	user/alice             reach       service/wiki     a service allows a principal
 //	anyone                 reach       service/wiki     it is public

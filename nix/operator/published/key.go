@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Key is an operator's private key for signing the published documents and revocation lists of
-// clusters.
+// Key is an operator's private key, which signs documents and revocation lists, together with the
+// record of what it has signed.
 type Key struct {
 	signature.SecretKey
 	file   string
@@ -28,16 +28,16 @@ type Key struct {
 	others []signatures // signature files of other operators
 }
 
-// SignOnly returns a copy of the key for florctl's option --sign-only. With this copy, an operation
-// only writes signatures to a file, for another operator, and changes nothing. If file is empty,
-// operations are carried out as usual.
+// SignOnly returns a copy of the key for the option --sign-only. Operations with the copy change
+// nothing. They only write signatures to the file, which another operator passes to With. If file
+// is empty, the copy is an ordinary key.
 func (k Key) SignOnly(file string) Key {
 	k.only = file
 	return k
 }
 
-// With returns a copy of the key that signs together with other operators. It reads the signatures
-// of the others from files that they wrote with --sign-only.
+// With returns a copy of the key that signs together with other operators. Their signatures are
+// read from the given files, which they wrote with --sign-only.
 func (k Key) With(with []string) (Key, error) {
 	for _, file := range with {
 		s, err := readSignatures(file)
@@ -49,8 +49,8 @@ func (k Key) With(with []string) (Key, error) {
 	return k, nil
 }
 
-// CheckAlone returns an error if more than one key must sign. It is called for operations that
-// several operators cannot carry out together.
+// CheckAlone returns an error if more than one key of the set must sign. Use it for acts that
+// several operators cannot carry out together. The argument act names the act in the error.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
 		return fmt.Errorf("%s: trust.threshold requires signatures by %d keys, but only one key signs", act, by.Need())
@@ -58,8 +58,9 @@ func (k Key) CheckAlone(act string, by signers.Set) error {
 	return nil
 }
 
-// ReadKey reads a signing key from a file. The argument record is the path of the file that lists
-// what the key signed. If it is empty, the record is beside the key.
+// ReadKey reads a signing key from a file in the format of nix key generate-secret. The argument
+// record is the path of the file that records what the key has signed, by default the path of the
+// key with the suffix ".signed".
 func ReadKey(file, record string) (k Key, err error) {
 	if file == "" {
 		return k, errors.New("--key FILE: want the secret signing key, as for florctl publish")
@@ -78,8 +79,8 @@ func ReadKey(file, record string) (k Key, err error) {
 	return k, nil
 }
 
-// CheckPinned returns an error if the documents of a host do not contain the key. The host would
-// then refuse the key's signatures.
+// CheckPinned returns an error if the manifest of a host does not contain the key in
+// trust.signingKeys. That host would refuse the key's signatures.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
 	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
@@ -87,8 +88,8 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The last
-// argument names the programs that would refuse the key's signatures, for the error.
+// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The argument
+// those names the programs that would refuse the key's signatures, for the error.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)
@@ -107,8 +108,8 @@ func (r *round) signJSON(what string, v any, text func(string) string) (encoded,
 	return string(b), signed, err
 }
 
-// SignJSON encodes a value in JSON and signs it with this key alone. The signed text is the result
-// of the function text for the encoded value.
+// SignJSON encodes v in JSON and returns the JSON with a signature by this key alone. The signed
+// text is what the function text returns for the JSON.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

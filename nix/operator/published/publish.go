@@ -30,8 +30,9 @@ type Signed struct {
 	tree    publish.Tree
 }
 
-// Sign compiles the committed state of a cluster and signs all documents. The map closures contains
-// the store path of a host's system, for each host that fetches its system from the binary cache.
+// Sign compiles the committed state of a cluster and signs its documents. It returns an error if
+// the flake has uncommitted changes or the cluster has faults. The map closures contains the store
+// path of the system of each host that fetches its system from the binary cache.
 func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]string) (s Signed, err error) {
 	tree, err := compile.ReadTree(ctx, src)
 	if err != nil {
@@ -74,8 +75,8 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 	return s, nil
 }
 
-// SignDocuments signs the documents of a cluster for a publication. It adds the signatures of other
-// operators that the key has from their signature files.
+// SignDocuments signs the documents of a cluster for publication, and adds the signatures of other
+// operators; see With.
 func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, error) {
 	tree, _, err := k.signDocuments(cluster, documents)
 	return tree, err
@@ -111,8 +112,8 @@ func (s Signed) String() string {
 	return fmt.Sprintf("cluster %s, %d hosts, serial %d, signed by %s", s.Name, len(s.tree), s.version.Serial, signers.Names(s.round.Texts[0].Signatures))
 }
 
-// CheckRootsKept returns an error if the documents contain none of the roots of the previous
-// version. Hosts trust only these roots, and would reject all providers.
+// CheckRootsKept returns an error if the documents contain none of the roots that were published
+// before. Hosts trust only the earlier roots, and would reject all providers.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
 		return fmt.Errorf("cluster %s: %w; pass --replace-roots if you then deploy every host by hand", s.Name, err)
@@ -120,8 +121,8 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// WriteSignatures writes the signature file and returns ErrSignedOnly if the key was made by
-// SignOnly. Otherwise it does nothing.
+// WriteSignatures writes the signature file and returns ErrSignedOnly, if SignOnly made the key.
+// Otherwise it does nothing and returns nil.
 func (s Signed) WriteSignatures(out io.Writer) error {
 	if s.key.only == "" {
 		return nil
@@ -132,8 +133,8 @@ func (s Signed) WriteSignatures(out io.Writer) error {
 	return s.round.write(out, fmt.Sprintf("cluster %s, %d hosts, serial %d, %s", s.Name, len(s.tree), s.version.Serial, s.version.Digest))
 }
 
-// Write writes the signed documents to a file that a provider can import, or to stdout if the path
-// is "-".
+// Write writes the signed documents to the file at path, or to stdout if path is "-". A provider
+// can import them from there.
 func (s Signed) Write(path string, stdout io.Writer) error {
 	if err := s.record.offered(s.version); err != nil {
 		return err

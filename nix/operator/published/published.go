@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster in the flake, with the config providers that serve its published content.
+// Cluster is a cluster in the flake, with clients of its config providers and the operator's
+// terminal.
 type Cluster struct {
 	Topology         compile.Topology
 	Providers        client.Providers // at least one

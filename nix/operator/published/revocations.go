@@ -18,8 +18,7 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns the newest revocation list that any provider has. It returns nil if there is
-// none.
+// Revocations returns the newest revocation list of all providers, or nil if there is none.
 func (c Cluster) Revocations(ctx context.Context) (*trust.Revocations, error) {
 	all, err := c.lists(ctx)
 	return newestOf(all), err
@@ -117,9 +116,9 @@ func (c Cluster) supply(ctx context.Context, r *record) error {
 	return nil
 }
 
-// Continued returns the revocation list that the next list must continue. This is the newest among
-// the lists of all providers and the last list in the record of the key k. Continued returns an
-// error if the newest list does not continue one of the others.
+// Continued returns the revocation list that the next list must follow: the newest of the lists at
+// the providers and the last list in the record of key k. It returns an error if that list does not
+// follow one of the others.
 func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
 	r, err := openRecord(k.record, c.Topology.Name)
 	if err != nil {
@@ -256,9 +255,9 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 	return highest, host, err
 }
 
-// Lagging returns the hosts that have not reported a revocation list as in force, and the last
-// report of each. It also returns how many hosts should have the list. Hosts that the list revokes
-// are left out, because they no longer receive lists.
+// Lagging returns the hosts on which a revocation list is not in force yet, according to their
+// reports, each with the reason. The result of is the number of hosts that should have the list.
+// Hosts that the list revokes are not counted, because they receive no lists.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Rollback selects the earlier version of the documents to which the hosts of a cluster go back.
+// Rollback selects the version of the documents to which a cluster returns.
 type Rollback struct {
 	Serial  int64
 	Key     Key
@@ -24,7 +24,8 @@ type Rollback struct {
 	BeyondBudget bool
 }
 
-// Rollback publishes the documents of an earlier version again, as the newest version.
+// Rollback publishes the documents of an earlier version again, as the newest version. It returns
+// an error if to.Serial is the newest version already.
 func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	versions, err := c.Versions(ctx)
 	if err != nil {

@@ -42,9 +42,10 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 }
 
 // CheckRootsKept returns an error if a cluster contains none of the roots that were published last.
-// The argument signed is the path of the signing key's record. If it is empty, CheckRootsKept
-// compares with the last commit, or with the commit before it if there are no uncommitted changes.
-// It returns nil if it cannot compare, for example without a git clone or with several clusters.
+// The argument signed is the path of the signing key's record. If it is empty, the last commit is
+// taken for the published version, or the commit before it if there are no uncommitted changes.
+// CheckRootsKept returns nil if it cannot compare, for example without a git clone or with several
+// clusters.
 func CheckRootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {

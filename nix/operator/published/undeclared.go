@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// WarnUndeclared warns about identities and keys in the target of a revocation that are not in the
-// flake. They are not an error, because an identity may be revoked after it was removed from the
+// WarnUndeclared prints a warning for each identity and key in a target that the flake does not
+// contain. This is not an error, because an identity may be revoked after it was removed from the
 // flake.
 func (c Cluster) WarnUndeclared(of revocation.Target) {
 	t := c.Topology

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Versions returns the versions of the documents that the providers store, newest first.
+// Versions returns the versions of the documents that any provider stores, newest first.
 func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	all, err := client.Each(c.Providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
@@ -26,8 +26,8 @@ func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	return all, err
 }
 
-// PrintSigning prints the keys that signed the newest version, on one line. It prints nothing
-// unless several keys must sign.
+// PrintSigning prints a line with the keys that signed the newest version. If one key suffices in
+// this cluster, it prints nothing.
 func (c Cluster) PrintSigning(ctx context.Context, w io.Writer) error {
 	need := c.Topology.Trust.Signers().Need()
 	if need == 1 {
@@ -53,8 +53,8 @@ func (c Cluster) newest(ctx context.Context, r *record) (newest version, err err
 	return newest, err
 }
 
-// Snapshot returns the cluster as a published version declares it. It contains only the parts of
-// the topology that are in documents.
+// Snapshot returns the version with the given serial in the form of a compile.Snapshot. Its
+// topology contains only the name of the cluster, and its documents are complete.
 func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
 	hosts, err := c.read(ctx, serial)

@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// Folder is the path of the directory that declares a cluster, in a git work tree.
+// Folder is the path of the directory in which a cluster is declared. It is in a git work tree.
 type Folder string
 
-// Add writes new files to the folder and adds them to git, because Nix reads only tracked files.
-// Then it calls check. If check fails, Add removes the files again.
+// Add writes new files to the folder, adds them to git, because Nix reads only tracked files, and
+// calls check. If anything fails, Add removes the files again and returns the error.
 func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
 	var written, dirs []string
 	defer func() {
@@ -48,10 +48,10 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds an item, such as a host, to the cluster. It calls a function that returns the files
-// of the item for the current cluster. It then adds these files, and prints them and the resulting
-// changes. Extend fails if the new cluster has faults, or if another function reports that the new
-// cluster lacks the item.
+// Extend adds an item, such as a host, to the cluster. It calls make with the current topology,
+// adds the returned files to the folder, and prints them with the changes that they cause. If the
+// new cluster has faults, or if there returns false for its topology, Extend removes the files
+// again and returns an error.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)

@@ -10,7 +10,7 @@ import (
 var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
 // CheckName returns an error if a name cannot be part of a file name in the cluster's folder. The
-// compiler later applies all rules for names.
+// argument what names the value in the error. All other rules for names are left to the compiler.
 func CheckName(what, name string) error {
 	if !spiffe.IsLabel(name) {
 		return fmt.Errorf("%s %.80q: want lower-case letters, digits and inner hyphens", what, name)
@@ -18,7 +18,8 @@ func CheckName(what, name string) error {
 	return nil
 }
 
-// CheckGroup returns an error if a name cannot be the name of a host group. A group is a folder.
+// CheckGroup returns an error if a name cannot be that of a host group, which is a path such as
+// eu/fra.
 func CheckGroup(name string) error {
 	if !group.MatchString(name) {
 		return fmt.Errorf("--group %.80q: want names with slashes between them, such as eu/fra", name)

@@ -25,9 +25,8 @@ type recorded struct {
 	Public     []string `json:"public"`
 }
 
-// RecordPublics writes the public halves of generated secrets to a file of the flake. If a secret
-// has not been generated yet, RecordPublics leaves the entry of that secret unchanged and returns
-// fleet.ErrAttention.
+// RecordPublics writes the public halves of generated secrets to the JSON file at path. If a secret
+// has not been generated yet, its entry stays unchanged, and the error is fleet.ErrAttention.
 func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}

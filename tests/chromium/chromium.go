@@ -23,7 +23,8 @@ import (
 // patience bounds the wait for pages of programs that generate keys on a slow machine.
 const patience = time.Minute
 
-// Browser is a headless Chromium, driven by the Chrome DevTools Protocol over pipes.
+// Browser is a headless Chromium that a test controls through the Chrome DevTools Protocol. Its
+// methods fail the test if Chromium does not answer.
 type Browser struct {
 	t       *testing.T
 	to      *os.File
@@ -39,7 +40,8 @@ type Config struct {
 	Roots []string          // files of certificates (PEM) trusted for websites, in addition to the built-in ones
 }
 
-// Require returns the path of a program. It skips the test if the program is not installed.
+// Require returns the path of a program in PATH, or skips the test if there is none. The argument
+// in is the Debian package that contains the program, for the message.
 func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -95,7 +97,8 @@ func Start(t *testing.T, c Config) *Browser {
 	return b
 }
 
-// Call sends one command and decodes its result into into. It skips events in between.
+// Call sends a command of the Chrome DevTools Protocol and decodes its result into into, unless
+// into is nil. Events that arrive before the result are skipped.
 func (b *Browser) Call(method string, params any, into any) {
 	b.t.Helper()
 	b.stuck.Reset(2 * patience)
@@ -140,8 +143,8 @@ func (b *Browser) Call(method string, params any, into any) {
 	}
 }
 
-// Eval returns the value of a script, or nil if the script throws, as it does on a page that is
-// being left.
+// Eval returns the value of a script in the page. If the script throws, it returns nil. A script
+// may throw while the browser leaves the page.
 func (b *Browser) Eval(script string) any {
 	b.t.Helper()
 	var r struct{ Result struct{ Value any } }
@@ -160,14 +163,15 @@ func (b *Browser) Wait(script string) {
 	})
 }
 
-// Write focuses the field that the CSS selector field matches and types text.
+// Write focuses the first element that the CSS selector field matches, and types text into it.
 func (b *Browser) Write(field, text string) {
 	b.t.Helper()
 	b.Eval(fmt.Sprintf("document.querySelector(%q).focus()", field))
 	b.Call("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// Visit opens a page. If that fails, it returns the reason, such as "net::ERR_CONNECTION_REFUSED".
+// Visit opens a page. If the browser cannot load it, Visit returns the reason, such as
+// "net::ERR_CONNECTION_REFUSED". Otherwise it returns "".
 func (b *Browser) Visit(url string) (refusal string) {
 	b.t.Helper()
 	var r struct{ ErrorText string }
@@ -175,7 +179,8 @@ func (b *Browser) Visit(url string) (refusal string) {
 	return r.ErrorText
 }
 
-// Picture writes a screenshot to the artifacts of the test, and fails the test if it is blank.
+// Picture writes a screenshot to the artifact directory of the test, as name.png. It fails the test
+// if the screenshot is blank.
 func (b *Browser) Picture(name string) {
 	b.t.Helper()
 	var shot struct{ Data string }

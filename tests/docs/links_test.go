@@ -10,7 +10,8 @@ import (
 	docpages "github.com/florete/florete/tests/docs/pages"
 )
 
-// TestLinks: what pages link to in this repository exists, with the heading that a fragment names.
+// TestLinks checks that each link on a page to a file of this repository leads to an existing file
+// and, if the link has a fragment, to an existing heading.
 func TestLinks(t *testing.T) {
 	all, root := docpages.All(t), docpages.Root(t)
 	anchors := map[string]map[string]bool{}
@@ -35,8 +36,8 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestSummary: docs/SUMMARY.md has each page below docs once, under the page's title, and no other
-// link.
+// TestSummary checks that docs/SUMMARY.md lists each page below docs once, under the title of the
+// page, and nothing else.
 func TestSummary(t *testing.T) {
 	const summary = "docs/SUMMARY.md"
 	seen := map[string]int{}

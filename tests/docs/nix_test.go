@@ -24,8 +24,8 @@ var (
 	attribute = regexp.MustCompile(`(?m)^([a-zA-Z]+)[. =]`)
 )
 
-// TestNix: each block of Nix on a page is Nix: a file, or the attributes of a set. Where all of these
-// are attributes of a topology, the compiler knows the form of each.
+// TestNix checks that Nix can parse each block of Nix on a page, as a file or as the attributes of
+// a set. If all of these are attributes of a topology, the compiler must also know their form.
 func TestNix(t *testing.T) {
 	root, dir := docpages.Root(t), t.TempDir()
 	known := topologyAttributes(t, root)

@@ -36,8 +36,8 @@ var (
 	spans   = regexp.MustCompile("`[^`]*`")
 )
 
-// TestProse: pages have none of the banned forms, and lines of at most 100 columns. Tables, and lines
-// that a link makes long, may be longer.
+// TestProse checks that pages contain no banned phrase and no line of more than 100 columns. Tables
+// and addresses of links do not count.
 func TestProse(t *testing.T) {
 	for _, p := range docpages.All(t) {
 		if !p.InDocs() && filepath.Base(p.Path) != "README.md" {

@@ -93,7 +93,7 @@ func compare(t *testing.T, page string, s section, script, does string, from int
 	return from
 }
 
-// TestOperatorPages: the pages that scenarios name exist.
+// TestOperatorPages checks that the pages that scenarios name exist.
 func TestOperatorPages(t *testing.T) {
 	scripts, err := filepath.Glob(filepath.Join(scenarios, "*.py"))
 	if err != nil {

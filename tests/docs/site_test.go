@@ -9,7 +9,8 @@ import (
 	docpages "github.com/florete/florete/tests/docs/pages"
 )
 
-// TestPictures: the picture of the example cluster is the one that florctl graph draws.
+// TestPictures checks that the picture of the example cluster is the one that florctl graph draws
+// now.
 func TestPictures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it compiles florctl")

@@ -20,10 +20,9 @@ var ports struct {
 }
 
 // Address returns a TCP address on the loopback interface for a server of a test. The server can
-// start later, in another process, and can be restarted. No other caller in this process or in
-// another test process gets the same address while this process runs. To ensure this, each test
-// process listens on the first port of a block of ports and thereby reserves the other ports of the
-// block.
+// start later, in another process, and can be restarted. While this process runs, no other caller
+// of Address gets the same address, not even in another test process. To ensure this, each process
+// reserves blocks of ports by listening on the first port of each block.
 func Address() string {
 	ports.Lock()
 	defer ports.Unlock()

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// Document returns an unsigned document. The argument body is a manifest or a policy. Lists that
-// are nil become empty lists, because documents must not contain null.
+// Document returns an unsigned document with the given serial. The body is a document.Manifest or a
+// document.Policy. Lists that are nil become empty lists, because documents must not contain null.
 func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
@@ -30,23 +30,23 @@ func Document(serial int64, body any) document.Document {
 	return must(document.Open(JSON(e), raw, ""))
 }
 
-// Signed returns a signed document in the form in which a config provider serves it. The argument
-// body is a manifest or a policy.
+// Signed returns a signed document as a config provider serves it. The body is a document.Manifest
+// or a document.Policy.
 func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
 	sig := must(key.Sign(nil, document.SignedText(envelope)))
 	return hostapi.SignedDocument{Envelope: string(envelope), Body: string(raw), Signature: sig.String()}
 }
 
-// Write creates a directory and writes the files of a document into it.
+// Write writes the files of a document to a directory, and creates the directory if necessary.
 func Write(dir string, d document.Document) {
 	check(os.MkdirAll(dir, 0o755))
 	check(d.Write(dir))
 }
 
-// Swap replaces the files in the directory to which the symbolic link leads, in the same way as
-// activation does. It writes the new files to a new directory beside the link, and then points the
-// link at that directory. A private key is written so that only its owner can read it.
+// Swap replaces all files in the directory to which a symbolic link leads, as activation does: it
+// writes the new files to a new directory, and then points the link at that directory. Only the
+// owner can read the file with a private key.
 func Swap(link string, files map[string][]byte) {
 	check(os.MkdirAll(filepath.Dir(link), 0o755))
 	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))

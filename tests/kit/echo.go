@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Accept accepts connections from a listener until the listener is closed. For each connection it
-// starts a goroutine, which calls serve and then closes the connection.
+// Accept accepts connections until the listener is closed, and calls serve with each of them in its
+// own goroutine. It closes the connection when serve returns.
 func Accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := l.Accept()
@@ -20,7 +20,7 @@ func Accept(l net.Listener, serve func(net.Conn)) {
 	}
 }
 
-// Echo sends all bytes that it reads from conn back on conn, until the connection is closed.
+// Echo sends back everything that it reads from conn, until the peer stops sending.
 func Echo(conn net.Conn) {
 	_, _ = io.Copy(struct{ io.Writer }{conn}, struct{ io.Reader }{conn}) // splice(2) would take a pipe for each connection
 }

@@ -13,21 +13,21 @@ import (
 // NewHostKey generates an SSH host key.
 func NewHostKey() ssh.Signer { return must(ssh.NewSignerFromKey(newEd25519())) }
 
-// WriteHostKey generates an SSH host key, writes the private key to a file, and returns the public
-// key.
+// WriteHostKey generates an Ed25519 SSH host key, writes the private key to a file, and returns the
+// public key.
 func WriteHostKey(path string) ssh.PublicKey {
 	key := newEd25519()
 	check(os.WriteFile(path, pem.EncodeToMemory(must(ssh.MarshalPrivateKey(key, ""))), 0o600))
 	return must(ssh.NewPublicKey(key.Public()))
 }
 
-// Authorized encodes a public SSH host key as a line of an authorized_keys file, which is the form
-// used in documents.
+// Authorized returns a public SSH key in authorized_keys form without a comment or newline, as
+// documents contain it.
 func Authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }
 
-// SigningKey generates a key for signing documents. The key has the given name.
+// SigningKey generates a key with the given name for signing documents.
 func SigningKey(name string) signature.SecretKey {
 	secret, _, err := signature.GenerateKeypair(name, nil)
 	return must(secret, err)

@@ -13,17 +13,16 @@ import (
 // function takes another one.
 const Domain = "demo.flor"
 
-// ID returns a SPIFFE ID in the trust domain Domain. The argument short is the path of the ID, of
-// the form "kind/name" or "kind/node/name", for example "node/forge".
+// ID returns the SPIFFE ID with the given path in the trust domain Domain. The path has the form
+// "kind/name" or "kind/node/name", for example "node/forge".
 func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
-// IDIn returns a SPIFFE ID in the given trust domain. The argument short is the path of the ID, as
-// for the function ID.
+// IDIn is like ID, but returns an ID in the given trust domain.
 func IDIn(domain, short string) spiffe.ID {
 	return must(spiffe.ParseID("spiffe://" + domain + "/" + short))
 }
 
-// ProviderID returns the SPIFFE ID of the provider process that serves one kind of need on a host.
+// ProviderID returns the SPIFFE ID of the provider process for one kind of need on a host.
 func ProviderID(host, kind string) spiffe.ID {
 	return ID("service/" + host + "/" + spiffe.ProviderService(kind))
 }

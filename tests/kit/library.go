@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// CopyLibrary copies a directory of this repository, such as nix/, but leaves out Go files and test
-// data. Tests use the copy in flakes, because Nix reads and hashes all files of a flake, and the
-// whole of nix/ is ten times as large as the Nix files in it.
+// CopyLibrary copies a directory of this repository, such as nix/, without Go files and test data.
+// Tests use the copy in flakes, because Nix hashes every file of a flake and the Nix files are a
+// tenth of the directory.
 func CopyLibrary(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "testdata" {

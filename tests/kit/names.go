@@ -10,9 +10,9 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// Names sets the DNS names that this process can resolve until the end of the test. The map
-// contains the addresses of each name. No other name can be resolved. Names runs a DNS server for
-// this.
+// Names makes this process resolve only the given DNS names until the end of the test. The map
+// contains the addresses of each name. Names replaces net.DefaultResolver by one that asks a DNS
+// server in this process.
 func Names(t testing.TB, names map[string][]string) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

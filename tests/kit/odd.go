@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Sign signs a certificate that the product itself would never sign. Tests use it to check that
-// such a certificate is refused. If the template has no validity, the certificate is valid from an
-// hour ago until an hour from now.
+// Sign signs a certificate as given, even one that the product would never sign, so that tests can
+// check that it is refused. If the template has no validity, the certificate is valid from an hour
+// ago until an hour from now.
 func Sign(template *x509.Certificate, key crypto.PublicKey, by *ca.Authority) *x509.Certificate {
 	if template.NotBefore.IsZero() {
 		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -25,14 +25,13 @@ func Sign(template *x509.Certificate, key crypto.PublicKey, by *ca.Authority) *x
 	return must(x509.ParseCertificate(must(x509.CreateCertificate(rand.Reader, template, by.Certificate, key, by.Key))))
 }
 
-// SelfSigned creates a self-signed certificate that the product itself would never create. See Sign
-// for its validity.
+// SelfSigned is like Sign, but the certificate is signed with its own key.
 func SelfSigned(template *x509.Certificate, key crypto.Signer) *x509.Certificate {
 	return Sign(template, key.Public(), &ca.Authority{Certificate: template, Key: key})
 }
 
-// OddIssuing returns an issuing CA of the trust domain Domain below the given root. Before its
-// certificate is signed, the functions in change alter it.
+// OddIssuing returns an issuing CA of the trust domain Domain below the given root. The functions
+// in change alter its certificate before it is signed.
 func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Certificate)) *ca.Authority {
 	c := issuing()
 	for _, f := range change {
@@ -41,9 +40,9 @@ func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Cert
 	return &ca.Authority{Certificate: Sign(c, key.Public(), root), Key: key}
 }
 
-// LookAlikes returns n CA certificates that have the same subject and key ID as the given CA. A
-// verifier must therefore try each of them as the issuer of that CA's certificates. To make this
-// slow, their keys have the maximum length that crypto/tls accepts.
+// LookAlikes returns n CA certificates in DER with the subject and key ID of the given CA. A
+// verifier must try each of them as the issuer of that CA's certificates. Their keys are as long as
+// crypto/tls accepts, so that this is slow.
 func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 	for range n {
 		c := issuing()
@@ -64,8 +63,8 @@ func issuing() *x509.Certificate {
 // forged is an RSA key that has no private half. Instead of signatures it returns random bytes.
 type forged struct{ public rsa.PublicKey }
 
-// RSA8192 returns an RSA key of 8192 bits whose signatures are invalid. It has no private half,
-// because generating a real key takes seconds.
+// RSA8192 returns a random RSA public key of 8192 bits as a crypto.Signer with invalid signatures.
+// Generating a real key would take seconds.
 func RSA8192() crypto.Signer {
 	b := make([]byte, 8192/8)
 	_ = must(rand.Read(b))
@@ -81,7 +80,7 @@ func (f *forged) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 }
 
 // URIs returns a function for OddIssuing that replaces the subject alternative names of a
-// certificate with the given URIs. The URIs need not be valid.
+// certificate with the given URIs, which need not be valid.
 func URIs(texts ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {
 		var names []asn1.RawValue

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// Pipe is a net.Listener whose connections are in memory. It is used in tests with simulated time
-// (testing/synctest).
+// Pipe is a net.Listener with connections in memory, for tests in a synctest bubble.
 type Pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}

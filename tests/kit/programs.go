@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 )
 
-// Programs creates the directory dir and puts the programs flor, florctl and flor-provider into it.
-// It takes them from the directory that the variable FLORETE_PROGRAMS names, which tests/run fills
-// once for all tests. Without this variable, it compiles the programs. The argument repo is the
-// root of this repository.
+// Programs puts the programs flor, florctl and flor-provider into the directory dir. If the
+// environment variable FLORETE_PROGRAMS names a directory, which tests/run fills once for all
+// tests, it copies them from there. Otherwise it compiles them from repo, the root of this
+// repository.
 func Programs(ctx context.Context, repo, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

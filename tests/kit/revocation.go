@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns a signed revocation list for the cluster demo. The list revokes the given
-// targets.
+// Revocations returns a signed revocation list of the cluster demo, with the given number, that
+// revokes the targets.
 func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number = number
@@ -25,9 +25,9 @@ func Revocations(number int64, key signature.SecretKey, targets ...revocation.Ta
 	return must(revocation.Sign(list, key))
 }
 
-// Suspensions returns a signed revocation list for the cluster demo that suspends the given
-// identities. The list also revokes those of their certificates that were issued before yesterday.
-// A newer certificate is therefore refused only because of the suspension.
+// Suspensions returns a signed revocation list of the cluster demo that suspends the given
+// identities. Certificates of theirs that are older than a day are revoked. Newer ones are refused
+// only because of the suspension.
 func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now().Add(-24*time.Hour), revocation.Lifetime)
 	list.Number = number
@@ -38,23 +38,23 @@ func Suspensions(number int64, key signature.SecretKey, ids ...spiffe.ID) trust.
 	return must(revocation.Sign(list, key))
 }
 
-// Naming returns a signed revocation list that revokes nothing. The list says that the given
-// version of the documents is the newest.
+// Naming returns a signed revocation list of the cluster demo that revokes nothing and names the
+// newest version of the documents.
 func Naming(number int64, key signature.SecretKey, named trust.NamedDocuments) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number, list.Documents = number, &named
 	return must(revocation.Sign(list, key))
 }
 
-// Continued returns a signed revocation list that follows the list s: it has the next number and
-// the same revocations.
+// Continued returns a signed revocation list that follows s, with the next number and the same
+// revocations.
 func Continued(s trust.SignedRevocations, key signature.SecretKey) trust.SignedRevocations {
 	list := must(s.Open())
 	return must(revocation.Sign(revocation.Next(list, list.Cluster, time.Now(), revocation.Lifetime), key))
 }
 
-// RevocationsSigned returns a revocation list of the cluster demo that has the number 1 and revokes
-// nothing. The argument at is the time at which the list was signed.
+// RevocationsSigned returns the first revocation list of the cluster demo, signed at the given time
+// with a new key. It revokes nothing.
 func RevocationsSigned(at time.Time) trust.SignedRevocations {
 	return must(revocation.Sign(revocation.Next(nil, "demo", at, revocation.Lifetime), SigningKey("demo-1")))
 }
@@ -62,8 +62,8 @@ func RevocationsSigned(at time.Time) trust.SignedRevocations {
 // ReadFile returns the content of a file, and panics if it cannot be read.
 func ReadFile(path string) []byte { return must(os.ReadFile(path)) }
 
-// WriteRevocations puts a revocation list in force on a host by writing it to the given file, as
-// activation does.
+// WriteRevocations writes a revocation list to a file as activation does when it puts the list in
+// force.
 func WriteRevocations(path string, s trust.SignedRevocations) {
 	check(os.MkdirAll(filepath.Dir(path), 0o755))
 	check(atomicfile.File(path, must(json.Marshal(s)), 0o644))

@@ -9,29 +9,28 @@ import (
 	"unicode/utf8"
 )
 
-// Validator checks values against JSON schemas. The field All contains the schemas by file name.
-// Only the keywords that the schemas of this repository use are supported. For any other keyword,
-// Check returns an error.
+// Validator checks values against JSON schemas. All contains the schemas by file name, without the
+// suffix .schema.json. A keyword that no schema of this repository uses is not supported, and makes
+// Check return an error.
 type Validator struct{ All map[string]Schema }
 
 // Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema, or a part of one, together with the name of the file that contains it.
+// Place is a schema, or a part of one, and the name of the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema
 }
 
-// Child returns the part of a schema under the given keyword. It returns the zero Place if the
-// schema does not have the keyword.
+// Child returns the part of a schema under a keyword, or the zero Schema if there is none.
 func (p Place) Child(key string) Place {
 	s, _ := p.Schema[key].(Schema)
 	return Place{p.File, s}
 }
 
-// Follow returns the schema to which a reference ($ref) leads. If the schema at p is not a
-// reference, Follow returns p.
+// Follow returns the schema to which the reference ($ref) at p leads, or p if there is no
+// reference.
 func (v Validator) Follow(p Place) Place {
 	for {
 		ref, ok := p.Schema["$ref"].(string)
@@ -52,7 +51,8 @@ func (v Validator) Follow(p Place) Place {
 	}
 }
 
-// Check returns an error if the value does not match the schema at p.
+// Check returns an error unless the value matches the schema at p. The value must have the types of
+// encoding/json.
 func (v Validator) Check(p Place, value any) error {
 	p = v.Follow(p)
 	for keyword, arg := range p.Schema {
@@ -160,7 +160,8 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Strings converts a list of strings that was decoded from JSON to a []string.
+// Strings converts a list of strings, as encoding/json decodes it, to a []string. It panics if an
+// item is not a string.
 func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))

@@ -7,8 +7,8 @@ import (
 	"github.com/things-go/go-socks5/statute"
 )
 
-// SOCKSTo starts a SOCKS5 server (RFC 1928) that connects all clients to the given address,
-// whatever address they request. The server runs until the returned listener is closed.
+// SOCKSTo starts a SOCKS5 proxy (RFC 1928) on a loopback address. It connects every client to the
+// given address, whatever the client requests. Close the returned listener to stop it.
 func SOCKSTo(address string) net.Listener {
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	carry := func(c net.Conn) {

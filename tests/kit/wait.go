@@ -15,8 +15,8 @@ import (
 // value.
 const Patience = 3 * time.Minute
 
-// Eventually waits until the function holds returns true. It fails the test if that takes longer
-// than Patience. The argument what describes the condition in the failure message.
+// Eventually calls holds until it returns true. If that takes longer than Patience, it fails the
+// test with what, a description of the condition.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -29,8 +29,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds calls the function try until it returns nil. If that takes longer than Patience,
-// Succeeds fails the test with the last error.
+// Succeeds calls try until it returns nil. If that takes longer than Patience, it fails the test
+// with the last error and what, a description of the action.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -38,8 +38,8 @@ func Succeeds(t testing.TB, what string, try func() error) {
 	}
 }
 
-// Poll calls the function try until it returns nil. If that takes longer than Patience, or if ctx
-// ends, Poll returns the last error. The pauses between the calls grow from 1 to 20 milliseconds.
+// Poll calls try until it returns nil. After Patience, or when ctx ends, Poll returns the last
+// error. The pauses between calls grow from 1 to 20 milliseconds.
 func Poll(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -55,8 +55,8 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// Reads waits for the next value of a channel and returns it. It fails the test if that takes
-// longer than Patience.
+// Reads returns the next value of a channel. If there is none within Patience, it fails the test
+// with what, a description of the value.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
 	select {
@@ -67,9 +67,9 @@ func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	return value
 }
 
-// Settled calls the function value until its result has not changed for a while, and returns the
-// result. On a busy machine, Settled may return while the result is still changing. A test may
-// therefore use it only to make a situation more likely.
+// Settled calls value until its result has stayed the same for about 300 milliseconds, and returns
+// the result. On a busy machine the result may still change afterwards, so a test must not depend
+// on it.
 func Settled(value func() int64) int64 {
 	for last, same := value(), 0; ; {
 		time.Sleep(10 * time.Millisecond)
@@ -83,9 +83,8 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until n goroutines are blocked in a function. The function is given by name, for
-// example "net.(*TCPConn).Read". A goroutine is blocked while it waits for input, a channel or a
-// lock.
+// Parked waits until n goroutines are blocked in a function, which is given by name, such as
+// "net.(*TCPConn).Read". A goroutine is blocked if it neither runs nor is in a system call.
 func Parked(t testing.TB, n int, function string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {
@@ -100,6 +99,6 @@ func Parked(t testing.TB, n int, function string) {
 	})
 }
 
-// NextSecond waits until the wall clock reaches the next full second. Tests of values in whole
-// seconds use it.
+// NextSecond waits until the wall clock reaches the next full second, for tests of times in whole
+// seconds.
 func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Decision is a row of a provider's audit log, in the JSON form that florctl prints.
+// Decision is a row of a provider's audit log, decoded from the JSON that flor-provider audit
+// prints.
 type Decision struct {
 	From     string `json:"from"`
 	Caller   string `json:"caller"`
@@ -23,7 +24,7 @@ type Decision struct {
 	Enrolment bool `json:"enrolment"` // the host had no certificate and proved its identity with its host key
 }
 
-// Audit returns the rows of a provider's audit log, with the oldest row first.
+// Audit returns the rows of the audit logs of a provider host, oldest first.
 func (o Operator) Audit(ctx context.Context, h *Host) ([]Decision, error) {
 	out, err := o.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(h.Dir, "provider.hujson"), "--json")
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Begin creates what an operator has before a cluster exists: the root, the key that signs
-// documents, and the installed hosts. It returns the facts that the topology needs about these, in
-// the form of the file facts.json.
+// Begin creates everything that exists before the flake of a cluster: the root, the signing key and
+// the installed hosts. It returns the facts about them that the topology needs, for the file
+// facts.json.
 func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
 	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
 		return nil, err
@@ -44,8 +44,8 @@ func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) 
 	return map[string]any{"account": account.Username, "keys": []string{public}, "sshHostKeys": keys}, nil
 }
 
-// Flake prepares the flake of a cluster. It copies the flake, adds the operator's root and the
-// given facts, and locks the flake's inputs.
+// Flake copies the flake of a cluster to the folder cluster, adds the operator's root and the given
+// facts to it, and locks its inputs.
 func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	if err := o.Checkout(cluster); err != nil {
 		return err
@@ -59,9 +59,8 @@ func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	return o.Lock(ctx)
 }
 
-// Install turns the host into a newly installed machine that has only an SSH host key, and returns
-// the public key. The host has a hook in place of systemd, which logs the units that it is asked to
-// restart.
+// Install empties the host's directory, generates its SSH host key, and returns the public key. In
+// place of systemd, the host gets a hook that only logs the units to restart.
 func (h *Host) Install() (public string, err error) {
 	if err := os.RemoveAll(h.Dir); err != nil {
 		return "", err
@@ -76,9 +75,9 @@ func (h *Host) Install() (public string, err error) {
 	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
 }
 
-// People writes the file users.hujson on the host, which lists the people who can sign in at the
-// OIDC issuer. All of them have the same password. Each name is the local part of an e-mail address
-// in the trust domain.
+// People writes the file users.hujson on the host, with the people who can sign in at the OIDC
+// issuer. They all have the same password. The e-mail address of each is the name in the trust
+// domain.
 func (h *Host) People(password string, names ...string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {
@@ -91,7 +90,7 @@ func (h *Host) People(password string, names ...string) error {
 	return Write(filepath.Join(h.Dir, "users.hujson"), users)
 }
 
-// Halt stops all processes of the host. The processes that serve other processes are stopped last.
+// Halt stops all processes of the host, the provider processes last.
 func (h *Host) Halt() error {
 	h.mu.Lock()
 	var parts []string
@@ -109,7 +108,7 @@ func (h *Host) Halt() error {
 	return errors.Join(errs...)
 }
 
-// Write writes a value as JSON to a file that only the file's owner can read.
+// Write writes v as JSON to a file with mode 0600.
 func Write(path string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {

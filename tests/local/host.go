@@ -26,8 +26,8 @@ import (
 // a slow or busy machine.
 const Limit = kit.Patience
 
-// Host is a host of a cluster that runs on this machine. Its files are in the directory Dir. Its
-// processes run the programs in the directory Bin.
+// Host is a host of a cluster whose processes all run on this machine. Dir contains its files, and
+// Bin the programs that it runs.
 type Host struct {
 	Name, Dir, Bin string
 	Manifest       document.Manifest // manifest in the documents that were deployed last
@@ -50,8 +50,7 @@ func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock
 func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
-// Deploy makes the given directory of documents the closure of the host, as nixos-rebuild switch
-// does.
+// Deploy makes a directory of documents the closure of the host, as nixos-rebuild switch does.
 func (h *Host) Deploy(documents string) error {
 	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
@@ -66,8 +65,8 @@ func (h *Host) Deploy(documents string) error {
 	return os.Rename(tmp, h.Closure())
 }
 
-// Start starts one of Florete's programs as a part of the host, for example "agent". The output of
-// the program is in Log(part). If the part already runs, Start stops it first.
+// Start starts a program from Bin, given by args, as a part of the host, such as "agent". Its
+// output is appended to the file Log(part). If the part is already running, Start stops it first.
 func (h *Host) Start(part string, args ...string) error {
 	if err := h.Stop(part, syscall.SIGTERM); err != nil {
 		return err
@@ -123,7 +122,8 @@ func (h *Host) PID(part string) int {
 	return h.running[part].cmd.Process.Pid
 }
 
-// Stop sends a signal to a part of the host and waits until the part has ended.
+// Stop sends a signal to a part of the host and waits until the part has ended. If it does not end
+// within Limit, Stop kills it and returns an error. If the part is not running, Stop does nothing.
 func (h *Host) Stop(part string, sig syscall.Signal) error {
 	h.mu.Lock()
 	p := h.running[part]
@@ -153,15 +153,14 @@ func (h *Host) activateArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// Activate starts activation on the host with the same arguments as its systemd unit.
+// Activate starts activation on the host, with the arguments of its systemd unit.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-// Provide starts a provider process for each of the given kinds of need. Each process is a separate
-// part of the host.
+// Provide starts a provider process for each of the given kinds of need.
 func (h *Host) Provide(kinds ...string) error {
 	for _, kind := range kinds {
 		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
@@ -171,11 +170,12 @@ func (h *Host) Provide(kinds ...string) error {
 	return nil
 }
 
-// ProviderPart returns the name of the host's part that serves a kind of need.
+// ProviderPart returns the name of the part of a host that serves a kind of need, for Start and
+// Stop.
 func ProviderPart(kind string) string { return "provider-" + kind }
 
-// Once runs activation on the host until each due need was requested once. It returns the exit code
-// and the output.
+// Once runs activation until it has requested each due need once, and returns its exit status and
+// output. The error is nil for any exit status.
 func (h *Host) Once(ctx context.Context) (int, string, error) {
 	args := h.activateArgs("--once")
 	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
@@ -187,8 +187,7 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs returns the state of each need in the host's manifest. The keys of the map are the IDs of
-// the needs.
+// Needs returns the states of the needs in the host's manifest, by the ID of the need.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
@@ -204,9 +203,8 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Unfulfilled returns nil if all needs of the host are fulfilled, and all units that use the
-// delivered files have been restarted. Otherwise it returns an error that lists the other needs,
-// with the reason for each.
+// Unfulfilled returns an error with each need of the host that is not fulfilled, and each need
+// whose units have not been restarted yet. If there is none, it returns nil.
 func (h *Host) Unfulfilled() error {
 	all, err := h.Needs()
 	errs := []error{err}
@@ -223,11 +221,10 @@ func (h *Host) Unfulfilled() error {
 	return errors.Join(errs...)
 }
 
-// Fulfilled reports whether all needs of the host are fulfilled, and all units that use the
-// delivered files have been restarted.
+// Fulfilled reports whether Unfulfilled returns nil.
 func (h *Host) Fulfilled() bool { return h.Unfulfilled() == nil }
 
-// Requesting reports whether the host has sent a request to a provider and waits for the answer.
+// Requesting reports whether the host has sent a request for a need and has no answer yet.
 func (h *Host) Requesting() bool {
 	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
@@ -240,7 +237,7 @@ func (h *Host) Value(need, file string) (string, error) {
 	return string(b), err
 }
 
-// SVID returns the certificate and private key that activation delivered for a need.
+// SVID returns the certificate and the private key that activation delivered for a need.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
@@ -254,8 +251,8 @@ func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// Ended returns the processes of the host that ended unexpectedly. The keys of the map are parts of
-// the host, and the values are the last lines that the processes printed.
+// Ended returns the parts of the host that have ended although Stop was not called, with the last
+// line of output of each.
 func (h *Host) Ended() map[string]string {
 	last := map[string]string{}
 	h.mu.Lock()

@@ -11,15 +11,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Knock connects to a forwarder with an SVID and opens a TCP connection to a target, without using
-// a forwarder itself. An attacker who has the SVID could do the same. Knock returns nil if it
-// reaches the target, and the refusal as an error otherwise.
+// Knock connects to a forwarder with an SVID and opens a TCP connection to a target, as an attacker
+// with a stolen SVID could. It returns nil if the target is reached, and otherwise the forwarder's
+// refusal or the error.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	return knock(ctx, address, wire.Preamble{Type: wire.TCP, Target: target}, svid)
 }
 
-// KnockFor is like Knock, and states that the connection belongs to a stranger with the addresses
-// in origin.
+// KnockFor is like Knock, but tells the forwarder that the connection comes from a stranger with
+// the addresses in origin.
 func KnockFor(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate, origin wire.Origin) error {
 	return knock(ctx, address, wire.Preamble{Type: wire.Entered, Target: target, Origin: origin}, svid)
 }
@@ -32,11 +32,11 @@ func knock(ctx context.Context, address string, p wire.Preamble, svid *tls.Certi
 	return err
 }
 
-// Held is a connection that a forwarder has accepted and that is kept open. See Hold.
+// Held is an open connection that a forwarder has accepted; see Hold.
 type Held struct{ conn *quic.Conn }
 
-// Ended waits until the forwarder closes the connection, and returns the time at which this
-// happened. It waits no longer than the given duration.
+// Ended waits until the forwarder closes the connection, but no longer than the given duration. It
+// then closes the connection and returns the current time.
 func (h Held) Ended(within time.Duration) time.Time {
 	select {
 	case <-h.conn.Context().Done():
@@ -46,8 +46,7 @@ func (h Held) Ended(within time.Duration) time.Time {
 	return time.Now()
 }
 
-// Hold connects to a target in the same way as Knock, and keeps the connection to the forwarder
-// open.
+// Hold is like Knock, but returns the open connection.
 func Hold(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) (h Held, err error) {
 	return hold(ctx, address, wire.Preamble{Type: wire.TCP, Target: target}, svid)
 }

@@ -14,21 +14,22 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Operator does the work of an operator, for tests and for the demo. Its files are in the directory
-// Work: the flake in the folder cluster, the operator's own files in the folder operator, and the
-// documents of each revision in a folder with the name of the revision.
+// Operator does the work of an operator, for tests and for the demo. The directory Work contains
+// the flake in the folder cluster, the operator's keys in the folder operator, and a folder with
+// the documents of each commit.
 type Operator struct {
 	Repo string // path of a checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
 	Work string
 }
 
-// Path returns the path of a file or folder in the directory Work.
+// Path joins the parts of a path below the directory Work.
 func (o Operator) Path(parts ...string) string {
 	return filepath.Join(append([]string{o.Work}, parts...)...)
 }
 
-// Checkout copies the flake of a cluster, and the flake of Florete which that flake uses, to Work.
+// Checkout copies the flake of a cluster to Work, and with it the flake of Florete, which is the
+// input of that flake.
 func (o Operator) Checkout(cluster string) error {
 	for _, dir := range []string{"florete", "operator"} {
 		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
@@ -47,8 +48,8 @@ func (o Operator) Checkout(cluster string) error {
 	return Copy(cluster, o.Path("cluster"))
 }
 
-// SigningKey generates the key that signs documents and writes it to operator/signing.key. It
-// returns the public key.
+// SigningKey generates a key with the given name for signing documents, writes it to
+// operator/signing.key, and returns the public key.
 func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
 	if err != nil {
@@ -66,8 +67,8 @@ func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(public)), nil
 }
 
-// Lock creates the git repository of the cluster and locks the inputs of the flake. The commands
-// need not override inputs then, which would make git consider the tree as changed.
+// Lock creates the git repository of the cluster, and locks the inputs of its flake. Later commands
+// then need no --override-input, with which Nix would treat the tree as changed.
 func (o Operator) Lock(ctx context.Context) error {
 	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
@@ -79,8 +80,8 @@ func (o Operator) Lock(ctx context.Context) error {
 	return err
 }
 
-// Commit commits the flake with the given commit time and compiles it. The documents are in a
-// folder that has the given name. Commit also signs them, so that Publish can publish them.
+// Commit commits the flake at the given time, and writes its documents to the folder with the given
+// name. It also signs them for Publish.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.Record(ctx, at, message); err != nil {
 		return err
@@ -92,8 +93,7 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Record commits the flake with the given commit time. Unlike Commit, it does not compile or sign
-// documents.
+// Record commits the flake at the given time, without compiling or signing documents.
 func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -101,11 +101,11 @@ func (o Operator) Record(ctx context.Context, at time.Time, message string) erro
 	return o.git(ctx, at, "commit", "--quiet", "--message", message)
 }
 
-// Signed returns the path of the signed documents of a revision that Commit has created.
+// Signed returns the path of the signed documents that Commit has written under a name.
 func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
 
-// Publish imports a revision that Commit has created into the store of a provider. If the provider
-// has never been started, Publish first waits for that.
+// Publish imports the signed documents of a commit at a provider host. It waits until the host's
+// provider has created its store.
 func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
 		return err
@@ -145,10 +145,10 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 	return nil
 }
 
-// Issue creates the issuing certificate of a provider: the provider generates the key, and the root
-// signs the CSR for it. After Issue, the provider is stopped and the documents of the host are in
-// force. The settings of the provider must name the files DIR/issuing.crt and DIR/provider, where
-// DIR is the directory of the host.
+// Issue creates the issuing certificate of a provider host. The provider generates the key, and the
+// root signs the CSR for it. Afterwards the documents of the host are in force and the provider is
+// stopped. The provider's settings must name the files issuing.crt and provider in the directory of
+// the host.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
 	if _, _, err := h.Once(ctx); err != nil {
 		return err
@@ -183,7 +183,8 @@ func Copy(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// Run runs a program of Florete or a command of the machine, and returns the output.
+// Run runs a program from Bin or, if there is none of that name, from PATH, and returns its
+// standard output. If it fails, the error contains its standard error.
 func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
 	if own := filepath.Join(o.Bin, name); exists(own) {
 		name = own

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn signs people in to a web program with OpenID Connect (Core 1.0, code flow with PKCE). It
-// uses the OIDC client that activation delivered to the program's host.
+// SignIn signs people in to a web program with OpenID Connect, by the code flow with PKCE (OpenID
+// Connect Core 1.0 section 3.1). It uses the OIDC client that activation delivered to the program's
+// host.
 type SignIn struct {
 	Host     *Host
 	Need     string                       // ID of the need that delivers the client
@@ -24,8 +25,8 @@ type SignIn struct {
 	begun map[string]string // PKCE verifier by state
 }
 
-// OIDCClient returns the content of the files of an OIDC client that activation delivered to the
-// host, by file name.
+// OIDCClient returns the files of an OIDC client that activation delivered for a need, by file
+// name: client-id, client-secret and issuer.
 func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
@@ -38,7 +39,7 @@ func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	return values, nil
 }
 
-// Begin starts the sign-in of a person by redirecting the person's browser to the issuer.
+// Begin begins a sign-in by redirecting the browser to the issuer.
 func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	_, _, config, err := s.config(r.Context())
 	if err != nil {
@@ -55,8 +56,8 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// End completes a sign-in when the issuer has redirected the browser back to the program. It
-// redeems the code and decodes the claims about the person into claims.
+// End completes a sign-in in the request to which the issuer redirects the browser. It exchanges
+// the code and decodes the claims in the ID token into claims.
 func (s *SignIn) End(r *http.Request, claims any) error {
 	state := r.FormValue("state")
 	s.mu.Lock()

@@ -32,10 +32,10 @@ var requirements = map[string]requirement{
 	"redis-server": {"6.0.0", "--version"}, // access lists
 }
 
-// Find returns the program in the variable FLORETE_<NAME>, with the directory in
-// FLORETE_<NAME>_ROOT, or else the one in PATH or in a directory of system programs. NAME is the
-// program's name in capitals, up to the first hyphen. It returns an error if there is no program or
-// its version is too old.
+// Find returns an installed program. It takes the command in the environment variable
+// FLORETE_<NAME>, with the directory in FLORETE_<NAME>_ROOT, where NAME is the program's name in
+// capitals, up to the first hyphen. Without that variable, it looks in PATH and in a directory of
+// system programs. It returns an error if there is no program, or if its version is too old.
 func Find(name string) (Program, error) {
 	head, _, _ := strings.Cut(name, "-")
 	variable := "FLORETE_" + strings.ToUpper(head)
@@ -83,7 +83,7 @@ func printed(command []string, flag string) (string, error) {
 	return string(version), nil
 }
 
-// Require returns a program, or skips the test if Find returns an error.
+// Require is like Find, but skips the test in place of returning an error.
 func Require(t testing.TB, name string) Program {
 	t.Helper()
 	found, err := Find(name)

@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Tool compiles a third-party program, which is a tool of the Go module in the directory module of
-// tests, and returns its path. It builds net and os/user without cgo, as for our programs, so that
-// packages which both use are compiled once.
+// Tool compiles a third-party program and returns its path. The program is a tool of the Go module
+// in the directory tests/<module>. It is built without cgo in net and os/user, like the programs of
+// the product, so that both share compiled packages.
 func Tool(module, name string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	cmd := exec.Command(filepath.Join(filepath.Dir(here), "tool"), name)

@@ -86,8 +86,8 @@ func (f *Fleet) trust() document.Trust {
 	}
 }
 
-// Commit makes a new commit of the flake. The function change returns the new needs of each host.
-// The commit has no effect until it is passed to Deploy or Publish.
+// Commit makes a new commit of the flake. For each host, it calls change with the needs of the host
+// and takes the returned ones. Pass the commit to Deploy or Publish to give it an effect.
 func (f *Fleet) Commit(change func(host string, needs []document.Need) []document.Need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +99,8 @@ func (f *Fleet) Commit(change func(host string, needs []document.Need) []documen
 	f.log("commit %d", f.serial)
 }
 
-// Rotate makes a commit that requests a new secret for each need, by raising the need's generation.
-// Certificates and documents have no generation.
+// Rotate makes a commit that raises the generation of each OIDC need, so that hosts request new
+// secrets.
 func (f *Fleet) Rotate() {
 	f.Commit(func(_ string, needs []document.Need) []document.Need {
 		for i := range needs {
@@ -112,7 +112,7 @@ func (f *Fleet) Rotate() {
 	})
 }
 
-// Publish gives providers the newest policy, and the newest documents of all hosts to serve.
+// Publish gives providers the policy and the documents of the newest commit.
 func (f *Fleet) Publish(providers ...*Provider) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -130,8 +130,8 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	}
 }
 
-// Deploy switches hosts to the newest commit. It replaces a host's closure and restarts its
-// activation.
+// Deploy replaces the closures of hosts with that of the newest commit, and restarts their
+// activation if it runs.
 func (f *Fleet) Deploy(hosts ...*Host) {
 	for _, h := range hosts {
 		f.mu.Lock()

@@ -29,8 +29,8 @@ type Config struct {
 	Backoff   needstate.Backoff
 }
 
-// Fleet is a simulated set of hosts and providers, which share a bubble of virtual time. All of
-// them are stopped at first.
+// Fleet is a simulated set of hosts and providers in one bubble of virtual time (testing/synctest).
+// None of them runs at first.
 type Fleet struct {
 	Config
 	Hosts     []*Host
@@ -105,15 +105,15 @@ func (f *Fleet) Up() {
 	}
 }
 
-// Down stops all providers of the fleet, so that no host gets an answer.
+// Down stops all providers, so that hosts get no answers.
 func (f *Fleet) Down() {
 	for _, p := range f.Providers {
 		p.Stop()
 	}
 }
 
-// Calm ends all faults. The network works, nothing dies any more, and all clocks are right. All
-// hosts and providers run on the newest commit.
+// Calm ends all faults: of the network, of processes and of clocks. It starts all hosts and
+// providers, with the newest commit.
 func (f *Fleet) Calm() {
 	f.log("calm")
 	f.net.calm()
@@ -129,8 +129,8 @@ func (f *Fleet) Calm() {
 	f.Boot()
 }
 
-// Settle waits until every need is in the right state. It reports a violation if that takes longer
-// than the given time.
+// Settle waits until every need is in its final state. If that takes longer than the given
+// duration, Settle reports a violation.
 func (f *Fleet) Settle(within time.Duration) {
 	f.Helper()
 	begin := time.Now()
@@ -152,7 +152,7 @@ func (f *Fleet) settled() bool {
 	return !slices.ContainsFunc(f.Hosts, func(h *Host) bool { return h.open() != "" })
 }
 
-// Sleep lets virtual time pass. Afterwards it waits until all goroutines are blocked.
+// Sleep advances virtual time by d, and then waits until all goroutines are blocked.
 func (f *Fleet) Sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -187,8 +187,8 @@ func (f *Fleet) count(what string) {
 	f.seen[what]++
 }
 
-// Seen returns how often an event occurred. The event is "killed", "again" (a repeated answer), or
-// the code of an error that a host received.
+// Seen returns the number of times that an event has occurred. The event is "killed", "again" for a
+// repeated answer, or the code of an error that a host received.
 func (f *Fleet) Seen(what string) int {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
@@ -209,8 +209,8 @@ func (f *Fleet) tail() string {
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
 }
 
-// Deaths makes hosts and providers die the given numbers of times in total. The deaths are spread
-// evenly over them. The seed determines the moment of each death.
+// Deaths makes processes of hosts and of providers die the given numbers of times, evenly spread
+// over them. The seed determines the moments.
 func (f *Fleet) Deaths(hosts, providers int) {
 	for i := range hosts {
 		f.Hosts[i%len(f.Hosts)].die(1)
@@ -220,13 +220,14 @@ func (f *Fleet) Deaths(hosts, providers int) {
 	}
 }
 
-// Part makes a host and a provider unreachable for each other. The network reports no error.
+// Part cuts the network between a host and a provider. Their connections get no errors, only no
+// data. Heal ends this.
 func (f *Fleet) Part(h *Host, p *Provider) {
 	f.log("%s and %s are parted", h.name, p.name)
 	f.net.part(h.name, p.name, true)
 }
 
-// Heal makes a host and a provider that were parted reachable for each other again.
+// Heal restores the network between a host and a provider after Part.
 func (f *Fleet) Heal(h *Host, p *Provider) {
 	f.log("%s and %s reach each other", h.name, p.name)
 	f.net.part(h.name, p.name, false)

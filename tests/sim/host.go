@@ -51,7 +51,7 @@ func (h *Host) path(names ...string) string {
 
 func (h *Host) closure() string { return h.path("closure") }
 
-// State returns the state directory of the host. The directory is valid until the host dies.
+// State returns the state directory of the host, which is valid until the host dies the next time.
 func (h *Host) State() hostdir.Layout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,9 +119,8 @@ func (h *Host) Wipe() {
 	h.Start()
 }
 
-// Clock simulates the correction of a wrong clock. The clock of the host was ahead by the duration
-// d, or behind if d is negative, when the host wrote the states of its needs. Clock shifts the
-// times in these states accordingly.
+// Clock simulates that the host's clock was ahead by d until now, or behind if d is negative, and
+// is then corrected. It stops the host, and shifts the times in the states of its needs by d.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)

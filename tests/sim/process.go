@@ -79,8 +79,8 @@ func (l *life) alive() bool {
 	return !l.over
 }
 
-// Start starts the process, which runs until Stop is called. It does nothing if the process already
-// runs.
+// Start starts the process, which is restarted whenever it dies until Stop is called. A running
+// process is left alone.
 func (p *process) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,7 @@ func (p *process) born() (context.Context, *life) {
 	return ctx, p.life
 }
 
-// Stop ends the process as systemd does. The process has time to clean up.
+// Stop ends the process as systemd does, with time to clean up, and waits for it.
 func (p *process) Stop() {
 	p.mu.Lock()
 	quit, ended := p.quit, p.ended
@@ -145,7 +145,7 @@ func (p *process) Restart() {
 	p.Start()
 }
 
-// Kill ends the process at once, without any cleanup. The process is started again within a minute.
+// Kill ends the process at once, without any cleanup. It is restarted within a minute.
 func (p *process) Kill() {
 	p.mu.Lock()
 	l := p.life

@@ -30,9 +30,9 @@ import (
 // kinds lists the kinds of need that a provider serves. Each kind has its own address.
 var kinds = []string{cert.Name, distribution.Name, oidc.Name}
 
-// Provider is a simulated provider that serves the kinds cert, config and oidc. Each kind has its
-// own, real state. All of them die together. For the kind oidc, only the registration of clients
-// runs, without the sign-in pages.
+// Provider is a simulated provider host with the kinds cert, config and oidc. Each kind has its own
+// real state store, and all of them die together. Of kind oidc, only the registration of clients
+// runs, not the sign-in pages.
 type Provider struct {
 	process
 	dir string
@@ -62,8 +62,8 @@ func (p *Provider) self(kind string) document.Provider {
 	return document.Provider{ID: kit.ProviderID(p.name, kind), Addresses: document.Addresses{at}}
 }
 
-// Skew sets the error of the provider's clock. The wrong clock is used for nonces and for the
-// certificates that the provider issues, including its own. All other decisions use the right time.
+// Skew sets how far the provider's clock is ahead. This clock is used for nonces and for the
+// certificates that the provider issues, also to itself. Other decisions use the right time.
 func (p *Provider) Skew(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

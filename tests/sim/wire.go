@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Link describes the faults of the network between hosts and providers. The zero Link has no
-// faults.
+// Link describes the faults of the simulated network between hosts and providers. The zero Link has
+// none.
 type Link struct {
 	Latency time.Duration // maximum delay in one direction; each connection has its own. Zero means 20 ms
 	Cuts    float64       // share of connections that are reset at some write, which loses its data
@@ -105,7 +105,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Close ends the stream. The other end receives the data that was sent before.
+// Close closes the connection. The peer still receives the data that was sent before.
 func (c *conn) Close() error {
 	c.close.Do(func() {
 		c.closed.Store(true)

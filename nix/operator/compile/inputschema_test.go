@@ -138,8 +138,9 @@ func TestInputSchemaAccepts(t *testing.T) {
 	}
 }
 
-// TestInputSchemaIsTheLanguage: of each attribute the schema takes whatever values the typed
-// language takes, and of those that are no strings no others.
+// TestInputSchemaIsTheLanguage checks for each attribute that the schema accepts every sample value
+// that the typed language accepts. Other samples must be rejected, unless they contain strings,
+// because only the language knows the formats of strings.
 func TestInputSchemaIsTheLanguage(t *testing.T) {
 	v, at := inputSchema(t)
 	var places map[string][]struct {

@@ -33,12 +33,12 @@ func read(t *testing.T, dir string) *Access {
 	return New(top)
 }
 
-// TestExplain: each file in testdata is a question, "explain WHO SERVICE" or
-// "who-can SERVICE", and the answer; those in parts are of parts of services and of exceptions, as
-// tests/golden/compiler/parts has them; those in ports of services with several ports; those in links of
-// roles in roles, teams in teams, and of what only a part is named of; those in rules of strangers and
-// the rules of an ingress, as tests/golden/compiler/ingress-rules has them; those in logins of accounts
-// at SSH services.
+// TestExplain compares answers with the files in testdata. The first line of a file is the
+// question, "explain WHO SERVICE" or "who-can SERVICE", and the rest is the answer. The folders
+// contain questions about the parts of services and exceptions (parts, for the topology
+// tests/golden/compiler/parts), services with several ports (ports), roles in roles and teams in
+// teams (links), strangers and the rules of an ingress (rules, for
+// tests/golden/compiler/ingress-rules), and accounts at SSH services (logins).
 func TestExplain(t *testing.T) {
 	for _, dir := range []string{"testdata", "testdata/parts", "testdata/ports", "testdata/links", "testdata/logins", "testdata/rules"} {
 		explained(t, dir)

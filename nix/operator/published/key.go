@@ -108,8 +108,8 @@ func (r *round) signJSON(what string, v any, text func(string) string) (encoded,
 	return string(b), signed, err
 }
 
-// SignJSON encodes v in JSON and returns the JSON with a signature by this key alone. The signed
-// text is what the function text returns for the JSON.
+// SignJSON encodes v in JSON, and returns the JSON and a signature by this key alone. It calls the
+// function text with the JSON, and signs the result.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

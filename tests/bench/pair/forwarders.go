@@ -28,8 +28,8 @@ const (
 	ProfileEnv = "FLORETE_BENCH_PROFILE"
 )
 
-// Child runs a forwarder and exits, if the environment says that this process is one. Otherwise it
-// returns. A benchmark calls Child first in its main function.
+// Child runs a forwarder and then exits, if this process was started as one by StartForwarders.
+// Otherwise it returns at once. Call Child first in the main function of a benchmark.
 func Child() {
 	dir := os.Getenv(agentEnv)
 	if dir == "" {
@@ -51,7 +51,7 @@ func Child() {
 	os.Exit(0)
 }
 
-// Forwarders starts a pair of forwarders that carry connections to an upstream, with the given
+// Forwarders starts two forwarders that carry connections from p.Addr to upstream, with the given
 // protocol over the given transport.
 func Forwarders(upstream string, protocol document.Protocol, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
@@ -72,8 +72,8 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 	return p, p.StartForwarders(c.Ursula, c.Laptop)
 }
 
-// Relayed starts a pair of forwarders that can reach each other only through a relay, and the
-// relay.
+// Relayed starts a relay and two forwarders that reach each other only through it. They carry
+// connections from p.Addr to upstream.
 func Relayed(upstream string) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
@@ -91,11 +91,12 @@ func Relayed(upstream string) (p *Pair, err error) {
 	return p, p.StartForwarders(c.Relays[0], c.Ursula, c.Laptop)
 }
 
-// TB returns a testing.TB for use outside of a test, so that package agenttest can make hosts for a
-// benchmark. It panics where a test would fail.
+// TB returns a testing.TB for use outside of a test, with which package agenttest creates hosts for
+// a benchmark. Its methods that fail a test panic.
 func (p *Pair) TB() testing.TB { return &tb{pair: p} }
 
-// StartForwarders starts the forwarders of some hosts and waits until all of them run.
+// StartForwarders starts the forwarder of each given host in its own process, and waits until all
+// of them run.
 func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	for _, h := range hosts {
 		if err := p.StartSelf(agentEnv + "=" + string(h.Layout)); err != nil {

@@ -13,15 +13,16 @@ import (
 	"time"
 )
 
-// Pair is the two ends of a tunnel. The tunnel carries connections from the address Addr to an
-// upstream.
+// Pair is the two ends of a tunnel that carries connections from the address Addr to an upstream.
+// Each end is a process.
 type Pair struct {
 	Addr    string
 	started []*exec.Cmd
 	dirs    []string
 }
 
-// Start starts a process of the pair. The variables in env are added to its environment.
+// Start starts a process of the pair. The variables in env are added to the environment of this
+// process.
 func (p *Pair) Start(env []string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -54,7 +55,8 @@ func (p *Pair) Stop() {
 	}
 }
 
-// Snapshot makes forwarders write memory profiles now. It has no effect unless ProfileEnv is set.
+// Snapshot makes the forwarders write memory profiles, and waits a second for this. It does nothing
+// unless the environment variable ProfileEnv is set.
 func (p *Pair) Snapshot() {
 	if os.Getenv(ProfileEnv) == "" {
 		return
@@ -84,7 +86,7 @@ func (p *Pair) Resident() (float64, error) {
 	return float64(kib) / 1024, nil
 }
 
-// CPU returns the processor time that both processes have used since they started.
+// CPU returns the total processor time that the processes of the pair have used since they started.
 func (p *Pair) CPU() (time.Duration, error) {
 	var all time.Duration
 	for _, cmd := range p.started {
@@ -107,7 +109,7 @@ func (p *Pair) CPU() (time.Duration, error) {
 // within is the time for which Wait repeats its check.
 const within = 10 * time.Second
 
-// Wait calls check until it returns nil. After ten seconds, Wait returns the last error of check.
+// Wait calls check repeatedly until it returns nil. After ten seconds, Wait returns the last error.
 func Wait(check func() error) error {
 	for deadline := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {

@@ -23,7 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the page of the commands in docs/reference, and the manual pages of bundles")
 
-// Test tests a program. Intro is the text below the title of its page.
+// Test checks the help texts of a program, its reference page and manual pages, and each call of
+// the program on the pages of the documentation. The argument intro is the text below the title of
+// the reference page.
 func Test(t *testing.T, root func() *cobra.Command, intro string) {
 	program := root().Name()
 	t.Run("help", func(t *testing.T) {
@@ -121,7 +123,8 @@ func testBundled(t *testing.T, dir, bundled string) {
 	}
 }
 
-// Check returns what is wrong with a call of a program, or nothing.
+// Check returns a description of the first mistake in a call of a program, such as an unknown flag.
+// If there is none, it returns "".
 func Check(root *cobra.Command, called pages.Invocation) string {
 	words := called.Words
 	if slices.ContainsFunc(words, func(w string) bool { return w == "…" || w == "..." || strings.HasPrefix(w, "[") }) {

@@ -28,7 +28,8 @@ type Block struct {
 	Text     string
 }
 
-// Root returns the top of the repository, from the directory of the test that runs.
+// Root returns the root directory of the repository. It looks for go.mod in the working directory
+// and its parents.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -45,7 +46,8 @@ func Root(t testing.TB) string {
 	return ""
 }
 
-// All returns all pages: those of docs, every README and those of .github.
+// All returns all Markdown pages of the repository that people read: those in docs and .github, and
+// every README.
 func All(t testing.TB) (all []Page) {
 	t.Helper()
 	root := Root(t)
@@ -115,7 +117,8 @@ func (p Page) Blocks(languages ...string) (all []Block) {
 	return all
 }
 
-// Prose calls f with each line outside of blocks of code, and its number from 1.
+// Prose calls f with each line of the page that is not in a block of code, and with its number,
+// starting at 1.
 func (p Page) Prose(f func(line int, text string)) {
 	for i, text := range p.Lines {
 		if !p.code[i] {
@@ -133,8 +136,8 @@ var (
 	reference = regexp.MustCompile(`!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|<img[^>]*\bsrc="([^"]+)"|^\[[^\]]+\]:\s+(\S+)`)
 )
 
-// Anchors returns the fragments by which parts of the page can be linked to, as GitHub and mdBook
-// make them from headings.
+// Anchors returns the fragments that links to this page can have: the IDs that GitHub and mdBook
+// derive from headings, and IDs of HTML elements.
 func (p Page) Anchors() map[string]bool {
 	all := map[string]bool{}
 	p.Prose(func(_ int, text string) {
@@ -161,7 +164,7 @@ func (p Page) Anchors() map[string]bool {
 	return all
 }
 
-// Link is a link on a page to a file of this repository.
+// Link is a link on a page that leads to a file of this repository.
 type Link struct {
 	Line     int
 	File     string // from the top of the repository; empty where it leads out of it

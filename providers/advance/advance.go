@@ -257,9 +257,9 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 }
 
 // Claim reserves a place in each disruption budget of a host, so that the caller in row can deploy
-// the host. The budgets are those of the policy in force. The reservation ends after the duration
-// lasts, or when Release is called. If a budget does not permit a change of the host now, Claim
-// reserves nothing, and waits contains the reason. A host in no budget needs no reservation.
+// the host. The budgets are those of the policy in force. The reservation ends after the given
+// duration, or when Release is called. If a budget does not permit a change of the host now, Claim
+// reserves nothing and returns the reason. A host in no budget needs no reservation.
 func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
 	by := callerName(row)
 	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}

@@ -165,7 +165,7 @@ const fromFile = "--passphrase-file FILE"
 
 // Prompt asks for a secret, such as a passphrase, on the terminal (/dev/tty) and returns the line
 // that the user types. The line is not shown. Standard input is not read, because it may contain a
-// certificate request. If there is no terminal, the error contains the text of instead, which tells
+// certificate request. If there is no terminal, the error contains the second argument, which tells
 // the user what to do. An empty line is an error.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

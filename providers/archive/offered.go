@@ -64,7 +64,7 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout replaces the state of the rollout r by s. The operations in then are part of the same
+// SetRollout replaces the state of the rollout r by s. The further operations are part of the same
 // transaction. The rollout r must come from Archive.Rollout. If s returns to the former version,
 // the documents of that version become the newest version. If the rollout was changed since r was
 // read, the error is store.ErrConflict.
@@ -126,7 +126,7 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 }
 
 // Documents returns the documents that a host is offered now, or none if the host has no documents.
-// The argument has is the tag of the documents that the host already has, or empty. If the offered
+// The last argument is the tag of the documents that the host already has, or empty. If the offered
 // documents have the same tag, same is true and no documents are returned. The result can change
 // only with the key config/rollout and the keys below config/version/.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {

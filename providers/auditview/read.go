@@ -28,8 +28,8 @@ func Parse(text json.RawMessage) (Row, error) {
 
 // Read yields the rows of a paged audit log, oldest first. It calls page with the position of each
 // page, beginning with "". The function page returns the rows of that page and the position of the
-// next page, or "" after the last page. Each yielded row has at, the host of the log, in its field
-// At. Read ends at the first error.
+// next page, or "" after the last page. The first argument of Read is the host of the log, and is
+// set in the field At of each row. Read ends at the first error.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {

@@ -141,7 +141,8 @@ type Backup struct {
 }
 
 // Read reads a backup to its end. It returns an error if the backup is incomplete or malformed. The
-// method Keys of the result reads from again, so do not close or change from before that.
+// method Keys of the result reads the same source again, so the source must stay open and unchanged
+// until then.
 func Read(from io.ReadSeeker) (*Backup, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, err

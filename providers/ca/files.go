@@ -51,7 +51,7 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse is like Load, but takes the certificate, in PEM, as an argument. The argument from names
+// Parse is like Load, but takes the certificate, in PEM, as an argument. The first argument names
 // the source of the certificate in errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
@@ -96,7 +96,7 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 }
 
 // LoadWith reads the certificate of an authority whose key is not in a file but, for example, in a
-// hardware token. The key must belong to the certificate. The argument where names the place of the
+// hardware token. The key must belong to the certificate. The last argument names the place of the
 // key in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)

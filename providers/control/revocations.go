@@ -58,7 +58,7 @@ func (c *call) setRevocations() (any, error) {
 
 // RevokedRows returns the audit rows for the change from one revocation list to the next. Each row
 // describes one act, such as a revocation, and its targets. The other fields are copied from r. The
-// list last may be nil.
+// first list may be nil.
 func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
 	for _, act := range revocation.Acts(last, next) {
 		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number

@@ -41,8 +41,8 @@ var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generati
 }}}
 
 // Others starts processes of the kinds file, secret, tls and token on the host of e, and returns
-// them by kind. Each process has its own state, and a socket below the directory run that accepts
-// the given account. Call Others before the process of e starts.
+// them by kind. Each process has its own state, and its own socket below the given directory, which
+// accepts the given account. Call Others before the process of e starts.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
 	t.Helper()
 	all := map[string]*providertest.Env{}

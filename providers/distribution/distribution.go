@@ -135,8 +135,8 @@ type Distribution struct {
 	guesses   guesses
 }
 
-// New returns a Distribution of the documents in an archive. While the Distribution runs, it runs
-// each function in beside once, with a context that ends with it.
+// New returns a Distribution of the documents in an archive. The further functions run while the
+// Distribution runs. Their context ends with it.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{

@@ -70,8 +70,8 @@ func (m Mark) op(key string) store.Op {
 	return store.Put(key, value)
 }
 
-// Nothing marks the tree to as complete without copying anything. Call it if the host had no state
-// to move. A tree that is marked already is left unchanged.
+// Nothing marks a tree as complete without copying anything. Call it if the host had no state to
+// move. A tree that is marked already is left unchanged.
 func Nothing(ctx context.Context, to store.Store, host string) error {
 	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
 	if errors.Is(err, store.ErrConflict) {

@@ -23,7 +23,7 @@ type Token struct {
 }
 
 // Open unlocks the token that u names. The PIN is read from the file in u. If u names no file, Open
-// calls typed to ask for the PIN on the terminal. The argument instead of typed tells the user what
+// calls typed to ask for the PIN on the terminal. The second argument of typed tells the user what
 // to do if there is no terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)

@@ -94,8 +94,8 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether the content of a key file is a PKCS #11 URI, which names a key elsewhere, and
-// not a key.
+// Is reports whether the content of a key file is a PKCS #11 URI. Such a file names a key on a
+// token, and other key files contain the key itself.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
 // pin returns the PIN of the token. The function typed reads the PIN from the terminal if the URI

@@ -44,8 +44,8 @@ const maxFollow = 2
 // want is the end of the error for a stream that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree as a stream that NewReader reads. The trees in follow come after it as
-// further streams.
+// Encode writes the tree as a stream that NewReader reads. Further trees come after it as further
+// streams.
 func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	head := t.Head()
 	head.Follow = len(follow)
@@ -143,7 +143,7 @@ func (r *Reader) line() ([]byte, error) {
 }
 
 // All yields the hosts of the stream with their documents, and ends at the first error. It yields
-// an error if a document has too few valid signatures of the keys in by, if the stream is cut
+// an error if a document has too few valid signatures of the given keys, if the stream is cut
 // short, or if anything follows the last stream.
 func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {

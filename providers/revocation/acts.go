@@ -31,8 +31,8 @@ type Act struct {
 // revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes that operators made between the list last, which may be nil, and the
-// list next. An entry that was removed because it had expired is not a change.
+// Acts returns the changes of operators that lead from one revocation list to the next. The first
+// list may be nil. An entry that was removed because it had expired is not a change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

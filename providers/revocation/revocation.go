@@ -73,9 +73,10 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep adds to next, which Next made from before, the entries of another list that before lacks. If
-// other names newer documents, next names these. The result follows both lists. It therefore names
-// no single predecessor, so that hosts with either list accept it.
+// Keep merges another list into a new list. Its arguments are the new list, the list from which
+// Next made it, and the other list. Keep adds the entries of the other list that the second list
+// lacks. If the other list names newer documents, the new list names these. The new list then
+// follows both lists. It names no single predecessor, so that hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {

@@ -56,8 +56,8 @@ func (s State) budgeted(host string) bool {
 	})
 }
 
-// Stop returns the state of a rollout that goes back to the former documents and then has the final
-// status ends. If hosts in disruption budgets have been offered other documents, the status is
+// Stop returns the state of a rollout that goes back to the former documents and then has the given
+// final status. If hosts in disruption budgets have been offered other documents, the status is
 // Returning until the budgets have permitted all of them to go back. Otherwise the rollout ends at
 // once.
 func (s State) Stop(ends Status, reason string, now time.Time) State {

@@ -15,8 +15,9 @@ type Problems map[string]bool
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems in a host's last report r, which is zero if the host never
-// reported. A report that is older than both within and hostreport.Silence is a problem as well.
+// ProblemsOf returns the problems in a host's last report, which is zero if the host never
+// reported. A report that is older than the given duration, and older than hostreport.Silence, is a
+// problem as well.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {

@@ -73,7 +73,7 @@ func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 }
 
 // MakeRing makes the keyring of a store from a secret, and encrypts it to the named replicas. The
-// operations in then are part of the same transaction. If the store already has a keyring, the
+// further operations are part of the same transaction. If the store already has a keyring, the
 // error is store.ErrConflict.
 func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)

@@ -74,9 +74,9 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in the directory dir, and the revocation list in the file list,
-// which need not exist. It returns an error if the policy does not include the kind. If log is nil,
-// slog.Default is used.
+// OpenPolicies reads the policy in a directory, and the revocation list in the file that the second
+// argument names, which need not exist. It returns an error if the policy does not include the
+// kind. If log is nil, slog.Default is used.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()

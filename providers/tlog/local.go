@@ -60,9 +60,9 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal returns a Source for the log in the directory dir. The rows are read from the given
-// store, under keys with the prefix, and from the archive. The function kept returns the time since
-// which rows must be present. No process needs to append to the log.
+// NewLocal returns a Source for the log in a directory. The rows are read from the given store,
+// under keys with the prefix, and from the archive. The last argument returns the time since which
+// rows must be present. No process needs to append to the log.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
@@ -80,7 +80,7 @@ func (l Local) Head(ctx context.Context) (Head, error) {
 	return h, err
 }
 
-// Rows returns at most PageSize rows of the log, beginning at the index from. The argument size is
+// Rows returns at most PageSize rows of the log, beginning at the given index. The argument size is
 // the number of rows in the state of the log that is read.
 func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
 	for leaf, err := range l.Leaves(ctx, from, size) {

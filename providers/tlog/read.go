@@ -34,8 +34,8 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedC
 	return key, c, err
 }
 
-// Leaves yields the leaves of the log from the index from up to size, the number of rows in the
-// state of the log that is read. It ends at the first error.
+// Leaves yields the leaves of the log, beginning at the given index. The argument size is the
+// number of rows in the state of the log that is read. Leaves ends at the first error.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {

@@ -26,10 +26,10 @@ type Verdict struct {
 const maxFaults = 10
 
 // Verify computes the hash of the log again from all rows of a source, and compares it with the
-// checkpoint. Missing and edited rows are faults in the Verdict. All rows since the time kept must
+// checkpoint. Missing and edited rows are faults in the Verdict. All rows since the given time must
 // be present, even if the source says that they have expired, because an attacker who removed rows
-// would say so too. If kept is zero, Verify relies on the source. An error means that the log could
-// not be read.
+// would say so too. If the time is zero, Verify relies on the source. An error means that the log
+// could not be read.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {

@@ -40,8 +40,8 @@ type Config struct {
 	Roots []string          // files of certificates (PEM) trusted for websites, in addition to the built-in ones
 }
 
-// Require returns the path of a program in PATH, or skips the test if there is none. The argument
-// in is the Debian package that contains the program, for the message.
+// Require returns the path of a program in PATH, or skips the test if there is none. The last
+// argument names the Debian package that contains the program, for the message.
 func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -97,8 +97,8 @@ func Start(t *testing.T, c Config) *Browser {
 	return b
 }
 
-// Call sends a command of the Chrome DevTools Protocol and decodes its result into into, unless
-// into is nil. Events that arrive before the result are skipped.
+// Call sends a command of the Chrome DevTools Protocol, and decodes its result into the last
+// argument, unless that is nil. Events that arrive before the result are skipped.
 func (b *Browser) Call(method string, params any, into any) {
 	b.t.Helper()
 	b.stuck.Reset(2 * patience)
@@ -163,7 +163,7 @@ func (b *Browser) Wait(script string) {
 	})
 }
 
-// Write focuses the first element that the CSS selector field matches, and types text into it.
+// Write focuses the first element that a CSS selector matches, and types text into it.
 func (b *Browser) Write(field, text string) {
 	b.t.Helper()
 	b.Eval(fmt.Sprintf("document.querySelector(%q).focus()", field))

@@ -77,7 +77,8 @@ func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt issues an SVID as of the time now, valid until the time until.
+// IssueAt issues an SVID that is valid from one time until another. The current time does not
+// matter.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))

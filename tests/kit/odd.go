@@ -30,8 +30,8 @@ func SelfSigned(template *x509.Certificate, key crypto.Signer) *x509.Certificate
 	return Sign(template, key.Public(), &ca.Authority{Certificate: template, Key: key})
 }
 
-// OddIssuing returns an issuing CA of the trust domain Domain below the given root. The functions
-// in change alter its certificate before it is signed.
+// OddIssuing returns an issuing CA of the trust domain Domain below the given root. The further
+// functions alter its certificate before it is signed.
 func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Certificate)) *ca.Authority {
 	c := issuing()
 	for _, f := range change {

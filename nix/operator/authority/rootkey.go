@@ -36,8 +36,8 @@ func RootKeyFlags(cmd *cobra.Command) *RootKey {
 }
 
 // Make creates the root and the enrolment certificate of a new trust domain, with their keys, and
-// stores them in dir. It returns an error if dir already contains a root. The text kept tells the
-// operator where the private key of the root is stored.
+// stores them in dir. It returns an error if dir already contains a root. It also returns a text
+// that tells the operator where the private key of the root is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {

@@ -38,8 +38,8 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root, whose files are in dir. The
-// rotation does not wait for the hosts in without, which will not come back.
+// Examine returns the state of the rotation of a cluster's root, whose files are in dir. The last
+// argument lists hosts that will not come back. The rotation does not wait for them.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error

@@ -22,7 +22,7 @@ func checkLifetime(d time.Duration) error {
 }
 
 // SignIssuing signs a provider's request for an issuing certificate with the key of the root, and
-// returns the certificate and the root's trust domain. The argument from names the source of the
+// returns the certificate and the root's trust domain. The fourth argument names the source of the
 // request in errors.
 func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {

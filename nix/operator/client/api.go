@@ -111,8 +111,8 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 }
 
 // Claim reserves a place in each disruption budget of a host, so that the host can be deployed now.
-// The reservation ends after the duration lasts, in whole seconds. If a budget does not permit a
-// change of the host now, waits contains the reason and nothing is reserved.
+// The reservation ends after the given duration, which is rounded down to seconds. If a budget does
+// not permit a change of the host now, Claim reserves nothing and returns the reason.
 func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
 	var claimed control.Claimed
 	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)

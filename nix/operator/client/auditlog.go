@@ -71,7 +71,7 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of rows of the log, beginning at the index from. The argument size is the
+// Rows returns a page of rows of the log, beginning at the given index. The argument size is the
 // number of rows in the state of the log that is read.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged

@@ -47,8 +47,8 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each calls of with each provider and returns the items of all. Items with the same key are
-// returned once, because providers that share a state store have the same items.
+// Each calls a function with each provider, and returns the items of all providers. Items with the
+// same key are returned once, because providers that share a state store have the same items.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {

@@ -14,9 +14,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if none of the roots in was, in PEM, is among the roots in is.
-// Hosts trust only the earlier roots, so they would reject all providers and never receive other
-// documents. If was is empty, CheckRootsKept returns nil.
+// CheckRootsKept returns an error if no earlier root of the cluster is among its new roots. The
+// arguments are the earlier and the new roots, in PEM. Hosts trust only the earlier roots, so they
+// would reject all providers and never receive other documents. If there were no earlier roots,
+// CheckRootsKept returns nil.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }

@@ -43,8 +43,8 @@ func (a *Access) IsStranger(who string) bool {
 	return who == Stranger && err != nil
 }
 
-// Visit tells whether a stranger with the address from reaches a URL, or a public name without a
-// path. If from is the zero Addr, the answer is for all strangers.
+// Visit tells whether a stranger with a given address reaches a URL, or a public name without a
+// path. The zero Addr stands for all strangers.
 func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	if !strings.Contains(at, "://") {
 		at = "https://" + at

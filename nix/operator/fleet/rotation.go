@@ -23,7 +23,7 @@ type Roots struct {
 }
 
 // ReadRoots returns the Roots of a cluster from the reports of its hosts. It leaves out the hosts
-// in without.
+// in the third argument. It returns an error if one of these is not in the cluster.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -56,9 +56,9 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left returns an error if certificates of hosts lead to a root that is not among pins, the
-// fingerprints of the roots in the flake. Such certificates would no longer be accepted, and their
-// hosts could not reach a provider.
+// Left returns an error if certificates of hosts lead to a root that the flake does not contain.
+// The argument lists the fingerprints of the roots in the flake. Such certificates would no longer
+// be accepted, and their hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
 	for name, h := range r.hosts {

@@ -27,8 +27,8 @@ func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) (
 	return Join(s, seen, time.Now())
 }
 
-// Watch prints the hosts to w repeatedly, as Text does, until ctx ends. Before each time it writes
-// the control sequence that clears a terminal to screen. It returns nil when ctx ends, and
+// Watch prints the hosts repeatedly, as Text does, until ctx ends. Each time, it first writes the
+// control sequence that clears a terminal to the last writer. It returns nil when ctx ends, and
 // otherwise the first error.
 func Watch(ctx context.Context, s compile.Snapshot, providers client.Providers, w, screen io.Writer) error {
 	for {

@@ -11,9 +11,9 @@ import (
 )
 
 // Ask calls a path of the control API that belongs to a kind of need, such as "file", and decodes
-// the answer. If about is not nil, it is sent in a POST request. Ask calls config providers on
-// hosts that provide the kind, until one of them answers, and returns the name of its host. It
-// returns an error for providers that are called over SSH.
+// the answer. It sends a value in a POST request or, if the value is nil, a GET request. Ask calls
+// config providers on hosts that provide the kind, until one of them answers, and returns the name
+// of its host. It returns an error for providers that are called over SSH.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
 	instead := "" // alternative for operators

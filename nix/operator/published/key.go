@@ -88,8 +88,8 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The argument
-// those names the programs that would refuse the key's signatures, for the error.
+// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The last
+// argument is a word for the programs that would refuse the key's signatures, for the error.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)

@@ -256,7 +256,7 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 }
 
 // Lagging returns the hosts on which a revocation list is not in force yet, according to their
-// reports, each with the reason. The result of is the number of hosts that should have the list.
+// reports, each with the reason. It also returns the number of hosts that should have the list.
 // Hosts that the list revokes are not counted, because they receive no lists.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}

@@ -122,8 +122,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise publishes the next revocation list, to which the function with makes changes, and waits
-// until hosts have put it in force.
+// Revise publishes the next revocation list, and waits until hosts have put it in force. The last
+// argument is a function that changes the list before it is signed.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)

@@ -48,10 +48,10 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds an item, such as a host, to the cluster. It calls make with the current topology,
-// adds the returned files to the folder, and prints them with the changes that they cause. If the
-// new cluster has faults, or if there returns false for its topology, Extend removes the files
-// again and returns an error.
+// Extend adds an item, such as a host, to the cluster. The function make returns the files of the
+// item for the current topology. Extend adds them to the folder, and prints them and the changes
+// that they cause. The function there reports whether a topology contains the item. If the new
+// topology does not, or if it has faults, Extend removes the files again and returns an error.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)

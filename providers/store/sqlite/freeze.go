@@ -12,7 +12,7 @@ import (
 // error.
 const frozen = "florete: this state has moved"
 
-// Freeze applies the operation last, and makes the store read-only in the same transaction. Every
+// Freeze applies one last operation, and makes the store read-only in the same transaction. Every
 // later change fails with store.ErrMoved, in any process that has the file open.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {

@@ -16,9 +16,9 @@ type body struct {
 	until time.Time
 }
 
-// Body returns a reader of the body of r. Reading fails if the body has more than size bytes, if it
-// has not arrived completely within the given duration from now, or if the caller sends nothing for
-// the duration Stall.
+// Body returns a reader of the body of r. Reading fails if the body has more than size bytes, or if
+// it has not arrived completely within the given duration from now. It also fails if the caller
+// sends nothing for the duration Stall.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }

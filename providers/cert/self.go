@@ -31,10 +31,10 @@ type selfIssued struct {
 	at   time.Time
 }
 
-// Certificate returns the provider's own SVID, and issues it if necessary. A new SVID is issued if
-// two thirds of the lifetime are over, if the clock was set back before the SVID began, if the SVID
-// was revoked, or if the roots in the policy or the issuing certificate have changed. It returns an
-// error if the policy does not include kind "cert".
+// Certificate returns the provider's own SVID, and issues it if necessary. It issues a new SVID
+// after two thirds of the lifetime, if the SVID was revoked, or if the roots in the policy or the
+// issuing certificate have changed. It also does so if the clock was set to a time before the SVID
+// began. It returns an error if the policy does not include kind "cert".
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()

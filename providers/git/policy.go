@@ -64,8 +64,8 @@ var (
 	repository = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*$`)
 )
 
-// Validate returns an error if the forge would not accept the account or a repository, if the
-// access is neither "read" nor "write", or if the lifetime is shorter than an hour.
+// Validate returns an error if the account, the access or a repository is not valid at the given
+// forge, or if the lifetime is shorter than an hour.
 func (r Request) Validate(of serveraccount.Server) error {
 	switch {
 	case !named.MatchString(r.Account) || len(r.Account) > 40:

@@ -51,9 +51,9 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 	return d, nil
 }
 
-// Rotation returns the number and time of the last rotation of the client's secret. If the request
-// asks for a rotation, Rotation returns an error for a public client, which has no secret, and for
-// a client of several hosts, because the other hosts would keep the old secret.
+// Rotation returns the number and time of the last rotation of the client's secret. It refuses a
+// request for a rotation in two cases: a public client has no secret, and if several hosts have the
+// client, the others would keep the old secret.
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {

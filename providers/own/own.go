@@ -37,8 +37,8 @@ const (
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings contains the settings of a kind that the topology defines. It has no fields to set,
-// because the settings file has no section for such a kind.
+// Settings contains the settings of a kind that the topology defines. Nothing can be set, because
+// the settings file has no section for such a kind.
 type Settings struct{ kind string }
 
 // Section returns the settings of the kind with the given name.

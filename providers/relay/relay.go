@@ -58,8 +58,8 @@ type Endpoint struct {
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator. An Endpoint completes Row, the audit row of the request, and
-// writes it together with what it changes.
+// Call is one request of an operator. Row is the audit row of the request. An Endpoint that changes
+// something completes the row and stores it with the change.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter

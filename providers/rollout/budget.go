@@ -27,8 +27,9 @@ const (
 )
 
 // Stage returns the stage of a host in the given wave and maintenance group, as for Offers. If
-// bridged is true and the rollout has a bridge policy for the host, the host is offered that
-// policy, which grants the needs of both versions, in place of its version's policy.
+// bridged is true, the host is offered a bridge policy, which grants the needs of both versions, in
+// place of its version's policy. This concerns only hosts for which the rollout has a bridge
+// policy.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):

@@ -121,8 +121,8 @@ var errOther = errors.New("the sealing key is not the one that this store was ma
 const bound = "seal/bound"
 
 // Bind ties the key to a store when they are first used together. If the store is already tied to
-// another key, Bind returns an error, because that key could not open its values, and derived
-// secrets would differ from those that hosts have.
+// another key, Bind returns an error: with the wrong key, values cannot be opened, and derived
+// secrets differ from those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	e, err := s.Get(ctx, bound)
 	switch {

@@ -21,7 +21,8 @@ type Rotation struct {
 const skew = time.Minute
 
 // Within reports whether the rotation was made less than the duration d before now. It returns
-// false for a rotation in the future, whose true time is unknown because the clock was wrong.
+// false for a rotation that lies more than a minute in the future. The clock was then wrong when
+// the rotation was made, and the true time is unknown.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d

@@ -76,8 +76,7 @@ type Issuer struct {
 const longest = time.Hour
 
 // Compile decodes the tenants and grants of a policy. It returns an error if the issuer is not
-// valid, if a tenant has a rule about another tenant or an unknown name, or if a grant names an
-// unknown tenant.
+// valid, if a rule names another tenant or an unknown name, or if a grant names an unknown tenant.
 func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {

@@ -15,8 +15,8 @@ import (
 // value.
 const Patience = 3 * time.Minute
 
-// Eventually calls holds until it returns true. If that takes longer than Patience, it fails the
-// test with what, a description of the condition.
+// Eventually calls holds until it returns true. If that takes longer than Patience, the test fails.
+// The argument what describes the condition in the failure message.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -29,8 +29,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds calls try until it returns nil. If that takes longer than Patience, it fails the test
-// with the last error and what, a description of the action.
+// Succeeds calls try until it returns nil. If that takes longer than Patience, the test fails with
+// the last error. The argument what describes the action in the failure message.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -55,8 +55,8 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// Reads returns the next value of a channel. If there is none within Patience, it fails the test
-// with what, a description of the value.
+// Reads returns the next value of a channel. If there is none within Patience, the test fails. The
+// argument what describes the value in the failure message.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
 	select {

@@ -83,7 +83,7 @@ func printed(command []string, flag string) (string, error) {
 	return string(version), nil
 }
 
-// Require is like Find, but skips the test in place of returning an error.
+// Require returns a program, or skips the test if Find returns an error.
 func Require(t testing.TB, name string) Program {
 	t.Helper()
 	found, err := Find(name)

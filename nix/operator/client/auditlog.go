@@ -94,9 +94,9 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 	return l.Get(ctx, "/v1/audit"+path+"?"+q.Encode(), v)
 }
 
-// RunMode verifies, follows or searches the audit logs of all providers, as m selects. If some
-// providers do not answer, it still reads the logs of the others, and returns an error that names
-// those that failed.
+// RunMode verifies or follows the audit logs of all providers, or proves that one of them contains
+// a row, as m selects. If some providers do not answer, it still reads the logs of the others, and
+// returns an error that names those that failed.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error

@@ -82,8 +82,8 @@ func isFolder(path string) bool {
 	return err == nil && fi.IsDir()
 }
 
-// Exists reports whether Source.Flake is an existing directory or has the form of a flake
-// reference, which is not checked.
+// Exists reports whether Source.Flake is an existing directory or looks like a flake reference. It
+// does not check that the reference leads to a flake.
 func (s Source) Exists() bool { return s.exists() == nil }
 
 // ref returns the flake reference in the form that Nix accepts. A directory is returned as an

@@ -37,7 +37,7 @@ type Visit struct {
 }
 
 // IsStranger reports whether a word that an operator typed in place of a principal means strangers.
-// It does not if a principal has that name.
+// A principal with that name takes precedence.
 func (a *Access) IsStranger(who string) bool {
 	_, err := a.Principal(who)
 	return who == Stranger && err != nil

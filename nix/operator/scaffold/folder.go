@@ -18,8 +18,8 @@ import (
 // Folder is the path of the directory in which a cluster is declared. It is in a git work tree.
 type Folder string
 
-// Add writes new files to the folder, adds them to git, because Nix reads only tracked files, and
-// calls check. If anything fails, Add removes the files again and returns the error.
+// Add writes new files to the folder and adds them to git, because Nix reads only tracked files. It
+// then calls check. If anything fails, Add removes the files again and returns the error.
 func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
 	var written, dirs []string
 	defer func() {

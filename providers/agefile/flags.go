@@ -89,8 +89,9 @@ func Recipient(text string) (age.Recipient, error) {
 
 // Opening adds two flags to a command, which select the age identity or the passphrase file that
 // opens an encrypted file. Their names are "identity" and "passphrase-file" after the given prefix,
-// for example "ca-". The returned function reads the identities for a file. If no passphrase file
-// is selected and the file needs a passphrase, age asks for it on the terminal.
+// for example "ca-". The returned function reads the identities for a file. If the file needs a
+// passphrase and no passphrase file is selected, the user is asked for it on the terminal when the
+// file is opened.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")

@@ -192,9 +192,9 @@ type trusted struct {
 	until     time.Time
 }
 
-// Trusted returns an error if hosts would reject the SVIDs that the issuing CA a issues. This is
-// the case if no root of the policy verifies the CA's certificate, or if the certificate is not
-// constrained to the policy's trust domain.
+// Trusted returns an error if hosts would reject the SVIDs of an issuing CA. This is the case if no
+// root of the policy verifies the CA's certificate, or if the certificate is not constrained to the
+// policy's trust domain.
 func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {

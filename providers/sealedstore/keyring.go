@@ -122,10 +122,10 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 const rest = 15 * time.Second
 
 // Rotate adds a new secret to the keyring, encrypts the keyring to the named replicas alone, and
-// returns its secrets. The former secret opens existing values until the next rotation. Before
-// that, values that it sealed must be sealed again. Derived secrets do not change, because they
-// come from the first secret. Rotate returns an error if the last rotation was too recent, or if
-// the keyring was changed since r was read.
+// returns its secrets. The former secret opens existing values until the next rotation, so seal
+// these values again before then. Derived secrets do not change, because they come from the first
+// secret. Rotate returns an error if the last rotation was too recent, or if the keyring was
+// changed since r was read.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")

@@ -61,7 +61,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}}))
 }
 
-// Config configures Secrets. All fields are required. The last two are used only by Run.
+// Config configures Secrets. All fields are required. Policy and Relay are used only by Run.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key

@@ -138,8 +138,8 @@ type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is implemented by a Kind that has other work besides answering requests. The server runs
-// it while it serves.
+// Runner is implemented by a Kind that has other work besides answering requests. The server calls
+// Run when it begins to serve.
 type Runner interface {
 	// Run does the work of the kind until ctx ends. It calls ready when it has begun. If it returns
 	// an error, the server ends with that error, and the service manager restarts the process.

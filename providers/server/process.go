@@ -9,7 +9,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process contains what the kind of need in a server process may use, such as the store.
+// Process contains the resources of a server process that its kind of need may use, such as the
+// store.
 type Process struct {
 	Instance hostdir.Instance
 	Dir      string // directory that this process alone uses

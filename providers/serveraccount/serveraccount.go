@@ -42,7 +42,7 @@ const (
 	Deadline = 15 * time.Second
 )
 
-// Config configures Accounts. All fields are required. Policy and Logger are used only by Run.
+// Config configures Accounts. All fields are required. Policy is used only by Run.
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key

@@ -2,9 +2,11 @@ package document
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // KindSSH is the kind of need for SSH user certificates and for the public keys that verify them.
@@ -40,4 +42,21 @@ func (n Need) SSH() (r SSHRequest, err error) {
 		err = fmt.Errorf("need %q: request: %w", n.ID, err)
 	}
 	return r, err
+}
+
+// Ended reports whether the permission has ended at the time now.
+func (a Allow) Ended(now time.Time) bool { return ended(a.Until, now) }
+
+// Accounts returns the accounts as which the identity may log in at the time now.
+func (a Allow) Accounts(now time.Time) (accounts []string) {
+	for _, l := range a.Logins {
+		if !a.Ended(now) && !ended(l.Until, now) {
+			accounts = append(accounts, l.Account)
+		}
+	}
+	return accounts
+}
+
+func ended(until unixtime.Time, now time.Time) bool {
+	return !until.IsZero() && !now.Before(until.Time)
 }

@@ -1,0 +1,142 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/syslog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/florete/florete/agent/sshlogin"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+)
+
+func newSSHCmd(m *instance) *cobra.Command {
+	cmd := &cobra.Command{Use: "ssh", Short: "Configure SSH logins with certificates"}
+	cmd.AddCommand(newServerConfigCmd(m), newClientConfigCmd(m), newPrincipalsCmd(m), newKnownHostsCmd(m))
+	return cmd
+}
+
+func newServerConfigCmd(m *instance) *cobra.Command {
+	return newSSHConfigCmd(m, &cobra.Command{
+		Use:   "server-config",
+		Short: "Print the configuration of sshd for logins with certificates",
+		Long: `Print the configuration with which the sshd of this host accepts the certificates of users. It
+applies to connections from the forwarder only. Then reload sshd, for example with systemctl
+reload ssh. To undo it, remove the file and reload sshd again.
+
+sshd runs flor at each login, and refuses to run it if another account than root can replace
+the program.`,
+		Example: "  # Accept certificates from the next reload of sshd on.\n  flor ssh server-config > /etc/ssh/sshd_config.d/florete.conf",
+	}, func(c sshlogin.Config) (string, error) { return c.Server(), nil })
+}
+
+func newClientConfigCmd(m *instance) *cobra.Command {
+	return newSSHConfigCmd(m, &cobra.Command{
+		Use:   "client-config",
+		Short: "Print the configuration of ssh for logins with certificates",
+		Long: `Print the configuration with which ssh presents the certificates of this host's users to services
+of the cluster, and knows the host keys of these services. It takes effect with the next ssh. To
+undo it, remove the file.`,
+		Example: "  # Use certificates from now on.\n  flor ssh client-config > /etc/ssh/ssh_config.d/florete.conf",
+	}, func(c sshlogin.Config) (string, error) {
+		man, err := manifest(c.Layout)
+		c.TrustDomain = man.TrustDomain
+		return c.Client(), err
+	})
+}
+
+// newSSHConfigCmd completes a command that prints a configuration.
+func newSSHConfigCmd(m *instance, cmd *cobra.Command, print func(sshlogin.Config) (string, error)) *cobra.Command {
+	var c sshlogin.Config
+	cmd.Args = cobra.NoArgs
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		c.Instance = m.Instance
+		if c.Program == "" {
+			if c.Program, err = exec.LookPath(os.Args[0]); err != nil {
+				return err
+			}
+		}
+		if c.Program, err = filepath.Abs(c.Program); err != nil {
+			return err
+		}
+		text, err := print(c)
+		if err == nil {
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+		}
+		return err
+	}
+	m.state(cmd, &c.Layout)
+	cmd.Flags().StringVar(&c.Program, "program", "", "path of the `PROGRAM` flor in the configuration; by default, the path of this program")
+	return cmd
+}
+
+func newPrincipalsCmd(m *instance) *cobra.Command {
+	var state hostdir.Layout
+	cmd := &cobra.Command{
+		Use:   "principals ACCOUNT CERTIFICATE",
+		Short: "Answer sshd whether a certificate may log in as an account",
+		Long: `Print the SPIFFE ID of a certificate if its user may log in as ACCOUNT on this host. sshd runs
+this command at each login (AuthorizedPrincipalsCommand). CERTIFICATE is in base64. If the user
+may not log in, or the certificate is revoked, the command prints nothing. It writes the reason
+to standard error and to the system log, and exits 0.`,
+		Example: "  # Find out why alice may not log in as deploy.\n  flor ssh principals deploy \"$(cut -d' ' -f2 id_ed25519-cert.pub)\"",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			id, err := sshlogin.Principal(state, args[0], args[1], time.Now())
+			if err == nil {
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), id)
+				return err
+			}
+			reason := fmt.Sprintf("login as %q refused: %v", args[0], err)
+			// sshd discards standard error.
+			if log, err := syslog.New(syslog.LOG_AUTHPRIV|syslog.LOG_NOTICE, "flor"); err == nil {
+				_ = log.Notice(reason)
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), reason)
+			return nil
+		},
+	}
+	m.state(cmd, &state)
+	return cmd
+}
+
+func newKnownHostsCmd(m *instance) *cobra.Command {
+	var state hostdir.Layout
+	cmd := &cobra.Command{
+		Use:   "known-hosts [HOST]",
+		Short: "Print the SSH host keys of services",
+		Long: `Print the SSH host keys of the services that this host reaches, in the format of known_hosts(5).
+ssh runs this command when it connects (KnownHostsCommand), with the name of the service as HOST,
+or [NAME]:PORT if the port is not 22. Without HOST, the command prints the keys of all services.`,
+		Example: "  # Print the keys of all services.\n  flor ssh known-hosts",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			man, err := manifest(state)
+			if err == nil {
+				_, err = fmt.Fprint(cmd.OutOrStdout(), sshlogin.KnownHosts(man, append(args, "")[0]))
+			}
+			return err
+		},
+	}
+	m.state(cmd, &state)
+	return cmd
+}
+
+// manifest reads the manifest in force.
+func manifest(l hostdir.Layout) (document.Manifest, error) {
+	doc, err := l.Manifest()
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("no manifest accepted yet in %s: flor doctor", l.Documents())
+	}
+	if err != nil {
+		return document.Manifest{}, err
+	}
+	return doc.Manifest(), nil
+}

@@ -1,0 +1,97 @@
+// Package sshlogin lets the users of a cluster log in over SSH without keys and passwords of their
+// own. It configures OpenSSH on both sides, and answers what sshd and ssh ask at each login:
+//
+//   - sshd asks whether a certificate may log in as an account (Principal). The certificate says who
+//     logs in, and the manifest in force says as which accounts.
+//   - ssh asks for the host keys of a service (KnownHosts), which are in the manifest too.
+//
+// No file has to be kept up to date, so a new manifest or revocation list applies to the next login.
+package sshlogin
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/spiffe"
+)
+
+// NeedKeys is the ID of the need for the keys of the certificate authority. NeedUser is the prefix
+// of the IDs of needs for certificates. The name of the account follows it.
+const (
+	NeedKeys = "ssh-keys"
+	NeedUser = "ssh-user-"
+)
+
+// Account is the account under which sshd asks. It owns no file and needs none, because every
+// account may read documents and revocation lists. It exists on all distributions.
+const Account = "nobody"
+
+// Config is the configuration of OpenSSH for one instance of Florete on a host.
+type Config struct {
+	Instance    hostdir.Instance
+	Layout      hostdir.Layout
+	Program     string // absolute path of flor
+	TrustDomain string // needed for Client only
+}
+
+// command returns the command line that runs a command of flor ssh. The argument token stands for the
+// arguments, which ssh or sshd fills in without a shell.
+func (c Config) command(name, token string) string {
+	words := c.Program
+	if c.Instance != "" {
+		words += " --instance=" + string(c.Instance)
+	}
+	words += " ssh " + name
+	if c.Layout != c.Instance.State() {
+		words += " --state=" + string(c.Layout)
+	}
+	return words + " -- " + token
+}
+
+// Server returns the configuration for sshd. Only connections from the loopback interface, where
+// the forwarder is, are admitted by a certificate: a certificate is worth nothing without access to
+// the service. If sshd_config itself permits files with principals, they would bypass the manifest.
+func (c Config) Server() string {
+	return fmt.Sprintf(`# Logins with certificates of Florete. Written by: %s ssh server-config
+Match Address 127.0.0.0/8,::1
+	TrustedUserCAKeys %s
+	AuthorizedPrincipalsCommand %s
+	AuthorizedPrincipalsCommandUser %s
+	AuthorizedPrincipalsFile none
+Match all
+`, c.Instance.Program("flor"), c.file(NeedKeys, document.FileSSHAuthority), c.command("principals", "%u %k"), Account)
+}
+
+// Client returns the configuration for ssh. It applies to all services of the trust domain. An
+// account without a certificate uses its own keys there.
+func (c Config) Client() string {
+	names := "*." + c.TrustDomain + spiffe.Suffix
+	key := c.file(NeedUser+"%u", document.FileSSHKey)
+	return fmt.Sprintf(`# Logins with certificates of Florete. Written by: %s ssh client-config
+Host %s
+	KnownHostsCommand %s
+Match host %s exec "test -r %s"
+	IdentityFile %s
+	CertificateFile %s
+Match all
+`, c.Instance.Program("flor"), names, c.command("known-hosts", "%H"), names, key, key, c.file(NeedUser+"%u", document.FileSSHCertificate))
+}
+
+func (c Config) file(need, name string) string {
+	return filepath.Join(hostdir.Current(c.Layout.Need(need)), name)
+}
+
+// called matches the command lines of flor in the configuration of ssh and sshd.
+var called = regexp.MustCompile(`(?m)^\s*(?:AuthorizedPrincipalsCommand|KnownHostsCommand)\s+(\S+) .*\bssh (?:principals|known-hosts) `)
+
+// ProgramIn returns the path of flor in the configuration of ssh or sshd. It returns "" if the text
+// does not name flor.
+func ProgramIn(text string) string {
+	if m := called.FindStringSubmatch(text); m != nil {
+		return m[1]
+	}
+	return ""
+}

@@ -44,7 +44,10 @@ else
       needs
       (module ./commitconfirm.nix [ cluster ])
     ];
-    forwarder = module ./forwarder.nix [ host ];
+    forwarder = module ./forwarder.nix [
+      host
+      (module ./ssh.nix [ host ])
+    ];
     provider = module ./provider.nix [ host ];
     # Everything that the documents of the host require.
     default = {

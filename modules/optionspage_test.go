@@ -22,6 +22,7 @@ var optionGroups = []struct{ prefix, title string }{
 	{"host.", "Activation"},
 	{"forwarder.", "Forwarder"},
 	{"provider.", "Providers"},
+	{"ssh.", "Logins over SSH"},
 	{"commitConfirm.", "Going back by itself"},
 	{"needs", "Read by your configuration"},
 	{"units", "Units"},

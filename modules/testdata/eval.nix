@@ -86,6 +86,10 @@ let
           provider = config.services.florete.provider.settings or null;
           inherit (config) seen;
         }
+        // lib.optionalAttrs (config.programs.ssh.extraConfig + config.services.openssh.extraConfig != "") {
+          ssh = config.programs.ssh.extraConfig;
+          sshd = config.services.openssh.extraConfig;
+        }
         // lib.optionalAttrs (config.system.preSwitchChecks != { }) {
           inherit (config.system) preSwitchChecks;
         };

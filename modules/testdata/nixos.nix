@@ -32,6 +32,8 @@ in
         allowedUDPPorts = lists;
       };
     };
+    programs.ssh.extraConfig = any types.lines "";
+    services.openssh.extraConfig = any types.lines "";
     system.preSwitchChecks = any (types.attrsOf types.lines) { };
     systemd = {
       units = sets;
@@ -55,6 +57,11 @@ in
     formats.json = _: {
       type = types.attrsOf types.anything;
       generate = name: v: toFile name (toJSON v);
+    };
+    runCommand = name: _: command: {
+      type = "derivation";
+      inherit name;
+      outPath = "/${name} (${command})";
     };
     linkFarm = name: links: {
       type = "derivation";

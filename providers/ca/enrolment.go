@@ -80,20 +80,9 @@ func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 // When Record returns nil, the line is on disk.
 func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
-	_, err := os.Lstat(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return atomicfile.File(path, append(line, '\n'), 0o600)
-	}
-	if err != nil {
+	old, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if _, err := f.Write(append(line, '\n')); err != nil {
-		return err
-	}
-	return f.Sync()
+	return atomicfile.File(path, append(append(old, line...), '\n'), 0o600)
 }

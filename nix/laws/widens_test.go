@@ -26,7 +26,7 @@ var harmless = map[string]*regexp.Regexp{
 	"an older process closes what a list denies":  regexp.MustCompile(`^manifest/forwarder/drain$`),
 	"as the request has it":                       regexp.MustCompile(`^manifest/needs/\S+/renew/rotate$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
-	"the same again":                              regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|token))/generation$|/staleAfter$`),
+	"the same again":                              regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|ssh|token))/generation$|/staleAfter$`),
 	"when, not what":                              regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are":     regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
 	"names that stand for a path or a service":    regexp.MustCompile(`^manifest/forwarder/(relay/routes/\S*/(label|next)|reach/\S+/via/\S*/label|(reach|publish)/\S+/opaqueName)$`),

@@ -38,7 +38,8 @@ the program.`,
 }
 
 func newClientConfigCmd(m *instance) *cobra.Command {
-	return newSSHConfigCmd(m, &cobra.Command{
+	var trustDomain string
+	cmd := newSSHConfigCmd(m, &cobra.Command{
 		Use:   "client-config",
 		Short: "Print the configuration of ssh for logins with certificates",
 		Long: `Print the configuration with which ssh presents the certificates of this host's users to services
@@ -46,10 +47,17 @@ of the cluster, and knows the host keys of these services. It takes effect with 
 undo it, remove the file.`,
 		Example: "  # Use certificates from now on.\n  flor ssh client-config > /etc/ssh/ssh_config.d/florete.conf",
 	}, func(c sshlogin.Config) (string, error) {
-		man, err := manifest(c.Layout)
-		c.TrustDomain = man.TrustDomain
-		return c.Client(), err
+		if c.TrustDomain = trustDomain; trustDomain == "" {
+			man, err := manifest(c.Layout)
+			if err != nil {
+				return "", err
+			}
+			c.TrustDomain = man.TrustDomain
+		}
+		return c.Client(), nil
 	})
+	cmd.Flags().StringVar(&trustDomain, "trust-domain", "", "trust `DOMAIN` of the cluster; by default, that of the manifest in force")
+	return cmd
 }
 
 // newSSHConfigCmd completes a command that prints a configuration.

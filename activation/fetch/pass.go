@@ -8,9 +8,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Pass groups requests that begin at the same time, so that requests to the same process share a
-// connection. It is safe for concurrent use. A pass reads the node's SVID and the SSH host key when
-// the first request needs them.
+// Pass sends a group of requests that begin at the same time. Requests to the same provider process
+// share a connection, and all requests share the node's SVID and SSH host key, which are read once.
+// A Pass is safe for concurrent use.
 type Pass struct {
 	host *Host
 

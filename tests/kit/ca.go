@@ -19,8 +19,8 @@ import (
 // age is the age of the certificates of a new CA.
 const age = 30 * 24 * time.Hour
 
-// CA contains the root of a trust domain and the issuing CA of one provider. They are created like
-// those of florctl.
+// CA is the root of a trust domain together with the issuing CA of one provider. Both have the
+// certificates that florctl ca creates.
 type CA struct {
 	Root, Issuing *ca.Authority
 }

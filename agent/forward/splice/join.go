@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Joined describes two streams that a relay joins, with their limits and the counters for their
-// traffic. Each stream leads to another host.
+// Joined describes a connection through a relay: the streams to the two hosts that it connects,
+// their limits, and the counters for their traffic.
 type Joined struct {
 	From, To wire.Stream
 	// Sent counts the bytes that were written to To, and Received those that were written to From.

@@ -14,7 +14,7 @@ func newWhoCanCmd() *cobra.Command {
 		Short: "List who can reach a service or has a secret",
 		Long: `List everybody who can reach a service, and the roles that give them access. For a generated
 secret, write SERVICE as secret/NAME: the command then lists everybody who has the secret. For an
-account at an SSH service, such as root@shell.forge, it lists everybody who may log in as it.
+account at an SSH service, such as root@shell.forge, it lists everybody who may log in.
 
 The command reads the flake alone, and does not show who is revoked or suspended. For this, run
 florctl revocations.`,

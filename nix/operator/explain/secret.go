@@ -15,7 +15,7 @@ type Holders struct {
 	Makes    []string `json:"makes"`   // hosts that provide it
 }
 
-// Holder is a reader of a secret, with the hosts on which it reads the secret.
+// Holder is a service or a node that has a secret, with the hosts on which it has it.
 type Holder struct {
 	Reader string   `json:"reader"` // service/NAME or node/NAME
 	Hosts  []string `json:"hosts"`

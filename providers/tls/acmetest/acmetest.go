@@ -131,8 +131,8 @@ func (c *CA) Issuers() *x509.CertPool {
 	return pool
 }
 
-// RenewBetween makes the CA suggest that a certificate is renewed between two times, by ACME
-// Renewal Information (RFC 9773). The argument leaf is the certificate in PEM.
+// RenewBetween makes the CA suggest, by ACME Renewal Information (RFC 9773), that the certificate
+// leaf be renewed between two times. The certificate is in PEM.
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})

@@ -22,6 +22,20 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
+// RefuseIssue converts the error of a revocation list about a credential that would be issued now.
+// If hosts accept only credentials that are issued later, a clock is wrong, and the returned error
+// is transient. RefuseIssue returns all other errors unchanged.
+func RefuseIssue(err error) error {
+	var revoked *trust.RevokedError
+	switch {
+	case !errors.As(err, &revoked):
+		return err
+	case !revoked.ValidAfter.IsZero() && !revoked.Suspended:
+		return Errorf(CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
+	}
+	return Revoked("", revoked)
+}
+
 // Peer verifies the certificate chain that the other side of a connection has presented, and
 // returns its SPIFFE ID. The certificates must allow all the extended key usages in part. All
 // errors are of type *Error:

@@ -15,7 +15,6 @@ package cert
 import (
 	"context"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -23,7 +22,6 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
@@ -241,7 +239,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	if err != nil {
 		return server.Decision{}, err
 	}
-	if err := refuseRevoked(c.Revoked, chain, body.ID); err != nil {
+	if err := hostapi.RefuseIssue(c.Revoked.CheckChain(chain, body.ID)); err != nil {
 		return server.Decision{}, err
 	}
 	var d server.Decision
@@ -260,20 +258,6 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	}
 	d.Detail = issuedDetail(chain[0], body.ID)
 	return d, nil
-}
-
-// refuseRevoked returns an error for a certificate that hosts would reject because of the
-// revocation list.
-func refuseRevoked(list *trust.Revocations, chain []*x509.Certificate, id spiffe.ID) error {
-	err := list.CheckChain(chain, id)
-	var revoked *trust.RevokedError
-	switch {
-	case !errors.As(err, &revoked):
-		return err
-	case !revoked.ValidAfter.IsZero() && !revoked.Suspended:
-		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
-	}
-	return hostapi.Revoked("", revoked)
 }
 
 // InForce returns the issuing certificate as a server.Version. The server writes an audit row when

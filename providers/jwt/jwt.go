@@ -15,7 +15,6 @@ package jwt
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/url"
@@ -28,7 +27,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
@@ -159,7 +157,7 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 		d.Repeated = c.Now.Add(repeated)
 		return d, nil
 	}
-	if err := refuseRevoked(c, r.ID); err != nil {
+	if err := hostapi.RefuseIssue(c.Revoked.CheckIssued(r.ID, c.Caller.Name(), c.Now)); err != nil {
 		return server.Decision{}, err
 	}
 	until := c.Now.Add(tokensLive)
@@ -179,19 +177,6 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	d.Repeated = c.Now.Add(repeated)
 	d.Detail = map[string]string{"id": r.ID.String(), "audiences": string(audiences), "key": key.ID, "until": until.Format(time.RFC3339)}
 	return d, err
-}
-
-// refuseRevoked refuses a token for an identity that is revoked. Hosts would refuse such a token.
-func refuseRevoked(c server.Call, id spiffe.ID) error {
-	err := c.Revoked.CheckIssued(id, c.Caller.Name(), c.Now)
-	var revoked *trust.RevokedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
-		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
-	}
-	return hostapi.Errorf(hostapi.CodeRevoked, "%v", err)
 }
 
 // sign makes the JWT-SVID of a SPIFFE ID for one audience.

@@ -1,6 +1,7 @@
 package sealedstore
 
 import (
+	"cmp"
 	"context"
 	"crypto"
 	"crypto/ecdsa"
@@ -22,16 +23,16 @@ import (
 const (
 	keyLife = 24 * time.Hour
 
-	// AnnouncedFor is the time for which a key is published before it signs tokens, so that
+	// AnnouncedFor is the time for which keys of tokens are published before they sign, so that
 	// everybody who verifies tokens has the key by then. Hosts read the keys at least every ten
 	// minutes. Other verifiers read the pages at least every hour.
 	AnnouncedFor = 2 * time.Hour
 )
 
-// SigningKeys manages the keys that sign tokens. They are sealed in a store, so all replicas have
-// the same keys. Each day a new key is made. It is published before it signs, and stays published
-// until its last signature has expired. If the policy has a higher generation, a new key is made
-// and signs at once, and all other keys end.
+// SigningKeys manages the keys that sign tokens or certificates. They are sealed in a store, so all
+// replicas have the same keys. By default, a new key is made each day. It is published before it
+// signs, and stays published until its last signature has expired. If the policy has a higher
+// generation, a new key is made and signs at once, and all other keys end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
@@ -41,6 +42,14 @@ type SigningKeys struct {
 	// Lingers is the time for which a key stays published after its last signature. It is the
 	// lifetime of tokens, plus some time for differences between clocks.
 	Lingers time.Duration
+
+	// Announced is the time for which a key is published before it signs. If it is zero, AnnouncedFor
+	// is used.
+	Announced time.Duration
+
+	// Life is the time for which a key signs before the next key is made. If it is zero, a day is
+	// used.
+	Life time.Duration
 }
 
 // SigningKey is a key that signs tokens, from the time Signs until the next key in the ring begins
@@ -133,11 +142,11 @@ func (k SigningKeys) next(r SigningRing, now time.Time, generation int) (next Si
 			next = append(next, key)
 		}
 	}
-	signs := now.Add(AnnouncedFor)
+	signs := now.Add(cmp.Or(k.Announced, AnnouncedFor))
 	switch {
 	case len(next) == 0:
 		signs = now
-	case now.Before(next[len(next)-1].Begins().Add(keyLife)):
+	case now.Before(next[len(next)-1].Begins().Add(cmp.Or(k.Life, keyLife))):
 		return next, len(next) != len(r), nil
 	default:
 		generation = max(generation, next[len(next)-1].Generation)
@@ -207,6 +216,12 @@ func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	return jose.NewSigner(
 		jose.SigningKey{Algorithm: algorithm, Key: jose.JSONWebKey{Key: private, KeyID: k.ID}},
 		(&jose.SignerOptions{}).WithType(typ))
+}
+
+// Open returns the private key.
+func (k SigningKey) Open() (crypto.Signer, error) {
+	private, _, err := k.private()
+	return private, err
 }
 
 func (k SigningKey) private() (crypto.Signer, jose.SignatureAlgorithm, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/settings"
+	"github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/providers/token"
 )
@@ -33,6 +34,7 @@ var kinds = settings.Kinds{
 	jwt.Name:          func() server.Section { return new(jwt.Settings) },
 	oidc.Name:         func() server.Section { return new(oidc.Settings) },
 	secret.Name:       func() server.Section { return new(secret.Settings) },
+	ssh.Name:          func() server.Section { return new(ssh.Settings) },
 	tls.Name:          func() server.Section { return new(tls.Settings) },
 	token.Name:        func() server.Section { return new(token.Settings) },
 }

@@ -19,11 +19,7 @@ func TestAllowUntil(t *testing.T) {
 	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob, Until: unixtime.Of(end)}}
 	c.acceptUrsula(t)
 	c.start(t)
-	asAlice := dial(t, c.Local)
-	asBob, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
-	if code != 0 {
-		t.Fatalf("SOCKS5 as bob: reply %d", code)
-	}
+	asAlice, asBob := dial(t, c.Local), c.dialAsBob(t)
 	for _, conn := range []net.Conn{asAlice, asBob} {
 		if err := agenttest.Ping(conn); err != nil {
 			t.Fatal(err)
@@ -41,4 +37,52 @@ func TestAllowUntil(t *testing.T) {
 	if code == 0 {
 		wantReset(t, again)
 	}
+}
+
+func (c *cluster) dialAsBob(t *testing.T) net.Conn {
+	t.Helper()
+	conn, code := socksDial(t, c.SOCKS[bob], "outline.demo.flor.rete", c.port(t))
+	if code != 0 {
+		t.Fatalf("SOCKS5 as bob: reply %d", code)
+	}
+	return conn
+}
+
+// TestLostLogin checks that the connections of a caller end when the caller loses a login at a
+// service, by a new manifest or by the hour, and that the caller may connect again.
+func TestLostLogin(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, agenttest.Echo(t))
+	may := func(logins ...document.Login) {
+		c.Publish.Publish[0].Allow = []document.Allow{{ID: alice, Logins: []document.Login{{Account: "deploy"}}}, {ID: bob, Logins: logins}}
+		c.acceptUrsula(t)
+	}
+	may(document.Login{Account: "deploy"})
+	c.start(t)
+	asAlice := dial(t, c.Local)
+	ping := func(conns ...net.Conn) {
+		t.Helper()
+		for _, conn := range conns {
+			if err := agenttest.Ping(conn); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	asBob := c.dialAsBob(t)
+	ping(asAlice, asBob)
+	end := time.Now().Add(4 * time.Second).Truncate(time.Second)
+	may(document.Login{Account: "deploy"}, document.Login{Account: "root", Until: unixtime.Of(end)})
+	ping(asAlice, asBob)
+	wantReset(t, asBob)
+	if now := time.Now(); now.Before(end) {
+		t.Errorf("reset %s early", end.Sub(now))
+	}
+	asBob = c.dialAsBob(t)
+	ping(asAlice, asBob)
+	may()
+	wantReset(t, asBob)
+	asBob = c.dialAsBob(t)
+	ping(asAlice, asBob)
+	may()
+	ping(asAlice, asBob)
 }

@@ -2,6 +2,7 @@ package acl_test
 
 import (
 	"crypto/x509"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -80,6 +81,48 @@ func TestListEnds(t *testing.T) {
 	}
 }
 
+func TestLostLogins(t *testing.T) {
+	shell, other, alice, bob := kit.ID("service/shell"), kit.ID("service/other"), kit.ID("user/alice"), kit.ID("user/bob")
+	at := time.Unix(2000000000, 0)
+	list := func(allow ...document.Allow) acl.List {
+		return acl.Compile([]document.Published{{ID: shell, Allow: allow}, {ID: other, Allow: []document.Allow{{ID: alice}}}})
+	}
+	as := func(accounts ...string) (all []document.Login) {
+		for _, a := range accounts {
+			all = append(all, document.Login{Account: a})
+		}
+		return all
+	}
+	before := list(document.Allow{ID: alice, Logins: as("deploy", "root")}, document.Allow{ID: bob, Logins: as("deploy")})
+	for name, x := range map[string]struct {
+		now  acl.List
+		lost []spiffe.ID
+	}{
+		"the same":          {before, nil},
+		"one of two":        {list(document.Allow{ID: alice, Logins: as("root")}, document.Allow{ID: bob, Logins: as("deploy")}), []spiffe.ID{alice}},
+		"another":           {list(document.Allow{ID: alice, Logins: as("root", "x")}, document.Allow{ID: bob, Logins: as("deploy")}), []spiffe.ID{alice}},
+		"gained":            {list(document.Allow{ID: alice, Logins: as("deploy", "root", "x")}, document.Allow{ID: bob, Logins: as("deploy")}), nil},
+		"all":               {list(document.Allow{ID: alice}, document.Allow{ID: bob}), []spiffe.ID{alice, bob}},
+		"no longer allowed": {list(document.Allow{ID: alice, Logins: as("deploy", "root")}), []spiffe.ID{bob}},
+		"ended": {list(document.Allow{ID: alice, Logins: as("deploy", "root")},
+			document.Allow{ID: bob, Logins: []document.Login{{Account: "deploy", Until: unixtime.Of(at)}}}), []spiffe.ID{bob}},
+	} {
+		lost := before.Logins(at).Lost(x.now.Logins(at))
+		if lost == nil {
+			lost = func(spiffe.ID, spiffe.ID) bool { return false }
+		}
+		for _, caller := range []spiffe.ID{alice, bob} {
+			if got := lost(shell, caller); got != slices.Contains(x.lost, caller) || lost(other, caller) {
+				t.Errorf("%s: %s has lost a login: %v", name, caller, got)
+			}
+		}
+	}
+	ending := list(document.Allow{ID: bob, Logins: []document.Login{{Account: "deploy", Until: unixtime.Of(at)}}})
+	if next := ending.NextEnd(at.Add(-time.Hour)); !next.Equal(at) {
+		t.Errorf("the next ends at %s, want %s", next, at)
+	}
+}
+
 func TestGateAdmitsNothingByDefault(t *testing.T) {
 	var g acl.Gate[int]
 	if _, ok := g.Admit(1, func() {}); ok {
@@ -105,6 +148,24 @@ func TestGateClosesWhatANewRuleDenies(t *testing.T) {
 	g.SetRule(odd)
 	if want := [4]int{1, 0, 1, 0}; closed != want {
 		t.Errorf("closed %v, want %v", closed, want)
+	}
+}
+
+func TestGateCloses(t *testing.T) {
+	var g acl.Gate[int]
+	g.SetRule(func(int) bool { return true })
+	var closed [2]int
+	for i := range closed {
+		g.Admit(i, func() { closed[i]++ })
+	}
+	one := func(i int) bool { return i == 1 }
+	g.Close(one)
+	g.Close(one)
+	if closed != [2]int{0, 1} {
+		t.Errorf("closed %v", closed)
+	}
+	if _, ok := g.Admit(1, func() {}); !ok {
+		t.Error("not admitted again")
 	}
 }
 

@@ -46,7 +46,7 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.rule = rule
-	g.closeDenied()
+	g.close(g.denies)
 }
 
 // Check applies the current rule again to all admitted keys, and closes the resources of those that
@@ -54,12 +54,22 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 func (g *Gate[K]) Check() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closeDenied()
+	g.close(g.denies)
 }
 
-func (g *Gate[K]) closeDenied() {
+// Close closes the resources of all admitted keys for which the function ended returns true. The
+// rule does not change, so the same keys may be admitted again.
+func (g *Gate[K]) Close(ended func(K) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.close(ended)
+}
+
+func (g *Gate[K]) denies(k K) bool { return !g.rule(k) }
+
+func (g *Gate[K]) close(ended func(K) bool) {
 	for e := range g.inUse {
-		if !g.rule(e.key) {
+		if ended(e.key) {
 			delete(g.inUse, e)
 			e.close()
 		}

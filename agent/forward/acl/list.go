@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // List is a compiled allow list, which says which callers may connect to which services. The zero
@@ -47,25 +48,67 @@ func Compile(published []document.Published) List {
 // with leaf, the certificate that the caller presented, and with the time now.
 func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509.Certificate, now time.Time) bool {
 	for _, a := range l.allowed[pair{target, caller, port}] {
-		ended := !a.Until.IsZero() && !now.Before(a.Until.Time)
-		if !ended && (a.Fingerprint == "" || a.Fingerprint == Fingerprint(leaf)) {
+		if !a.Ended(now) && (a.Fingerprint == "" || a.Fingerprint == Fingerprint(leaf)) {
 			return true
 		}
 	}
 	return false
 }
 
-// NextEnd returns the first time after now at which an entry of the list expires. It returns the
-// zero time if no entry expires.
+// NextEnd returns the first time after now at which an entry of the list or a login expires. It
+// returns the zero time if nothing expires.
 func (l List) NextEnd(now time.Time) (next time.Time) {
+	ends := func(until unixtime.Time) {
+		if until.After(now) && (next.IsZero() || until.Before(next)) {
+			next = until.Time
+		}
+	}
 	for _, allowed := range l.allowed {
 		for _, a := range allowed {
-			if a.Until.After(now) && (next.IsZero() || a.Until.Before(next)) {
-				next = a.Until.Time
+			ends(a.Until)
+			for _, login := range a.Logins {
+				ends(login.Until)
 			}
 		}
 	}
 	return next
+}
+
+// Logins is the set of logins that a List permits at a certain time.
+type Logins map[login]bool
+
+// login is an account as which a caller may log in at a service.
+type login struct {
+	target, caller spiffe.ID
+	account        string
+}
+
+// Logins returns the logins that the list permits at the time now.
+func (l List) Logins(now time.Time) Logins {
+	all := Logins{}
+	for p, allowed := range l.allowed {
+		for _, a := range allowed {
+			for _, account := range a.Accounts(now) {
+				all[login{p.target, p.caller, account}] = true
+			}
+		}
+	}
+	return all
+}
+
+// Lost compares the set l with the later set now. It returns a function that reports whether a
+// caller has lost a login at a service, or nil if no login was lost.
+func (l Logins) Lost(now Logins) func(target, caller spiffe.ID) bool {
+	lost := map[pair]bool{}
+	for x := range l {
+		if !now[x] {
+			lost[pair{target: x.target, caller: x.caller}] = true
+		}
+	}
+	if len(lost) == 0 {
+		return nil
+	}
+	return func(target, caller spiffe.ID) bool { return lost[pair{target: target, caller: caller}] }
 }
 
 // Fingerprint returns the SHA-256 digest of a certificate in lower-case hexadecimal.

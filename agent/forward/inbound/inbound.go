@@ -74,6 +74,7 @@ type Server struct {
 	mu      sync.Mutex
 	running map[listenAt]*running // empty while nothing is published
 	ends    *time.Timer           // fires when a permission ends; nil if none does
+	logins  acl.Logins            // that were permitted at the last check
 }
 
 // rules contains the published services and their allow lists in compiled form.
@@ -145,6 +146,7 @@ func (s *Server) Apply(f document.Forwarder) []error {
 	s.ports.SetRule(func(k portKey) bool {
 		return list.Allows(k.in.Target, k.port, k.in.Peer.ID, k.in.Peer.Leaf(), time.Now())
 	})
+	s.endLogins(list)
 	s.checkEnds(list)
 	for _, r := range s.running {
 		if u, ok := r.ln.(*transport.Uplink); ok {
@@ -185,10 +187,22 @@ func (s *Server) checkEnds(list acl.List) {
 		if s.ends == timer {
 			s.gate.Check()
 			s.ports.Check()
+			s.endLogins(list)
 			s.checkEnds(list)
 		}
 	})
 	s.ends = timer
+}
+
+// endLogins closes the connections of callers that have lost a login at a service since the last
+// check. The sshd of the service would otherwise keep their sessions. Such a caller may connect
+// again if the allow list permits it.
+func (s *Server) endLogins(list acl.List) {
+	former := s.logins
+	s.logins = list.Logins(time.Now())
+	if lost := former.Lost(s.logins); lost != nil {
+		s.gate.Close(func(in *transport.Incoming) bool { return lost(in.Target, in.Peer.ID) })
+	}
 }
 
 // Close stops accepting connections, and waits for open connections during the grace period. It
@@ -277,7 +291,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		}
 	})()
 	release, ok := s.gate.Admit(in, func() {
-		s.refuse(in, "", wire.Denied, "the allow list, the trust roots or the revocation list changed")
+		s.refuse(in, "", wire.Denied, "the allow list, a login, the trust roots or the revocation list changed")
 		in.Close(wire.Denied)
 	})
 	if !ok {

@@ -160,6 +160,7 @@
   FL170 = "`redirects` leads to a name that is not the public name of a service, or that is redirected itself. Cure: Write `tlsName` or one of `tlsAliases` of a public service.";
   FL171 = "`sso.mode = \"gate\"` requires a sign-in at the public names of a service, and the topology does not let an ingress do that. Cure: Give the service exact public names, and let `flor ingress` configure the proxy (`providers.tls`). Or let the service sign people in itself, with `mode = \"oidc\"`.";
   FL172 = "An ingress requires strangers to sign in and tells the service who they are. Callers inside the cluster reach the same port without a sign-in, and could send the same headers. Cure: Let only the ingress reach the service. If the callers are trusted, acknowledge the fault.";
+  FL173 = "By `called`, the clients of two services would have the same ID at the issuer, or two needs the same name at their provider. Cure: Write another name in `called`, or remove it.";
   FL180 = "A role permits a login over SSH at a service where no sshd of the host asks who may log in. Cure: Set `protocol = \"ssh\"` of the service, and let sshd listen on 127.0.0.1 of its host.";
   FL181 = "A role permits to log in as `root` and does not say that it is privileged. Cure: Write `privileged = true` in the role, or remove `root`.";
   FL182 = "People may log in at two services of one host, and its sshd cannot tell which of the two they called. Cure: Permit logins at one service of each host.";

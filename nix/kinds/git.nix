@@ -13,7 +13,9 @@ let
   };
 
   # The account of a token at its forge.
-  called = service: n: _: "florete-${service}-${n}";
+  called =
+    service: n: token:
+    if token.called != "" then token.called else "florete-${service}-${n}";
 in
 {
   doc = "Makes tokens for Git repositories at forges of the cluster.";
@@ -95,12 +97,20 @@ in
               remedy = "write for example repositories = [ \"infra\" ];";
             })
           ]
-          ++ when (stringLength account > 40 || match ".*--.*" account != null) [
+          ++ when (s.git.${n}.called == "" && (stringLength account > 40 || match ".*--.*" account != null)) [
             (bad {
               inherit place;
               problem = "names of service and token together have at most 31 characters, and single hyphens, these";
               value = show "${s.name}-${n}";
-              remedy = "choose another name for one of them";
+              remedy = "choose another name for one of them, or write ${place}.called = \"florete-…\";";
+            })
+          ]
+          ++ when (account == clean.providers.git.forges.${on}.user or "") [
+            (bad {
+              inherit place;
+              problem = "the provider itself logs in at the forge by this account:";
+              value = show account;
+              remedy = "choose another account in called, or for providers.git.forges.${on}.user";
             })
           ]
           ++ when ((clean.providers.git.forges.${on}.kind or "") == "forgejo") (

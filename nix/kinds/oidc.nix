@@ -14,7 +14,7 @@ let
     ;
   inherit (import ../language/types) enum of required;
   inherit (import ../language/formats) url;
-  inherit (import ../lib) optionalAttrs;
+  inherit (import ../lib) isInvalid optionalAttrs;
   signin = import ../language/signin.nix;
 
   # A list of the service in its request, if it is written.
@@ -89,6 +89,7 @@ in
         service = service.idOn host.name;
         redirectURIs = sort lessThan service.sso.redirectURIs;
       }
+      // gate.client service (service.idOn host.name)
       // optionalAttrs service.sso.public { public = true; }
       // optionalAttrs (service.sso.scopes != [ ]) {
         scopes = [ "openid" ] ++ sort lessThan service.sso.scopes;
@@ -149,13 +150,24 @@ in
         s:
         s.mode == "none"
         && (
-          s.restart != ""
+          s.restart + s.called != ""
           || s.redirectURIs ++ s.postLogoutRedirectURIs ++ s.scopes ++ s.allowedGroups ++ s.dependsOn != [ ]
           || s.public
           || s.generation != 1
           || s.rotate != 0
           || s.session != null
         );
+
+      # Services with a client, by the name in its ID.
+      taken = import ./taken.nix lib (
+        map
+          (s: rec {
+            key = if s.sso.called != "" then s.sso.called else s.name;
+            place = "services.${s.name}.sso";
+            value = key;
+          })
+          (filter (s: s.sso.mode != "none" && !isInvalid s.sso.mode && !isInvalid s.sso.called) (attrValues clean.services))
+      );
 
       inherit (clean.providers.oidc) registration;
       issuers = import ../check/issuers.nix { inherit clean lib; };
@@ -207,6 +219,7 @@ in
               "public = true"
           )
           ++ when (shapes.services.${n} == [ ]) (issuers.service n s)
+          ++ taken "services.${n}.sso"
           ++ when (s.sso.mode == "oidc" && s.sso.session != null) (
             excluded "take session out: the service decides how long people stay signed in" "services.${n}.sso.session"
               "mode = \"oidc\""

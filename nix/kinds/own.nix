@@ -14,10 +14,13 @@ let
     stringLength
     substring
     ;
-  inherit (import ../lib) optionalAttrs when;
+  inherit (import ../lib) isInvalid optionalAttrs when;
   inherit (import ../language/own.nix) requestOf requested typeOf;
   names = import ../lib/names.nix;
   builtIn = import ./.;
+
+  # The name of a service that the provider of a need knows.
+  nameOf = service: need: if need.called != "" then need.called else service.name;
 
   kinds = clean: removeAttrs clean.providers ([ "store" ] ++ attrNames builtIn);
 in
@@ -29,7 +32,7 @@ in
   label =
     need:
     "${need.kind}-${
-      substring (stringLength need.kind + stringLength (names.service need.for) + 2) (-1) need.id
+      substring (stringLength need.kind + stringLength (names.service need.request.service) + 2) (-1) need.id
     }";
 
   # The kinds of a topology: those in this folder, and its own in the same form.
@@ -62,10 +65,10 @@ in
               need = service.needs.${n};
             in
             {
-              id = "${kind}-${service.name}-${n}";
+              id = "${kind}-${nameOf service need}-${n}";
               for = service.idOn host.name;
               request = {
-                service = service.idOn host.name;
+                service = names.renamed (service.idOn host.name) (nameOf service need);
                 request = requested p.request need.request;
               };
               files = mapAttrs (value: f: {
@@ -103,6 +106,24 @@ in
         unknown
         ;
       own = kinds clean;
+
+      # Needs by the names that providers know.
+      taken = import ./taken.nix lib (
+        concatMap (
+          s:
+          map (
+            n:
+            let
+              need = s.needs.${n};
+            in
+            {
+              key = "${need.kind}/${nameOf s need}/${n}";
+              place = "services.${s.name}.needs.${n}";
+              value = nameOf s need;
+            }
+          ) (filter (n: !isInvalid s.needs.${n}.kind && !isInvalid s.needs.${n}.called) (attrNames s.needs))
+        ) (attrValues clean.services)
+      );
       provider =
         kind:
         let
@@ -168,7 +189,7 @@ in
           let
             of = s.needs.${need};
             place = "services.${n}.needs.${need}";
-            long = stringLength of.kind + stringLength n + stringLength need;
+            long = stringLength of.kind + stringLength (nameOf s of) + stringLength need;
             on = t.services.${n}.hosts;
           in
           if !own ? ${of.kind} then
@@ -184,6 +205,7 @@ in
                 remedy = "shorten one of them";
               })
             ]
+            ++ taken place
             ++ when (of.rotate > 0 && s.scope == "cluster" && length on > 1) [
               (fault {
                 id = "FL063";

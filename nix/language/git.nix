@@ -58,6 +58,16 @@ in
         most = 200;
       })
     );
+    called =
+      of
+        "Name of its account at the forge. By default `florete-<service>-<token>`. Write the former name before you rename a service, so that its account stays."
+        (word {
+          want = "the name of an account that begins with florete-, of lower-case letters, digits and single hyphens";
+          hint = "write for example \"florete-wiki-pages\"";
+          example = "florete-wiki-pages";
+          re = "florete(-[a-z0-9]+)+";
+          most = 40;
+        });
     access = of "What the token permits. `write` permits to push, too." (enum [
       "read"
       "write"

@@ -30,6 +30,7 @@ let
     flag
     name
     port
+    serviceName
     strings
     tags
     unit
@@ -211,6 +212,10 @@ in
             kind =
               required "Kind of provider that answers the need, one of `providers`." "\"mailbox\""
                 name;
+            called =
+              of
+                "Service name by which the provider knows the need. By default the name of the service. Write the former name before you rename a service, so that the need keeps what was made for it. Its files stay in `needs/<kind>-<called>-<need>`."
+                serviceName;
             request = of "Values that the need requests, as declared in `providers.<kind>.request`." (attrsOf value);
             restart = of "Unit to restart after a delivered value changed." unit;
             generation =

@@ -17,6 +17,7 @@ let
   inherit (import ./formats)
     flag
     pem
+    serviceName
     string
     strings
     unit
@@ -122,6 +123,10 @@ in
         null
         (between 1 720 "hours");
     restart = of "Unit to restart after the credentials changed." unit;
+    called =
+      of
+        "Service name by which the issuer knows the client. By default the name of the service. Write the former name before you rename a service, so that its client stays."
+        serviceName;
     redirectURIs = of "Callback URLs of the client." (atMost 32 url);
     postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
     scopes = of "Scopes that the client may request besides openid. By default all of them." (

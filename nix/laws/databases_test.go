@@ -18,6 +18,7 @@ type databaseServer struct {
 // database is a database of a service.
 type database struct {
 	On         string   `json:"on"`
+	Called     string   `json:"called,omitempty"`
 	Restart    string   `json:"restart,omitempty"`
 	Rotate     int      `json:"rotate,omitempty"`
 	Overlap    int      `json:"overlap,omitempty"`
@@ -68,6 +69,15 @@ var databaseEdits = map[string]func(generator, *cluster) bool{
 		return true
 	}),
 	"no databases": onService(func(_ generator, s *service) bool { had := s.Databases != nil; s.Databases = nil; return had }),
+	"another name of a database": onService(func(_ generator, s *service) bool {
+		main, had := s.Databases["main"]
+		s.Databases = maps.Clone(s.Databases)
+		if had {
+			main.Called = "former_main"
+			s.Databases["main"] = main
+		}
+		return had
+	}),
 	"login for longer": onService(func(_ generator, s *service) bool {
 		main, had := s.Databases["main"]
 		s.Databases = maps.Clone(s.Databases)

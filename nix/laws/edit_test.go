@@ -112,6 +112,7 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"callback more": onSSO(func(sso map[string]any) {
 		sso["redirectURIs"] = []string{"https://a.example.org/", "https://b.example.org/", "https://evil.example/"}
 	}),
+	"a former name": onSSO(func(sso map[string]any) { sso["called"] = "former" }),
 	"no groups":     onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{} }),
 	"a group more":  onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{"writers", "staff", "ops", "guests"} }),
 	"all scopes":    onSSO(func(sso map[string]any) { sso["scopes"] = []string{} }),

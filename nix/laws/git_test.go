@@ -17,6 +17,7 @@ type forge struct {
 // gitToken is a token of a service.
 type gitToken struct {
 	On           string   `json:"on"`
+	Called       string   `json:"called,omitempty"`
 	Repositories []string `json:"repositories"`
 	Access       string   `json:"access,omitempty"`
 	Lifetime     int      `json:"lifetime,omitempty"`
@@ -69,6 +70,15 @@ var gitEdits = map[string]func(generator, *cluster) bool{
 		s.Git["added"] = gitToken{On: "soft", Repositories: []string{"infra"}}
 		return true
 	}),
+	"another account at a forge": onService(func(_ generator, s *service) bool {
+		pull, had := s.Git["pull"]
+		s.Git = maps.Clone(s.Git)
+		if had {
+			pull.Called = "florete-former-pull"
+			s.Git["pull"] = pull
+		}
+		return had
+	}),
 	"no tokens of forges": onService(func(_ generator, s *service) bool { had := s.Git != nil; s.Git = nil; return had }),
 	"a token for more": onService(func(_ generator, s *service) bool {
 		pull, had := s.Git["pull"]
@@ -89,6 +99,7 @@ func oddGit() map[string][]any {
 	return map[string][]any{
 		"services.s.git":                {map[string]any{long(30): of}, map[string]any{long(31): of}, map[string]any{"a-b": of}, map[string]any{"a--b": of}, map[string]any{"A": of}},
 		"services.s.git.g.on":           {"soft", "forgejo", "none", ""},
+		"services.s.git.g.called":       {"", "florete-a-b", "florete", "admin", "florete--a", "florete-" + long(32), "florete-" + long(33)},
 		"services.s.git.g.repositories": {[]string{}, []string{"a", "a"}, []string{"a/b"}, []string{".."}, []string{"a/../b"}, []string{"/a"}, []string{"a b"}, []string{long(200)}, []string{long(201)}},
 		"services.s.git.g.access":       {"read", "write", "admin"},
 		"services.s.git.g.lifetime":     {0, 1, 8760, 8761},

@@ -202,6 +202,8 @@ func odd() map[string][]any {
 		"services.s.files.f.dependsOn":          {[]string{"cert-node"}, []string{"nothing"}, []string{"file-s-f"}, []string{"config-documents"}},
 		"services.s.files.f.restart":            {"s.service", "s", "reboot.target", long(247) + ".service", long(248) + ".service"},
 		"services.s.sso.redirectURIs":           callbacks,
+		"services.s.sso.called":                 {"s", "former", "A", "a_b", "", long(50), long(51)},
+		"services.s.needs.n.called":             {"s", "former", "A", "a_b", "", long(36), long(37), long(50), long(51)},
 		"services.s.sso.generation":             {0, 1, 1000000, 1000001},
 		"services.s.sso.postLogoutRedirectURIs": callbacks,
 		"services.s.sso.scopes":                 {[]string{}, []string{"groups", "groups"}, []string{"openid"}, []string{"admin"}},

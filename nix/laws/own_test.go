@@ -17,6 +17,7 @@ type own struct {
 // need is a need of such a kind.
 type need struct {
 	Kind       string         `json:"kind"`
+	Called     string         `json:"called,omitempty"`
 	Request    map[string]any `json:"request,omitempty"`
 	Restart    string         `json:"restart,omitempty"`
 	Generation int            `json:"generation,omitempty"`
@@ -78,6 +79,14 @@ var ownEdits = map[string]func(generator, *cluster) bool{
 		}
 		s.Needs["more"] = need{Kind: "mailbox", Request: map[string]any{"address": "more@example.org"}}
 		return !had
+	}),
+	"a need of a former name": onService(func(_ generator, s *service) bool {
+		mail, had := s.Needs["mail"]
+		if had {
+			mail.Called = "former"
+			s.Needs["mail"] = mail
+		}
+		return had
 	}),
 	"no needs": onService(func(g generator, s *service) bool { had := s.Needs != nil; s.Needs = nil; return had }),
 	"another request": onService(func(g generator, s *service) bool {

@@ -78,6 +78,10 @@ in
     in
     if part == null then null else elemAt part 1;
 
+  # The ID of a service, or of its instance on a host, by another name of the service.
+  # renamed :: String -> String -> String
+  renamed = id: name: "${head (match "(spiffe://[^/]*/service/([^/]*/)?)[^/]*" id)}${name}";
+
   # host:port, with an IPv6 address in brackets.
   # hostPort :: String -> Int -> String
   hostPort =

@@ -10,7 +10,7 @@ let
     match
     sort
     ;
-  inherit (import ../lib/names.nix) entrance;
+  inherit (import ../lib/names.nix) entrance renamed;
   inherit (import ../lib) optionalAttrs;
   inherit (import ./publicnames.nix) serves;
 
@@ -38,6 +38,10 @@ let
       ) gated
     ) t.hosts;
 
+  # The attribute of a request for a client that the issuer knows by another name of the service.
+  # client :: Service -> String -> AttrSet
+  client = s: id: optionalAttrs (s.sso.called != "") { client = renamed id s.sso.called; };
+
   # A file of the client, which only the ingress reads.
   private = value: {
     inherit value;
@@ -45,7 +49,7 @@ let
   };
 in
 {
-  inherit onHosts;
+  inherit client onHosts;
 
   # Reports whether the ID of a need is that of a gate.
   isNeed = id: match "oidc--.*" id != null;
@@ -67,6 +71,7 @@ in
         service = s.shared;
         redirectURIs = redirectURIs s;
       }
+      // client s s.shared
       // optionalAttrs (s.sso.allowedGroups != [ ]) {
         allowedGroups = sort lessThan s.sso.allowedGroups;
       };

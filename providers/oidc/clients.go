@@ -19,7 +19,7 @@ import (
 
 // registration is the record of a client, without its secret.
 type registration struct {
-	Service      spiffe.ID `json:"service"`
+	Service      spiffe.ID `json:"service"` // whose name is in the client ID
 	RedirectURIs []string  `json:"redirectURIs"`
 	Generation   int       `json:"generation"` // the last generation that the policy granted
 

@@ -5,7 +5,7 @@
 //	POST /oidc/request {"issuer":"http://…","service":"spiffe://demo.flor/service/outline","redirectURIs":["http://…"]}
 //	→ clientId "outline.demo.flor.rete", clientSecret, issuer
 //
-// A service has one client, which users see under the service's name. Its secret is derived from
+// A service has one client, which users see under the service's name, or under a former one. Its secret is derived from
 // the sealing key, the client, the generation and the rotation. The same request therefore always
 // has the same answer, even if the host was wiped. A higher generation makes another secret and
 // ends the secrets of lower generations.

@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -23,16 +24,19 @@ type Request struct {
 	Service      spiffe.ID `json:"service"`
 	RedirectURIs []string  `json:"redirectURIs"`
 
-	// The following fields are nil or false if the topology does not set them.
-	PostLogoutRedirectURIs []string `json:"postLogoutRedirectURIs,omitempty"` // URIs to which signing out may redirect
-	Scopes                 []string `json:"scopes,omitempty"`                 // scopes that the client may request; nil for all
-	AllowedGroups          []string `json:"allowedGroups,omitempty"`          // groups whose members may sign in; nil for everybody
-	Public                 bool     `json:"public,omitempty"`                 // the client has no secret, because it could not keep it
+	// The following fields are empty, nil or false if the topology does not set them. Client is an ID
+	// of the service under another name, by which the issuer knows the client: a renamed service
+	// keeps its client in this way.
+	Client                 spiffe.ID `json:"client,omitzero"`
+	PostLogoutRedirectURIs []string  `json:"postLogoutRedirectURIs,omitempty"` // URIs to which signing out may redirect
+	Scopes                 []string  `json:"scopes,omitempty"`                 // scopes that the client may request; nil for all
+	AllowedGroups          []string  `json:"allowedGroups,omitempty"`          // groups whose members may sign in; nil for everybody
+	Public                 bool      `json:"public,omitempty"`                 // the client has no secret, because it could not keep it
 }
 
 // registration returns the record of the requested client.
 func (r Request) registration(generation int) registration {
-	return registration{Service: r.Service, RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
+	return registration{Service: cmp.Or(r.Client, r.Service), RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
 
 // Policy is the part of a host's policy for kind "oidc", in decoded form.
@@ -43,15 +47,17 @@ type Policy struct {
 	connectors      []connector
 	made            string // what the pages are made of: other settings are another issuer's
 	requests        server.Requests[registration]
-	generations     map[spiffe.ID]int         // the highest that is granted, by service
-	hosts           map[spiffe.ID][]spiffe.ID // that are granted the client, by service
+	generations     map[spiffe.ID]int         // the highest that is granted, by service of a registration
+	hosts           map[spiffe.ID][]spiffe.ID // that are granted the client, likewise
+	services        map[spiffe.ID][]spiffe.ID // that sign people in with the client, likewise
 	clients         map[string]Request        // what is granted, by client id
 }
 
 // ends reports whether a revocation list ends the client of a service. A list does so if it revokes
-// the service, or if it revokes every host that has the client.
+// the service under any of its names, or if it revokes every host that has the client.
 func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
-	return list.CheckID(service) != nil || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
+	revoked := func(id spiffe.ID) bool { return list.CheckID(id) != nil }
+	return revoked(service) || slices.ContainsFunc(p.services[service], revoked) || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
 // Compile decodes a policy. It returns an error if the issuer or its settings are not valid, or if
@@ -85,7 +91,7 @@ func compile(policy document.Policy) (*Policy, error) {
 	}
 	p := &Policy{
 		cluster: policy.Cluster, issuer: settings.Issuer, registration: settings.Registration, registrar: settings.Registrar, made: policy.Cluster + string(policy.Kinds[Name]),
-		generations: map[spiffe.ID]int{}, hosts: map[spiffe.ID][]spiffe.ID{}, clients: map[string]Request{},
+		generations: map[spiffe.ID]int{}, hosts: map[spiffe.ID][]spiffe.ID{}, services: map[spiffe.ID][]spiffe.ID{}, clients: map[string]Request{},
 	}
 	var err error
 	if p.connectors, err = connectors(settings.Issuer, settings.LDAP, settings.Upstream); err != nil {
@@ -95,9 +101,12 @@ func compile(policy document.Policy) (*Policy, error) {
 		want, err := decode(g, p.issuer)
 		r := want.registration(g.Generation)
 		if err == nil {
-			p.clients[r.client()] = want
+			known := want // as the issuer knows the client, whatever the service is called now
+			known.Service, known.Client = r.Service, spiffe.ID{}
+			p.clients[r.client()] = known
 			p.generations[r.Service] = max(p.generations[r.Service], r.Generation)
 			p.hosts[r.Service] = append(p.hosts[r.Service], g.Caller)
+			p.services[r.Service] = append(p.services[r.Service], want.Service)
 		}
 		return r, err
 	})
@@ -138,8 +147,10 @@ func decode(g document.Grant, issuer string) (r Request, err error) {
 	if err := strictjson.Decode(g.Request, &r); err != nil {
 		return r, err
 	}
-	if _, err := spiffe.Dial(r.Service); err != nil || r.Service.Kind() != spiffe.KindService {
-		return r, fmt.Errorf("service %q: only a service can be a client", r.Service)
+	for _, id := range []spiffe.ID{r.Service, cmp.Or(r.Client, r.Service)} {
+		if _, err := spiffe.Dial(id); err != nil || id.Kind() != spiffe.KindService {
+			return r, fmt.Errorf("service %q: only a service can be a client", id)
+		}
 	}
 	if len(r.RedirectURIs) == 0 {
 		return r, errors.New("redirectURIs: none given: nobody could come back from signing in")

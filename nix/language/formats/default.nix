@@ -154,7 +154,17 @@ let
     re = "[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?";
   });
 
-  # The group of a host: one name, or several from the outside in.
+  # A service, also one that does not exist any more.
+  serviceName = word {
+    id = "FL004";
+    want = "the name of a service: a lower-case DNS label of at most 50 characters";
+    hint = "write for example \"wiki\"";
+    example = "wiki";
+    re = labelPattern;
+    most = 50;
+    invalid = wrong.string;
+  };
+
   groupPath = word {
     id = "FL004";
     want = "a group of hosts";
@@ -198,6 +208,7 @@ import ./addresses.nix
     reference
     replicas
     seconds
+    serviceName
     string
     strings
     tags

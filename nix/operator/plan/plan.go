@@ -121,6 +121,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 		return p, err
 	}
 	p.Notes = append(p.Notes, replaced(before, after)...)
+	p.Notes = append(p.Notes, renamed(before, after, p.Losses)...)
 	for _, name := range unchanged {
 		work.Go(func() error { return rights.keep(after.Documents[name]) })
 	}

@@ -6,13 +6,16 @@ import (
 )
 
 // clientFields lists the fields of a request for an OpenID Connect client at the issuer.
-var clientFields = []string{"allowedGroups", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
+var clientFields = []string{"allowedGroups", "client", "issuer", "postLogoutRedirectURIs", "public", "redirectURIs", "scopes", "service"}
 
 // clientRights returns the rights of an OpenID Connect client.
 func clientRights(a at, caller string, request map[string]any) []fact {
 	service := a.id(request["service"])
 	signs := Right{caller, "sign people in for", service}
 	facts := one(signs, Right{caller, "act as", service})
+	if request["client"] != nil {
+		facts = append(facts, fact{Right: Right{caller, "sign people in as", "the client of " + a.id(request["client"])}})
+	}
 	facts = append(facts, fact{Right: Right{"issuer " + shown(request["issuer"]), "vouch for", "the users of " + service}})
 	for _, uri := range list(request["redirectURIs"]) {
 		facts = append(facts, fact{Right: Right{"sign-ins of " + service, "redirect to", shown(uri)}})

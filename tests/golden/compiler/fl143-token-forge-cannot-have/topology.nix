@@ -1,4 +1,5 @@
-# Tokens for no repository, for a repository without an owner, and with names that no forge permits.
+# Tokens for no repository, for a repository without an owner, with names that no
+# forge permits, and of the account of the provider.
 { base, merge, ... }:
 merge base {
   services.forge = {
@@ -11,6 +12,7 @@ merge base {
     forges.forge = {
       kind = "forgejo";
       service = "forge";
+      user = "florete-admin";
     };
   };
   services.wiki = {
@@ -29,6 +31,11 @@ merge base {
       };
       a-name-that-is-longer-than-is-ok = {
         on = "forge";
+        repositories = [ "ops/infra" ];
+      };
+      of-the-provider = {
+        on = "forge";
+        called = "florete-admin";
         repositories = [ "ops/infra" ];
       };
       two--hyphens = {

@@ -1,0 +1,33 @@
+# The former name of a service that is there again without a client, and needs of other names.
+{ base, merge, ... }:
+merge base {
+  services = {
+    wiki.needs.news.kind = "mailbox";
+    docs = {
+      host = "alpha";
+      port = 8081;
+      sso = {
+        mode = "oidc";
+        called = "wiki";
+        redirectURIs = [ "https://docs.example.org/callback" ];
+      };
+      needs.mail = {
+        kind = "mailbox";
+        called = "wiki";
+      };
+    };
+  };
+  roles.reader.services = [ "docs" ];
+  providers = {
+    mailbox = {
+      hosts = [ "alpha" ];
+      port = 4650;
+      run = "/usr/local/lib/florete/mailbox";
+      answer.password = { };
+    };
+    oidc = {
+      hosts = [ "alpha" ];
+      issuer = "https://auth.example.org";
+    };
+  };
+}

@@ -239,7 +239,7 @@ func (f *forwarder) start(node *trust.SVID) error {
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
 	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: relay.New(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
-	f.out = outbound.New(outbound.Config{Pool: f.pool, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Access: telemetry.NewAccessLog(f.Access, f.Log), Traces: f.traces, Grace: f.Grace})
+	f.out = outbound.New(outbound.Config{Pool: f.pool, Identities: f.identities.Load, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Access: telemetry.NewAccessLog(f.Access, f.Log), Traces: f.traces, Grace: f.Grace})
 	f.pings.Store(f.out)
 	f.publishing.Store(f.in)
 	return nil

@@ -92,7 +92,7 @@ func (f *forwarder) status() status.Report {
 		r.Published = append(r.Published, status.Published{ID: p.ID, Port: p.Port, Protocol: p.Protocol, Upstream: p.Upstream, Allow: allow, Serving: serving})
 	}
 	for _, x := range m.Forwarder.Entries {
-		r.Entries = append(r.Entries, status.Entry{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Listen: x.Listen, ServerNames: x.ServerNames, From: x.From, Outside: x.Outside})
+		r.Entries = append(r.Entries, status.Entry{ID: x.ID, Port: x.Port, Protocol: x.Protocol, Listen: x.Listen, ServerNames: x.ServerNames, From: x.From, Outside: x.Outside, Caller: x.Caller})
 	}
 	for _, x := range m.Forwarder.Reach {
 		if d, err := spiffe.Dial(x.ID); err == nil {

@@ -173,7 +173,10 @@ func from(x Entry) string {
 		networks = append(networks, n.String())
 	}
 	who := cmp.Or(strings.Join(networks, " "), "anyone")
-	if x.Outside != "" {
+	switch {
+	case !x.Caller.IsZero():
+		who = x.Caller.Short() + " by certificate: " + who
+	case x.Outside != "":
 		who = x.Outside + ": " + who
 	}
 	return who

@@ -137,6 +137,7 @@ type Entry struct {
 	ServerNames []string          `json:"serverNames,omitempty"`
 	From        []netip.Prefix    `json:"from,omitempty"`
 	Outside     string            `json:"outside,omitempty"`
+	Caller      spiffe.ID         `json:"caller,omitzero"` // that the callers prove with a certificate; zero if they prove none
 }
 
 // SOCKS is a SOCKS5 listener of the forwarder, through which programs connect to services by name.

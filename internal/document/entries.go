@@ -27,6 +27,11 @@ type Entry struct {
 	// Outside is the name in the topology for the callers from these networks. It is empty if the
 	// callers are strangers.
 	Outside string `json:"outside,omitempty"`
+	// Caller is the identity that callers must prove with a client certificate. The forwarder then
+	// terminates TLS, and carries what is inside. It is zero for callers who prove nothing but their
+	// address. Where an entry that matches an address has a Caller, entries without one do not apply
+	// to this address.
+	Caller spiffe.ID `json:"caller,omitzero"`
 	// Announce makes this forwarder tell the caller's address to the forwarder that publishes the
 	// service. Set it for services that learn their callers.
 	Announce  bool      `json:"announce,omitempty"`
@@ -65,6 +70,13 @@ func (e Entry) check(reach []Reachable, node spiffe.ID) error {
 		return fmt.Errorf("serverNames %q over UDP, want none", e.ServerNames)
 	case e.Protocol == UDP && e.Announce:
 		return fmt.Errorf("announce over UDP, want TCP")
+	case e.Caller.IsZero():
+	case e.Caller.Kind() != spiffe.KindOutside || e.Caller.TrustDomain() != node.TrustDomain():
+		return fmt.Errorf("caller %s, want an outside caller of %s", e.Caller, node.TrustDomain())
+	case e.Protocol == UDP:
+		return fmt.Errorf("caller %s over UDP, want TCP", e.Caller)
+	case len(e.ServerNames) > 0:
+		return fmt.Errorf("caller %s with serverNames %q, want none", e.Caller, e.ServerNames)
 	}
 	for _, name := range e.ServerNames {
 		if !publicName.MatchString(name) {

@@ -16,6 +16,7 @@ const (
 	KindService Kind = "service" // a service, cluster-wide or on one node
 	KindUser    Kind = "user"    // a person
 	KindVertex  Kind = "vertex"  // a routing point of the mesh
+	KindOutside Kind = "outside" // a machine without an agent, which holds a certificate
 )
 
 // ProxyCaller is the type of the field (TLV) that contains the caller's SPIFFE ID in a PROXY
@@ -51,12 +52,12 @@ func NewID(trustDomain string, kind Kind, node, name string) (ID, error) {
 	}
 	switch kind {
 	case KindService, KindVertex:
-	case KindNode, KindUser:
+	case KindNode, KindUser, KindOutside:
 		if node != "" {
 			return ID{}, fmt.Errorf("%s %q: a %s ID has no node, found %q", kind, name, kind, node)
 		}
 	default:
-		return ID{}, fmt.Errorf("kind %q: want node, service, user or vertex", kind)
+		return ID{}, fmt.Errorf("kind %q: want node, service, user, vertex or outside", kind)
 	}
 	if node != "" && !IsLabel(node) {
 		return ID{}, fmt.Errorf("node %q: not a lower-case DNS label", node)

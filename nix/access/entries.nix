@@ -18,7 +18,7 @@ let
     ;
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
-  inherit (import ../resolve/outside.nix) role;
+  inherit (import ../resolve/outside.nix) id role;
   inherit (import ../lib) isInvalid optionalAttrs sorted;
   t = topology;
 
@@ -88,9 +88,10 @@ let
     {
       inherit listen;
       inherit (e.instance.entry) id;
-      from = address.networks e.caller.addresses;
       outside = e.caller.name;
     }
+    // optionalAttrs (e.caller.addresses != [ ]) { from = address.networks e.caller.addresses; }
+    // optionalAttrs e.caller.mtls { caller = id t e.caller.name; }
     // e.port.carried
     // optionalAttrs (e.port.identity != "none") { announce = true; }
     // optionalAttrs (e.service.accessLog != "off") { inherit (e.service) accessLog; };

@@ -30,20 +30,30 @@ let
     topology = t;
   };
 
-  # Outside callers with a common address whose connections to one port lead to different services.
+  # Outside callers with a common address whose connections to one port cannot be told apart: they
+  # lead to different services, or only one of them has a certificate. Callers with certificates are
+  # known by these.
   mistaken =
     n: o:
     let
       key = e: "${toString e.instance.port} ${e.port.carried.protocol or ""}";
       own = filter (e: e.caller.name == n) (entries.outsideOn o.via);
       networks = map address.cidr o.addresses;
+      anywhere = caller: caller.mtls && caller.addresses == [ ];
+      isCommon =
+        other: anywhere o || anywhere other || any (a: elem (address.cidr a) networks) other.addresses;
       # Each pair is reported once, at the later name.
       clashes = e: filter (
         other:
         other.caller.name < n
         && key other == key e
-        && other.instance.entry.id != e.instance.entry.id
-        && any (a: elem (address.cidr a) networks) other.caller.addresses
+        && (
+          if o.mtls then
+            !other.caller.mtls
+          else
+            other.caller.mtls || other.instance.entry.id != e.instance.entry.id
+        )
+        && isCommon other.caller
       ) (entries.outsideOn o.via);
     in
     distinct (
@@ -56,12 +66,36 @@ let
           (fault {
             id = "FL167";
             place = "outside.${attribute n}.reaches";
-            problem = "at port ${toString e.instance.port} of ${o.via}, an address of outside.${(head others).caller.name} leads to ${(head others).service.name} already, not to";
+            problem =
+              if o.mtls != (head others).caller.mtls then
+                "at port ${toString e.instance.port} of ${o.via}, outside.${(head others).caller.name}, which has ${
+                  if o.mtls then "no" else "a"
+                } certificate, can have the same address, on the way to"
+              else
+                "at port ${toString e.instance.port} of ${o.via}, an address of outside.${(head others).caller.name} leads to ${(head others).service.name} already, not to";
             value = e.service.name;
             remedy = "give one of the services another listenPort, or the callers different addresses or hosts";
           })
         ]
       ) own
+    );
+
+  # A certificate is proved in TLS, which needs TCP.
+  unproven =
+    n: o:
+    distinct (
+      concatMap (
+        e:
+        when (e.caller.name == n && e.port.carried.protocol or "" == "udp") [
+          (fault {
+            id = "FL175";
+            place = "outside.${attribute n}.reaches";
+            problem = "over UDP, nothing asks the caller for its certificate on the way to";
+            value = e.service.name + (if e.service.several then ":${e.port.name}" else "");
+            remedy = "name a service or port over TCP, or give the machine addresses instead of mtls";
+          })
+        ]
+      ) (entries.outsideOn o.via)
     );
 in
 mapAttrs (
@@ -69,7 +103,7 @@ mapAttrs (
   let
     place = "outside.${attribute n}";
   in
-  when (o.addresses == [ ]) (missing place "addresses" "write addresses = [ \"10.0.5.20\" ];")
+  when (o.addresses == [ ] && !o.mtls) (missing place "addresses" "write addresses = [ \"10.0.5.20\" ];, or mtls = true; for a machine that can hold a certificate")
   ++ when (o.reaches == [ ]) (missing place "reaches" "write the services that it reaches, reaches = [ \"mqtt\" ];")
   ++ lib.host "${place}.via" [ o.via ]
   ++ lib.part "${place}.reaches" o.reaches
@@ -82,5 +116,5 @@ mapAttrs (
       remedy = "call it otherwise: the node of ${o.via} connects outside.${n} by a role of this name";
     })
   ]
-  ++ when (t.hosts ? ${o.via}) (mistaken n o)
+  ++ when (t.hosts ? ${o.via}) (mistaken n o ++ when o.mtls (unproven n o))
 ) clean.outside

@@ -134,6 +134,7 @@ severity "error" {
   FL170 = "redirect to a name that no service has";
   FL171 = "sign-in at an ingress that cannot work";
   FL173 = "client or need with the name of another";
+  FL175 = "outside caller whose certificate nothing asks for";
   FL180 = "login at a service that asks nobody";
   FL181 = "login as root in a role without privilege";
   FL182 = "logins at two services of a host";

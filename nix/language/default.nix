@@ -213,7 +213,7 @@ let
     teams = of "Teams: people who have the same roles." entries.teams;
     federated = of "Foreign trust domains: their identities that have roles here, and their services that roles here lead to. Needs `providers.federation`." entries.federated;
     clusters = of "Other clusters of this trust domain, by name: their identities that have roles here, and their services that roles here lead to. No identity may be in two of them." entries.clusters;
-    outside = of "Machines without an agent, such as a scanner or a web server elsewhere. They reach services through a host of the cluster. Nothing proves who they are: anyone who has one of their addresses is taken for them." entries.outside;
+    outside = of "Machines without an agent, such as a scanner or a web server elsewhere. They reach services through a host of the cluster. Without `mtls`, nothing proves who they are: anyone who has one of their addresses is taken for them." entries.outside;
     roles = of "Roles: what their holders reach. `node` and `operator` must be declared. Every node has the role `node`; you give `operator` to single users, services or nodes." entries.roles;
     serviceGroups = of "Groups of services, for roles. `control-plane` and `control-plane-write` must be declared: holders of a role with the first may read at `providers.config`, with the second also publish and revoke. `nix-cache` and `nix-cache-write` permit to read and to fill the binary cache." entries.serviceGroups;
     providers = of "Providers, which answer the needs of hosts, by kind of need." (

@@ -85,7 +85,7 @@ func newReaders(t *testing.T) *readers {
 	}
 	log := slog.New(slog.DiscardHandler)
 	r.in = inbound.New(inbound.Config{Identities: func() *hostdir.SVIDSet { return &hostdir.SVIDSet{} }, Metrics: new(telemetry.Counters), Usage: &usage.Table{}, Whois: &whois.Table{}, Log: log})
-	r.out = outbound.New(outbound.Config{Sockets: &handover.Store{}, Metrics: new(telemetry.Counters), Log: log})
+	r.out = outbound.New(outbound.Config{Identities: func() *hostdir.SVIDSet { return &hostdir.SVIDSet{} }, Sockets: &handover.Store{}, Metrics: new(telemetry.Counters), Log: log})
 	t.Cleanup(func() { r.in.Close(); r.out.Close() })
 	return r
 }

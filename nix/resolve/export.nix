@@ -242,6 +242,7 @@ in
   outside = mapAttrs (name: o: {
     inherit (o) addresses via;
     role = (import ./outside.nix).role name;
-  }) t.outside;
+  }
+  // optionalAttrs o.mtls { id = (import ./outside.nix).id t name; }) t.outside;
 }
 // mapAttrs (attribute: e: mapAttrs (_: e.shown) t.${attribute}) (import ../language).ofKinds

@@ -1,12 +1,17 @@
 # Resolves callers outside the cluster. These are machines without an agent, which are identified
-# only by their addresses. They connect through the host in `via`. A separate role allows the node
+# by a client certificate or only by their addresses. They connect through the host in `via`. A separate role allows the node
 # of that host to reach the same services as these callers.
 let
   inherit (builtins) attrValues filter listToAttrs mapAttrs;
   inherit ((import ../lib/constants.nix).spiffe) reservedPrefix;
+  names = import ../lib/names.nix;
   role = name: "${reservedPrefix}outside-${name}";
 in
 {
+  # The identity that callers of this name prove, if they have a certificate.
+  # id :: Topology -> String -> String
+  id = t: name: names.id t.trustDomain "outside/${name}";
+
   # The role by which a node connects callers of this name.
   # role :: String -> String
   inherit role;

@@ -238,11 +238,18 @@ func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevoc
 	})
 }
 
+// namesOutside reports whether a revocation list contains outside callers, whose IDs readers of
+// format 1.0 do not understand.
+func namesOutside(list *trust.Revocations) bool {
+	return slices.ContainsFunc(list.Entries, func(r trust.Revocation) bool { return r.ID.Kind() == spiffe.KindOutside }) ||
+		slices.ContainsFunc(list.Reinstated, func(r trust.Reinstated) bool { return r.ID.Kind() == spiffe.KindOutside })
+}
+
 // SignWith is like Sign, but calls sign to sign the text, possibly with several keys. The function
 // returns the signatures. Its argument what describes the text for people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
 	list.Format = document.Format{Major: 1}
-	if list.Documents != nil {
+	if list.Documents != nil || namesOutside(list) {
 		list.Format = trust.NamesDocuments
 	}
 	b, err := json.Marshal(list)

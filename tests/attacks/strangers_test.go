@@ -5,11 +5,13 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/netip"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -65,8 +69,57 @@ func (c *cluster) tell(from string, port int, b []byte) (line string, err error)
 	return bufio.NewReader(conn).ReadString('\n')
 }
 
-// TestStrangers attacks the public ports of services, and the port for a caller without an agent.
-// The address of the public port for mail is .66, and that of the caller without an agent is .67.
+// camera is the caller without an agent that has a certificate.
+var camera = kit.ID("outside/camera")
+
+// present connects to the port for camera with a certificate, which may be nil, and returns the
+// connection after the service has answered.
+func (c *cluster) present(cert *tls.Certificate) (*tls.Conn, error) {
+	conn, err := c.stranger("65", 8910)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
+	if cert != nil {
+		config.Certificates = []tls.Certificate{*cert}
+	}
+	client := tls.Client(conn, config)
+	if _, err = client.Write([]byte("hello\n")); err == nil {
+		_, err = io.ReadFull(client, make([]byte, 6))
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return client, nil
+}
+
+// revokedCamera revokes a certificate of camera that a live connection uses, and presents it again.
+func (c *cluster) revokedCamera(t *testing.T) error {
+	cert := c.issue(t, camera, func(*x509.Certificate) {})
+	live, err := c.present(cert)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer live.Close()
+	list := c.revoke(t, c.offered(t), func(l *trust.Revocations) {
+		revocation.Revoke(l, revocation.Target{Certificates: []string{trust.SerialNumber(cert.Leaf)}})
+	})
+	began := time.Now()
+	if err := c.offer(t.Context(), list); err != nil {
+		t.Fatal(err)
+	}
+	_ = live.SetReadDeadline(began.Add(within))
+	if _, err := live.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Fatalf("a live connection goes on %s after its certificate was revoked: %v", time.Since(began), err)
+	}
+	_, err = c.present(cert)
+	return err
+}
+
+// TestStrangers attacks the public ports of services, and the ports for callers without an agent.
+// The address of the public port for mail is .66, and that of the caller without an agent or a
+// certificate is .67.
 func TestStrangers(t *testing.T) {
 	forged := []byte("PROXY TCP4 198.51.100.1 198.51.100.2 1 2\r\n\n")
 	// reached returns nil if a service has answered, and otherwise the refusal.
@@ -97,11 +150,21 @@ func TestStrangers(t *testing.T) {
 			return local.KnockFor(t.Context(), c.b.Manifest.Forwarder.Listen[0], mail, c.svid(t, who(c), need), origin)
 		}
 	}
+	presents := func(cert func(*testing.T, *cluster) *tls.Certificate) func(*testing.T, *cluster) error {
+		return func(t *testing.T, c *cluster) error {
+			_, err := c.present(cert(t, c))
+			return err
+		}
+	}
+	issued := func(id spiffe.ID) func(*testing.T, *cluster) *tls.Certificate {
+		return func(t *testing.T, c *cluster) *tls.Certificate { return c.issue(t, id, func(*x509.Certificate) {}) }
+	}
 	hostC := func(c *cluster) *local.Host { return c.c }
 	t.Run("strangers and the host of the entry are let through", func(t *testing.T) {
 		c := start(t)
 		kit.Succeeds(t, "an answer of mail", func() error { return reached("66", 2525)(t, c) })
 		kit.Succeeds(t, "an answer of inner", func() error { return reached("67", 8911)(t, c) })
+		kit.Succeeds(t, "an answer of queue", func() error { return presents(issued(camera))(t, c) })
 		if err := states(hostC, "cert-node", "198.51.100.1:1")(t, c); err != nil {
 			t.Error(err)
 		}
@@ -124,6 +187,55 @@ func TestStrangers(t *testing.T) {
 			name:    "a caller without an agent at a port for other strangers",
 			try:     reached("67", 2525),
 			refusal: "reset",
+		},
+		{
+			name:    "no certificate at the port of a caller that has one",
+			try:     presents(func(*testing.T, *cluster) *tls.Certificate { return nil }),
+			refusal: "certificate required",
+		},
+		{
+			name:    "no TLS at the port of a caller that has a certificate",
+			try:     reached("65", 8910),
+			refusal: "EOF",
+		},
+		{
+			name:    "the certificate of another caller without an agent",
+			try:     presents(issued(kit.ID("outside/scanner"))),
+			refusal: "bad certificate",
+		},
+		{
+			name:    "the certificate of a user of the cluster",
+			try:     presents(func(t *testing.T, c *cluster) *tls.Certificate { return c.svid(t, c.c, "cert-user-alice") }),
+			refusal: "bad certificate",
+		},
+		{
+			name: "the same name in another trust domain",
+			try: presents(func(t *testing.T, _ *cluster) *tls.Certificate {
+				id, err := spiffe.NewID("blue.example", spiffe.KindOutside, "", "camera")
+				if err != nil {
+					t.Fatal(err)
+				}
+				return kit.NewCAOf("blue.example").Issue(id, time.Hour)
+			}),
+			refusal: "bad certificate",
+		},
+		{
+			name:    "a foreign CA with the same names",
+			try:     presents(func(t *testing.T, c *cluster) *tls.Certificate { return c.equalNames(t, camera) }),
+			refusal: "bad certificate",
+		},
+		{
+			name: "a certificate that has ended",
+			try: presents(func(t *testing.T, c *cluster) *tls.Certificate {
+				by := &kit.CA{Issuing: kit.OddIssuing(c.root(t), kit.NewKey())}
+				return by.IssueAt(camera, time.Now().Add(-time.Minute), time.Now().Add(-30*time.Second))
+			}),
+			refusal: "bad certificate",
+		},
+		{
+			name:    "a certificate that is revoked",
+			try:     func(t *testing.T, c *cluster) error { return c.revokedCamera(t) },
+			refusal: "bad certificate",
 		},
 		{
 			name: "a PROXY header of a stranger's own",

@@ -11,6 +11,7 @@ import (
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
@@ -29,7 +30,8 @@ const (
 type stranger struct {
 	at   listenerKey // listener of the entry
 	from netip.Addr
-	name string // server name in its TLS handshake; empty if the entries at the listener need none
+	name string          // server name in its TLS handshake; empty if the entries at the listener need none
+	peer *transport.Peer // as its client certificate proves; nil if the entries at the listener need none
 }
 
 // entry is an entry of the manifest, with the service that it leads to.
@@ -46,9 +48,9 @@ func (e entry) admits(from netip.Addr) bool {
 // enter returns the entry that applies to a stranger. If several entries match, the first one
 // applies.
 func (r *rules) enter(k stranger) (entry, *refusal) {
-	admitted := false
+	admitted, proving := false, r.asksCertificate(k.at, k.from)
 	for _, e := range r.entries[k.at] {
-		if !e.admits(k.from) {
+		if !e.admits(k.from) || proving && !e.isFor(k.peer) {
 			continue
 		}
 		if len(e.ServerNames) == 0 || slices.Contains(e.ServerNames, k.name) {
@@ -113,6 +115,10 @@ func (s *Server) enter(ctx context.Context, local *net.TCPConn, at listenerKey, 
 		return
 	}
 	ends.Add(release)
+	if c.rules.asksCertificate(at, c.origin.From.Addr()) {
+		s.enterProven(ctx, local, at, c, ends)
+		return
+	}
 	e := newEarly(local)
 	defer e.release()
 	name, isTLS := "", false
@@ -121,7 +127,7 @@ func (s *Server) enter(ctx context.Context, local *net.TCPConn, at listenerKey, 
 		name, isTLS = e.serverName()
 		stop()
 	}
-	if denied := s.admitStranger(&c, at, name); denied != nil {
+	if denied := s.admitStranger(&c, stranger{at: at, name: name}); denied != nil {
 		s.refuse(c, denied)
 		if isTLS {
 			_, _ = local.Write(unrecognizedName)
@@ -145,7 +151,7 @@ func (l *udpListener) carryStranger(r *rules, from netip.AddrPort, payload, oob 
 		return
 	}
 	l.send(sessionKey{from: from, to: e.service}, destination{payload: payload}, answerFrom(oob), func() (connection, bool) {
-		denied := l.server.admitStranger(&c, l.entry, "")
+		denied := l.server.admitStranger(&c, stranger{at: l.entry})
 		if denied != nil {
 			l.server.refuse(c, denied)
 		}
@@ -156,8 +162,9 @@ func (l *udpListener) carryStranger(r *rules, from netip.AddrPort, payload, oob 
 // admitStranger finds the entry that applies to a stranger's connection and sets the service of the
 // connection. The connection counts towards the entry's limits until its method leave is called. If
 // no entry applies, or the stranger exceeds a limit, admitStranger returns a refusal.
-func (s *Server) admitStranger(c *connection, at listenerKey, name string) *refusal {
-	c.stranger = stranger{at, c.origin.From.Addr(), name}
+func (s *Server) admitStranger(c *connection, who stranger) *refusal {
+	who.from = c.origin.From.Addr()
+	c.stranger = who
 	c.as = c.rules.node
 	e, denied := c.rules.enter(c.stranger)
 	if denied != nil {

@@ -25,20 +25,24 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
 )
 
 // Config is the configuration of a Server. All fields must be set except Access, PerUser and
 // Traces.
 type Config struct {
-	Pool    *transport.Pool
-	Sockets *handover.Store
-	Metrics *telemetry.Counters
-	Log     *slog.Logger
-	Access  *telemetry.AccessLog // of connections to entries; may be nil
-	Traces  *telemetry.Tracer    // may be nil
-	Grace   time.Duration        // time that Close gives open connections to end
-	PerUser int                  // maximum number of connections of one account; default 16384
+	Pool *transport.Pool
+	// Identities returns the current SVIDs and trust roots. They serve to prove this host to callers
+	// with a client certificate, and to verify this certificate.
+	Identities func() *hostdir.SVIDSet
+	Sockets    *handover.Store
+	Metrics    *telemetry.Counters
+	Log        *slog.Logger
+	Access     *telemetry.AccessLog // of connections to entries; may be nil
+	Traces     *telemetry.Tracer    // may be nil
+	Grace      time.Duration        // time that Close gives open connections to end
+	PerUser    int                  // maximum number of connections of one account; default 16384
 }
 
 // perUser is the default of Config.PerUser. It is a quarter of the files that a forwarder may open
@@ -94,7 +98,8 @@ func (s *Server) Apply(m document.Manifest) []error {
 	defer s.mu.Unlock()
 	// The gate gets the new rules first, so that a connection under the new rules never meets the
 	// old ones in the gate.
-	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil })
+	own := s.Identities().Trust
+	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil && k.stranger.trustedBy(own) })
 	s.rules.Store(r)
 
 	if s.draining {

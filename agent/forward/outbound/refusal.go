@@ -40,6 +40,7 @@ const (
 	becauseNotSOCKS5     = "not-socks5"
 	becauseNotAdmitted   = "not-admitted"        // at an entry
 	becauseUnknownName   = "unknown-server-name" // at an entry
+	becauseBadProof      = "bad-certificate"     // at an entry
 )
 
 // remedy tells a person how to resolve a refusal. The field step names the step of flor ping that

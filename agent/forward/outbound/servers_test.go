@@ -41,7 +41,7 @@ func start(t *testing.T, perUser int) *servers {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	s.out = outbound.New(outbound.Config{Pool: pool, Sockets: &handover.Store{}, Metrics: s.counted, Log: log, PerUser: perUser})
+	s.out = outbound.New(outbound.Config{Pool: pool, Identities: func() *hostdir.SVIDSet { return laptop }, Sockets: &handover.Store{}, Metrics: s.counted, Log: log, PerUser: perUser})
 	t.Cleanup(s.out.Close)
 	s.apply(t)
 	return s

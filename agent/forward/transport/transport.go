@@ -84,6 +84,12 @@ func verify(t *trust.Roots, cs tls.ConnectionState, side x509.ExtKeyUsage) (Peer
 	return Peer{ID: id, Chain: cs.PeerCertificates, trust: t, side: side, at: at}, err
 }
 
+// VerifyClient verifies the certificates that a client has presented in a TLS handshake. If they are
+// not valid, the returned peer has the ID that they claim.
+func VerifyClient(t *trust.Roots, cs tls.ConnectionState) (Peer, error) {
+	return verify(t, cs, x509.ExtKeyUsageClientAuth)
+}
+
 // issuer returns the last certificate of the peer's chain.
 func (p Peer) issuer() *x509.Certificate { return p.Chain[len(p.Chain)-1] }
 

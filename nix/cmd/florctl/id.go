@@ -45,9 +45,9 @@ Or they can be created on the machine, and never leave it:
   flor id create > laptop.request                                        (on the machine)
   florctl id issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
-With --id, the file contains the certificate of a single user, service or vertex. Use --id for a
-machine that is not a host of the flake. To install the file, run flor enroll FILE --out DIR
---trust KEY.
+With --id, the file contains the certificate of a single user, service, vertex or outside caller.
+Use --id for a machine that is not a host of the flake. To install the file, run flor enroll FILE
+--out DIR --trust KEY.
 
 The file is encrypted with age, to the SSH host key of the host if the flake has this key.
 Otherwise, pass a passphrase or a recipient.

@@ -146,11 +146,12 @@ type PublicPort struct {
 }
 
 // Outside is a machine without an agent, which reaches services through a host of the cluster. The
-// cluster knows the machine only by its addresses.
+// cluster knows the machine by a client certificate or only by its addresses.
 type Outside struct {
-	Addresses []string
-	Via       string // host
-	Role      string // role by which the node of the host reaches the services
+	ID        spiffe.ID // identity that its certificate proves; zero if it has none
+	Addresses []string  // required of its connections; empty for all, if it has a certificate
+	Via       string    // host
+	Role      string    // role by which the node of the host reaches the services
 }
 
 // Entrance is the name of the port to which an ingress connects if a service has several ports.

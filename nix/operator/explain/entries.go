@@ -19,6 +19,10 @@ type Entry struct {
 	From        []string `json:"from,omitempty"`        // addresses and networks; empty for anyone
 	ServerNames []string `json:"serverNames,omitempty"` // in the TLS handshake
 	Outside     string   `json:"outside,omitempty"`     // name of outside callers; empty for strangers
+
+	// Caller is the identity that outside callers prove with a certificate. It is zero if they are
+	// known by their addresses alone.
+	Caller spiffe.ID `json:"caller,omitzero"`
 }
 
 // entries returns the sorted entries that lead to a service or to one of its ports.
@@ -53,7 +57,7 @@ func (a *Access) entries(target string) (all []Entry) {
 		entry := func(of string, port int, protocols []string) {
 			faces := a.t.Leads(o.Role)[name]
 			if wanted(of) && slices.ContainsFunc(faces, func(f compile.Face) bool { return f.Port == of }) {
-				all = append(all, Entry{Host: o.Via, Port: port, Protocols: protocols, Of: of, From: o.Addresses, Outside: caller})
+				all = append(all, Entry{Host: o.Via, Port: port, Protocols: protocols, Of: of, From: o.Addresses, Outside: caller, Caller: o.ID})
 			}
 		}
 		if s.Ports == nil {
@@ -78,6 +82,12 @@ func transportOf(protocol string) string {
 func (e Entry) String() string {
 	who := "anyone"
 	switch {
+	case !e.Caller.IsZero():
+		who = fmt.Sprintf("outside caller %s, proven by its certificate of %s", e.Outside, e.Caller.Short())
+		if len(e.From) > 0 {
+			who += " and from " + few(slices.Clone(e.From))
+		}
+		who += ","
 	case e.Outside != "":
 		who = fmt.Sprintf("outside caller %s, known by its address alone (%s),", e.Outside, few(slices.Clone(e.From)))
 	case len(e.From) > 0:

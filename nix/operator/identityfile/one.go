@@ -63,6 +63,13 @@ func knows(t compile.Topology, id spiffe.ID) error {
 				return nil
 			}
 		}
+	case spiffe.KindOutside:
+		o, ok := t.Outside[id.Name()]
+		if ok && o.ID == id {
+			return nil
+		} else if ok {
+			return fmt.Errorf("%s: the flake knows it by its addresses alone: write outside.%s.mtls = true;", id.Short(), id.Name())
+		}
 	case spiffe.KindVertex:
 		return nil
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// An entry is a listener at which callers without an identity reach a service. They may come from
-// anywhere, or from networks that prove nothing but an address.
+// An entry is a listener at which callers without an agent reach a service. They may come from
+// anywhere, from networks that prove nothing but an address, or have a certificate.
 
 // enters returns the rights of callers without an identity to reach a service through an entry.
 func enters(a at) (facts []fact) {
@@ -35,17 +35,22 @@ func entering(who, host, at, service string) Right {
 // callersOf describes the callers who may use an entry, one for each of its networks.
 func callersOf(e map[string]any) (all []string) {
 	if len(list(e["from"])) == 0 {
-		return []string{caller(shown(e["outside"]), "")}
+		return []string{caller(e, "")}
 	}
 	for _, network := range list(e["from"]) {
-		all = append(all, caller(shown(e["outside"]), shown(network)))
+		all = append(all, caller(e, shown(network)))
 	}
 	return all
 }
 
-// caller describes callers in a network, which is empty for all networks.
-func caller(outside, network string) string {
+// caller describes the callers of an entry in a network, which is empty for all networks.
+func caller(e map[string]any, network string) string {
+	outside := shown(e["outside"])
 	switch {
+	case e["caller"] != nil && network != "":
+		return fmt.Sprintf("outside caller %s, proven by certificate and in %s,", outside, network)
+	case e["caller"] != nil:
+		return fmt.Sprintf("outside caller %s, proven by certificate,", outside)
 	case outside != "":
 		return fmt.Sprintf("outside caller %s, known by the address alone (%s),", outside, cmp.Or(network, "any"))
 	case network != "":
@@ -142,8 +147,14 @@ func covers(root, wide, narrow map[string]any) (facts []fact) {
 	if outside := shown(wide["outside"]); outside != "" && outside != shown(narrow["outside"]) {
 		return nil
 	}
+	if wide["caller"] != nil && shown(wide["caller"]) != shown(narrow["caller"]) {
+		return nil
+	}
 	both := maps.Clone(wide)
 	both["outside"] = narrow["outside"]
+	if narrow["caller"] != nil {
+		both["caller"] = narrow["caller"]
+	}
 	within := func(key string, contains func(wide, narrow string) bool) bool {
 		if list(wide[key]) == nil {
 			both[key] = narrow[key]
@@ -193,7 +204,7 @@ func (c Change) entered(element string, rest []string, value string) (noun, word
 			for _, network := range list(e["from"]) {
 				from = append(from, shown(network))
 			}
-			who = caller(shown(e["outside"]), some(from, 4))
+			who = caller(e, some(from, 4))
 		}
 		return noun, fmt.Sprintf("takes in %s at %s for %s", who, some(entryPorts(e), 4), portOf(shown(e["id"]), e))
 	}

@@ -192,6 +192,7 @@ var rules = withSettings(map[string]rule{
 	"manifest.forwarder.entries[].serverNames": {why: "part of who comes in"},
 	"manifest.forwarder.entries[].from":        {why: "part of who comes in"},
 	"manifest.forwarder.entries[].outside":     {why: "part of who comes in"},
+	"manifest.forwarder.entries[].caller":      {why: "part of who comes in"},
 	"manifest.forwarder.entries[].announce":    {why: "the host that publishes it decides whose word it takes"},
 	"manifest.forwarder.entries[].accessLog":   {grants: entryLog},
 	"manifest.forwarder.entries[].limits.*":    {grants: entryLimit},

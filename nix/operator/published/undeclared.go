@@ -42,6 +42,8 @@ func undeclared(t compile.Topology, id spiffe.ID) string {
 		known = slices.Collect(maps.Keys(t.Hosts))
 	case spiffe.KindUser:
 		known = slices.Collect(maps.Keys(t.Users))
+	case spiffe.KindOutside:
+		known = slices.Collect(maps.Keys(t.Outside))
 	case spiffe.KindService:
 		known = slices.Collect(maps.Keys(t.Services))
 		if node := id.Node(); node != "" {

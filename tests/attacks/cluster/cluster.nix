@@ -9,7 +9,7 @@
 #  - Dora operates the config provider, and Erin may read there.
 #
 # Strangers reach `mail` and `queue` through host `c`, and the machine `scanner`, which has no agent,
-# reaches `inner`. The node of `p` and Alice may reach `mail`, too.
+# reaches `inner`. The machine `camera`, which has a certificate, reaches `queue`. The node of `p` and Alice may reach `mail`, too.
 #
 # Nobody may reach `secret`.
 let
@@ -152,6 +152,12 @@ in
     addresses = [ "${facts.loopback}.0.67" ];
     via = "c";
     reaches = [ "inner" ];
+  };
+
+  outside.camera = {
+    mtls = true;
+    via = "c";
+    reaches = [ "queue" ];
   };
 
   users = {

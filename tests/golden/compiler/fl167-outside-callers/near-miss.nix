@@ -15,6 +15,21 @@ merge base {
     via = "alpha";
     reaches = [ "blog" ];
   };
+  services.mqtt = {
+    host = "beta";
+    port = 1883;
+  };
+  outside.camera = {
+    addresses = [ "10.0.5.23" ];
+    mtls = true;
+    via = "alpha";
+    reaches = [ "mqtt" ];
+  };
+  outside.printer = {
+    addresses = [ "10.0.5.22" ];
+    via = "alpha";
+    reaches = [ "mqtt" ];
+  };
   outside.sensor = {
     addresses = [ "10.0.5.21" ];
     via = "alpha";

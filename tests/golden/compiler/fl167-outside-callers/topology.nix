@@ -1,4 +1,5 @@
-# Both callers come from one address to one port of the same host.
+# Two callers come from one address to one port of the same host. At another port, the host cannot
+# know whether a caller begins with TLS for it.
 { base, merge, ... }:
 merge base {
   services.blog = {
@@ -14,6 +15,20 @@ merge base {
     addresses = [ "10.0.5.20" ];
     via = "alpha";
     reaches = [ "blog" ];
+  };
+  services.mqtt = {
+    host = "beta";
+    port = 1883;
+  };
+  outside.camera = {
+    mtls = true;
+    via = "alpha";
+    reaches = [ "mqtt" ];
+  };
+  outside.printer = {
+    addresses = [ "10.0.5.22" ];
+    via = "alpha";
+    reaches = [ "mqtt" ];
   };
   outside.sensor = {
     addresses = [ "10.0.5.20/32" ];

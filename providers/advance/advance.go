@@ -25,7 +25,8 @@ import (
 // Code is the audit code of rows about rollouts.
 const Code = "rollout"
 
-// A Runner advances the rollout that is in progress, step by step, while its provider runs.
+// A Runner carries out rollouts. A rollout gives hosts a new version of their documents in several
+// steps, and the Runner takes each step when it is due.
 type Runner struct {
 	Archive archive.Archive
 	Kind    string // kind in the audit rows
@@ -42,8 +43,8 @@ const (
 	idle  = 20
 )
 
-// Run advances the rollout in progress until ctx ends. If a step fails, Run logs the error and
-// tries the step again. It waits while no rollout is in progress.
+// Run carries out rollouts until ctx ends. If a step fails, Run logs the error and tries the step
+// again. While no rollout is in progress, Run waits for the next one.
 func (r *Runner) Run(ctx context.Context) {
 	var failed journal.Once
 	for rest := every; ; {
@@ -154,9 +155,9 @@ func (r *reader) report(host string) (report hostreport.Kept) {
 	return report
 }
 
-// Before returns a function for the field Before of archive.Terms. For a rollout that is about to
-// begin, that function returns the current problems of each host in the plan, from the host's last
-// report. Hosts without problems are left out.
+// Before returns a function for the field Before of archive.Terms. When a rollout begins, that
+// function returns the problems that hosts in the plan already have, according to their last
+// reports. Hosts without problems are left out.
 func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time) (map[string]rollout.Problems, error) {
 	return func(ctx context.Context, plan document.Rollout, now time.Time) (map[string]rollout.Problems, error) {
 		read := reader{a, ctx, nil}
@@ -172,7 +173,7 @@ func Before(a archive.Archive) func(context.Context, document.Rollout, time.Time
 	}
 }
 
-// An Act is an operation of an operator on the rollout in progress, such as a pause.
+// An Act is a command of an operator to the rollout in progress, such as to pause it.
 type Act string
 
 // These are all acts of operators on a rollout.
@@ -192,10 +193,10 @@ var Acts = []Act{Pause, Resume, Abort, AbortBeyondBudget}
 // ErrAct is the error of an act that the current state of the rollout does not permit.
 var ErrAct = errors.New("the rollout cannot be changed")
 
-// Do changes the rollout in progress as an operator requested, for example pauses it. It writes an
-// audit row in the same transaction. Do returns the new state of the rollout, and row as written.
-// If the rollout is already in the requested state, Do changes nothing and returns no error. If the
-// state of the rollout does not permit the act, the error wraps ErrAct.
+// Do carries out an operator's command to the rollout in progress, and stores the audit row in the
+// same transaction. It returns the new state of the rollout and the stored audit row. If the
+// rollout is already in the requested state, Do changes nothing and returns no error. If the state
+// of the rollout does not permit the command, the error wraps ErrAct.
 func Do(ctx context.Context, a archive.Archive, act Act, row server.Row) (now rollout.State, _ server.Row, err error) {
 	err = store.Retry(ctx, func() error {
 		at, err := a.Rollout(ctx)
@@ -256,10 +257,10 @@ func (act Act) on(s rollout.State, row server.Row) (rollout.State, error) {
 	return s, fmt.Errorf("%w: that of serial %d is %s: want pause, resume where it is paused, or abort", ErrAct, s.Serial, s.Status)
 }
 
-// Claim reserves a place in each disruption budget of a host, so that the caller in row can deploy
-// the host. The budgets are those of the policy in force. The reservation ends after the given
-// duration, or when Release is called. If a budget does not permit a change of the host now, Claim
-// reserves nothing and returns the reason. A host in no budget needs no reservation.
+// Claim lets an operator deploy a host that is in disruption budgets. A disruption budget limits
+// how many of its hosts change at the same time, and Claim reserves a place for the host in each.
+// The reservation ends after the given duration, or when Release is called. If a budget does not
+// permit a change of the host now, Claim reserves nothing and returns the reason.
 func Claim(ctx context.Context, a archive.Archive, budgets []document.Budget, host string, lasts time.Duration, row server.Row) (waits string, _ server.Row, err error) {
 	by := callerName(row)
 	claim := rollout.Claim{By: by, Until: unixtime.Of(row.Time.Add(lasts))}

@@ -20,7 +20,8 @@ type Status struct {
 	Progress []Wave `json:"progress"` // empty after the rollout has ended
 }
 
-// Wave is the progress of one wave of a rollout: how many hosts are in it, and how far they are.
+// Wave is the progress of one wave of a rollout. A wave is a group of hosts that receive the new
+// version at the same stage.
 type Wave struct {
 	Wave    int `json:"wave"` // 0 for provider hosts that receive policies first
 	Hosts   int `json:"hosts"`

@@ -13,8 +13,8 @@ import (
 	"filippo.io/age/armor"
 )
 
-// Seal encrypts plain to the recipients, any one of whom can decrypt it. The result is in age's
-// ASCII armor.
+// Seal encrypts plain with age, so that each of the recipients can decrypt it. The result is in
+// age's ASCII armor.
 func Seal(plain []byte, to []age.Recipient) ([]byte, error) {
 	var b bytes.Buffer
 	text := armor.NewWriter(&b)

@@ -15,7 +15,8 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 )
 
-// To holds the command-line flags that choose whether a file is encrypted, and to which recipients.
+// To holds the values of those command-line flags that tell whether to encrypt a file, and to which
+// recipients.
 type To struct {
 	to           []string
 	byPassphrase bool
@@ -23,7 +24,8 @@ type To struct {
 }
 
 // Flags adds the flags --seal-to, --passphrase and --passphrase-file to a command. The argument
-// what names the encrypted content in their help texts, for example "the key".
+// what is a phrase for the encrypted content, such as "the key", which the help texts of the flags
+// contain.
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
@@ -87,11 +89,11 @@ func Recipient(text string) (age.Recipient, error) {
 	return age.ParseX25519Recipient(text)
 }
 
-// Opening adds two flags to a command, which select the age identity or the passphrase file that
-// opens an encrypted file. Their names are "identity" and "passphrase-file" after the given prefix,
-// for example "ca-". The returned function reads the identities for a file. If the file needs a
-// passphrase and no passphrase file is selected, the user is asked for it on the terminal when the
-// file is opened.
+// Opening adds two flags to a command, with which the user selects the age identity or the
+// passphrase file that decrypts a file. The flags are named identity and passphrase-file, after the
+// given prefix. The returned function returns the identities for a file. If the file needs a
+// passphrase and the user selected no passphrase file, opening the file asks for the passphrase on
+// the terminal.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")
@@ -126,8 +128,8 @@ func Identities(b []byte) ([]age.Identity, error) {
 // file, so that people do not type the passphrase of another file.
 type passphraseOf struct{ sealed, file, prefix string }
 
-// Unwrap implements age.Identity. It reads or asks for the passphrase only if the file is encrypted
-// to a passphrase.
+// Unwrap implements age.Identity. It reads the passphrase file, or asks the user for the
+// passphrase, only if the encrypted file needs a passphrase.
 func (p passphraseOf) Unwrap(stanzas []*age.Stanza) ([]byte, error) {
 	if len(stanzas) != 1 || stanzas[0].Type != "scrypt" {
 		return nil, errors.New("no passphrase opens it, want the --" + p.prefix + "identity FILE of a key that it is sealed to")
@@ -165,9 +167,9 @@ func readPassphrase(file string) (string, error) {
 const fromFile = "--passphrase-file FILE"
 
 // Prompt asks for a secret, such as a passphrase, on the terminal (/dev/tty) and returns the line
-// that the user types. The line is not shown. Standard input is not read, because it may contain a
-// certificate request. If there is no terminal, the error contains the second argument, which tells
-// the user what to do. An empty line is an error.
+// that the user types. The typed line is not shown. Prompt does not read standard input, which may
+// contain the data to process. If there is no terminal, the error contains the argument instead,
+// which tells the user what to do. An empty line is an error.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
 	if err != nil {

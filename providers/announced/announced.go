@@ -34,8 +34,8 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// A Caller is the identity of a caller as the forwarder states it, and the name under which the
-// caller called the service.
+// A Caller identifies the sender of a request. The forwarder of this host has authenticated the
+// sender, and states its SPIFFE ID and the name under which it called the service.
 type Caller struct {
 	ID   spiffe.ID
 	Name string
@@ -58,8 +58,9 @@ type callerKey struct{}
 // From returns the caller of the request to which the context belongs.
 func From(ctx context.Context) Caller { return ctx.Value(callerKey{}).(Caller) }
 
-// ServeAccount serves an API to a Unix account of this host over the connection c, without the
-// forwarder. It returns when the connection is closed.
+// ServeAccount serves h to a process on this host over one connection, without the forwarder.
+// Handlers see the given Unix account as the Caller. ServeAccount returns when the connection is
+// closed.
 func ServeAccount(c net.Conn, account string, h http.Handler) error {
 	l := &single{Conn: c, closed: make(chan struct{})}
 	hs := &http.Server{Handler: h, ConnContext: func(ctx context.Context, _ net.Conn) context.Context {
@@ -99,7 +100,7 @@ func (s *single) Addr() net.Addr { return s.LocalAddr() }
 // again at the same interval.
 const retry = time.Second
 
-// Run serves the API until ctx ends. It does not listen before c.Wanted returns true. If listening
+// Run serves the API until ctx ends. It begins to listen once c.Wanted returns true. If listening
 // or serving fails, Run logs the error and tries again.
 func Run(ctx context.Context, c Config) {
 	journal.Every(ctx, retry, c.Logger, func(ctx context.Context) error {

@@ -21,9 +21,9 @@ const (
 	maxPageHeader   = 32 << 10
 )
 
-// Pages describes the web pages of a provider. They are served over plain HTTP at a loopback
-// address. The forwarder publishes them as a service, and adds encryption and an access list. All
-// fields are required.
+// Pages is a web server for the public pages of a provider, such as its OpenID Connect discovery
+// page. It serves plain HTTP at a loopback address. The forwarder makes the pages available to
+// other hosts, encrypted and with an access list. All fields are required.
 type Pages struct {
 	Name    string // name of the kind
 	Listen  string // a loopback host:port
@@ -87,8 +87,8 @@ func ParseIssuer(issuer string) (*url.URL, error) {
 }
 
 // AtIssuer reports whether host, the Host header of a request, is the host and port of the issuer.
-// A default port may be omitted. Refuse all other requests, because they can come from DNS
-// rebinding.
+// A default port may be omitted. A server should refuse all other requests, because an attacker can
+// cause them by DNS rebinding.
 func AtIssuer(issuer *url.URL, host string) bool {
 	port := map[string]string{"http": ":80", "https": ":443"}[issuer.Scheme]
 	return strings.EqualFold(strings.TrimSuffix(host, port), strings.TrimSuffix(issuer.Host, port))

@@ -23,8 +23,8 @@ type Refusals struct {
 	Logger *slog.Logger
 }
 
-// Row returns an audit row with the time, kind, caller and address of a request. The outcome and
-// the other fields are still empty.
+// Row returns an audit row for a request, with its time, kind, caller and network address. The
+// caller of Row sets the outcome and the other fields.
 func (f Refusals) Row(r *http.Request) server.Row {
 	caller := From(r.Context())
 	row := server.Row{Time: time.Now().UTC(), Caller: caller.String(), Kind: f.Kind}
@@ -34,10 +34,10 @@ func (f Refusals) Row(r *http.Request) server.Row {
 	return row
 }
 
-// Refuse writes a failed request to the audit log, and returns the error to send to the caller. An
-// err that is not an *hostapi.Error is internal: Refuse logs its text, and returns a general error
-// in its place. Refuse sets the headers Retry-After and Connection of the response, but does not
-// send the response.
+// Refuse writes an audit row for a failed request, and returns the error to send to the client. If
+// err is not an *hostapi.Error, the client receives a general error without details, and Refuse
+// logs the text of err. Refuse sets the headers Retry-After and Connection, but does not send the
+// response.
 func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row, err error) *hostapi.Error {
 	var refusal *hostapi.Error
 	if !errors.As(err, &refusal) {
@@ -63,9 +63,9 @@ func (f Refusals) Refuse(w http.ResponseWriter, r *http.Request, row server.Row,
 	return refusal
 }
 
-// Access returns an error if a request comes from a page of another site, or if it needs more
-// access than its caller has. The error names the group that a role of the caller must contain:
-// group for reading, and group with the suffix "-write" for writing.
+// Access returns an error if a request comes from a web page of another site, or if the caller has
+// less access than the request needs. The error tells an operator which group a role of the caller
+// must contain: the given group for reading, or its name with the suffix "-write" for writing.
 func Access(r *http.Request, group string, has, want document.Access) error {
 	if err := ownPage(r); err != nil {
 		return err
@@ -84,8 +84,8 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		r.Method, r.URL.Path, From(r.Context()).ID.Short(), may, want, group)
 }
 
-// Operator returns an error unless the policy gives the caller of a request the wanted access as an
-// operator. A caller with Caller.Account set may make all requests.
+// Operator returns an error unless the policy lets the caller of a request act as an operator with
+// the wanted access. A caller with Caller.Account set may make all requests.
 func Operator(r *http.Request, p document.Policy, want document.Access) error {
 	if From(r.Context()).Account != "" {
 		return nil

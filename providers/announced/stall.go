@@ -16,9 +16,9 @@ type body struct {
 	until time.Time
 }
 
-// Body returns a reader of the body of r. Reading fails if the body has more than size bytes, or if
-// it has not arrived completely within the given duration from now. It also fails if the caller
-// sends nothing for the duration Stall.
+// Body returns a reader for the body of a request. Reading fails if the body is larger than size
+// bytes, if the whole body does not arrive within the given duration, or if the client sends
+// nothing for the duration Stall.
 func Body(w http.ResponseWriter, r *http.Request, size int64, within time.Duration) io.Reader {
 	return body{http.MaxBytesReader(w, r.Body, size), http.NewResponseController(w), time.Now().Add(within)}
 }
@@ -36,8 +36,9 @@ type answer struct {
 	until time.Time
 }
 
-// Answer wraps w so that the whole response must be sent within the given duration from now.
-// Writing also fails if the caller reads nothing for the duration Stall.
+// Answer returns a ResponseWriter that limits how long sending a response takes. Writing fails if
+// the whole response is not sent within the given duration, or if the client reads nothing for the
+// duration Stall.
 func Answer(w http.ResponseWriter, within time.Duration) http.ResponseWriter {
 	return answer{w, http.NewResponseController(w), time.Now().Add(within)}
 }

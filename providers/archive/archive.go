@@ -58,7 +58,8 @@ type Archive struct {
 	memory *memory
 }
 
-// A Version describes one published set of documents for all hosts of the cluster.
+// A Version describes one published set of documents for all hosts of the cluster. The documents
+// themselves are stored separately.
 type Version struct {
 	publish.Head
 	Rev      string        `json:"rev"`      // revision of the flake
@@ -122,8 +123,8 @@ func decodeVersion(e store.Entry) (v Version, err error) {
 // ErrNone.
 var ErrRestored = fmt.Errorf("%w since this state was restored: florctl publish", ErrNone)
 
-// Newest returns the newest version that is served. During a rollout, some hosts are still offered
-// the former version. If no version is served, the error wraps ErrNone.
+// Newest returns the newest version that hosts are offered. During a rollout, some hosts are still
+// offered the version before it. If no version is offered, the error wraps ErrNone.
 func (a Archive) Newest(ctx context.Context) (Version, error) {
 	v, err := a.last(ctx)
 	if err == nil && v.Restored {
@@ -218,8 +219,8 @@ func (a Archive) whole(ctx context.Context, v Version) (index, error) {
 	return whole, nil
 }
 
-// Closures returns the Nix store paths of the hosts' NixOS systems in a version, by the name of the
-// host. Hosts for which the version names no system are left out.
+// Closures returns, for each host, the Nix store path of the NixOS system that a version tells the
+// host to run. Hosts without such a path are left out.
 func (a Archive) Closures(ctx context.Context, v Version) (map[string]string, error) {
 	whole, err := a.whole(ctx, v)
 	if err != nil {

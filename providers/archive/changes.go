@@ -9,10 +9,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Changes first yields the store revision at which the documents offered to hosts last changed, and
-// then the revision of each later change. It ends with ctx, or with an error of the store.
-// Revisions that were compacted away are skipped. A caller misses nothing by this, because every
-// answer to a host contains all its documents.
+// Changes yields the revision of the store at which the documents offered to hosts last changed,
+// and then the revision of each later change. It ends when ctx ends, or with an error of the store.
+// It skips changes that the store no longer remembers. A caller misses nothing by this, because
+// each answer to a host contains all its documents.
 func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 	return func(yield func(int64, error) bool) {
 		for ctx.Err() == nil {

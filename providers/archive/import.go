@@ -50,10 +50,10 @@ type Terms struct {
 	Record func(last, next Version, r Rollout) ([]store.Op, error)
 }
 
-// Import stores the version that r contains, and serves it or begins its rollout. If the same
-// version was imported before, changed is false. Import refuses a version that is not signed by
-// enough keys, that is older than the newest version, or that differs from a stored version with
-// the same serial. The error is then a Refusal, and nothing has changed.
+// Import stores the version that r contains, and then offers it to hosts, either at once or in a
+// rollout. If the same version was imported before, changed is false. Import refuses a version that
+// too few keys have signed, that is older than the newest version, or that differs from a stored
+// version with the same serial. The error is then a Refusal, and nothing has changed.
 func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

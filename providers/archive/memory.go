@@ -23,8 +23,8 @@ type decoded struct {
 // maxBuckets is the largest number of cached buckets. This many buckets contain about 32,000 hosts.
 const maxBuckets = 2048
 
-// Remembering returns a copy of the archive that caches the index in memory. Requests that arrive
-// at the same time share one read of the state store. Use it in a process that serves many hosts.
+// Remembering returns an Archive for a process that serves many hosts. It caches the index of
+// documents in memory, and requests that arrive at the same time share one read of the state store.
 func (a Archive) Remembering() Archive {
 	a.memory = &memory{buckets: map[string]decoded{}}
 	return a

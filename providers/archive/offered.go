@@ -64,10 +64,10 @@ func (r Rollout) needs() (all []Version) {
 	return all
 }
 
-// SetRollout replaces the state of the rollout r by s. The further operations are part of the same
-// transaction. The rollout r must come from Archive.Rollout. If s returns to the former version,
-// the documents of that version become the newest version. If the rollout was changed since r was
-// read, the error is store.ErrConflict.
+// SetRollout stores a new state for a rollout that Archive.Rollout has returned, and applies the
+// further operations in the same transaction. If the new state returns hosts to the former version,
+// the documents of that version become the newest version. If the stored rollout has changed since
+// Archive.Rollout returned it, the error is store.ErrConflict.
 func (a Archive) SetRollout(ctx context.Context, r Rollout, s rollout.State, then ...store.Op) error {
 	if r.AtWork() && r.Status != rollout.Returning && slices.Contains([]rollout.Status{rollout.Returning, rollout.Stopped, rollout.Aborted}, s.Status) {
 		back := *r.Return
@@ -125,10 +125,10 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 	return all, nil
 }
 
-// Documents returns the documents that a host is offered now, or none if the host has no documents.
-// The last argument is the tag of the documents that the host already has, or empty. If the offered
-// documents have the same tag, same is true and no documents are returned. The result can change
-// only with the key config/rollout and the keys below config/version/.
+// Documents returns the documents that a host should have now, or none if there are none for the
+// host. The argument has is the tag of the documents that the host already has, or empty. If these
+// are up to date, same is true and no documents are returned. The result can change only when the
+// key config/rollout or a key below config/version/ changes.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
 	err = a.offered(ctx, host, func(entries []entry) (err error) {
 		if same = has != "" && tagOf(entries) == has; same {

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Report returns a line for operators that describes an imported version: its cluster, its number
-// of hosts and its serial. If changed is false, the line adds "as before".
+// Report returns a line for operators about an imported version: its cluster, its number of hosts
+// and its serial. If changed is false, the line ends with "as before".
 func Report(v Version, changed bool) string {
 	note := ""
 	if !changed {

@@ -2,9 +2,9 @@ package archive
 
 import "fmt"
 
-// A Refusal is the error of an import whose data is not acceptable. Importing the same data again
-// fails again. All other errors of an import come from the state store. After such an error the
-// import may or may not have succeeded, and it is safe to repeat it.
+// A Refusal is the error for imported data that is not acceptable. Importing the same data again
+// fails again. After any other error, which comes from the state store, the import may or may not
+// have succeeded, and it is safe to repeat it.
 type Refusal struct{ Err error }
 
 func (r *Refusal) Error() string { return r.Err.Error() }

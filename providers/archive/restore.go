@@ -10,13 +10,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Remembered returns the prefixes of the archive's keys that belong in a backup. The state of a
-// rollout is not among them. The restored revocation list may be older than the list of some hosts;
-// these hosts keep their list.
+// Remembered returns the prefixes of those keys of the archive that belong in a backup. The state
+// of a rollout is not included. A restored revocation list may be older than the list that some
+// hosts have. These hosts keep the newer list.
 func Remembered() []string { return []string{bodies, indices, versions, revoking} }
 
-// Restored converts the value of a key in a backup to the value that a restore writes. It marks
-// versions as restored, and leaves other values unchanged.
+// Restored converts a value from a backup to the value that a restore stores. It marks published
+// versions as restored, and leaves all other values unchanged.
 func Restored(key string, value []byte) ([]byte, error) {
 	if !strings.HasPrefix(key, versions) {
 		return value, nil
@@ -29,9 +29,9 @@ func Restored(key string, value []byte) ([]byte, error) {
 	return json.Marshal(v)
 }
 
-// Exclude calls f while it holds the lock that imports take. The lock can be lost while f runs.
-// Every transaction of f must therefore contain the condition that f receives, which fails once the
-// lock is lost.
+// Exclude calls f while no import can run, because it holds the lock that imports need. The lock
+// can be lost while f runs. Each transaction that f commits must therefore contain the condition
+// that f receives, which fails once the lock is lost.
 func (a Archive) Exclude(ctx context.Context, f func(context.Context, store.Cond) error) (err error) {
 	l, err := a.lock(ctx)
 	if err != nil {

@@ -61,10 +61,10 @@ type ListTerms struct {
 	Record func(last, next *trust.Revocations) []store.Op
 }
 
-// SetRevocations replaces the revocation list that hosts are offered. The new list must have enough
-// signatures according to the terms, a higher number than the current list, and must continue that
-// list. Otherwise the error is a Refusal. Setting the current list again changes nothing, and
-// changed is false.
+// SetRevocations replaces the revocation list that hosts are offered. The new list must have the
+// signatures that the terms require and a higher number than the current list, and must continue
+// that list. Otherwise the error is a Refusal. If the new list is the current list, nothing changes
+// and changed is false.
 func (a Archive) SetRevocations(ctx context.Context, s trust.SignedRevocations, t ListTerms) (next Revocations, changed bool, err error) {
 	list, err := s.Open()
 	if err == nil {

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// A Filter selects audit rows. A field with its zero value does not restrict the selection.
+// A Filter selects rows of an audit log, for example by time or by caller. A field with its zero
+// value does not restrict the selection.
 type Filter struct {
 	After, Before         Moment
 	Limit                 int
@@ -30,9 +31,9 @@ func (f *Filter) Flags(cmd *cobra.Command) {
 	flags.StringVar(&f.Outcome, "outcome", "", "print rows with this `OUTCOME`: granted, denied, invalid, transient or summed")
 }
 
-// Rows yields the rows of log that the filter selects. The rows of log must be in order of time,
-// and must already begin after f.After. With a limit, Rows yields the first rows if f.After is set,
-// and otherwise the last. An error of log ends the sequence.
+// Rows yields those rows of log that the filter selects. The rows of log must be in order of time,
+// and must all be later than f.After. If the filter has a limit, Rows yields the first selected
+// rows if f.After is set, and otherwise the last. An error of log ends the sequence.
 func (f *Filter) Rows(log iter.Seq2[Row, error]) iter.Seq2[Row, error] {
 	passed := func(yield func(Row, error) bool) {
 		for r, err := range log {
@@ -110,7 +111,7 @@ func (m *Moment) String() string {
 	return m.Format(time.RFC3339Nano)
 }
 
-// Set parses a time in the form of RFC 3339, or a duration such as 24h, which means that long ago.
+// Set parses a time, as in RFC 3339, or a duration. The duration 24h means the time 24 hours ago.
 func (m *Moment) Set(text string) error {
 	if d, err := time.ParseDuration(text); err == nil {
 		m.Time = time.Now().Add(-d)

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// A Mode selects what a command does with tamper-evident logs in place of printing rows: verify
-// them, follow them, or prove that they contain a row.
+// A Mode is an option of a command that prints audit rows. It makes the command verify
+// tamper-evident logs, follow them, or prove that they contain a row, instead of printing rows.
 type Mode struct {
 	Verify, Follow bool
 	Proof          string

@@ -21,9 +21,9 @@ const together = 1000
 // process of a host records a new policy, and a refused caller tries again.
 const repeated = time.Minute
 
-// Print prints rows as a table, or as one JSON object per line. In the table, successive rows of
-// one minute that are otherwise equal are combined in one line with their number. If rows yields an
-// error, Print prints the rows before it and returns the error.
+// Print prints audit rows as a table, or as one JSON object per line. The table shows successive
+// rows that differ only in their time, within one minute, as one line with their number. If rows
+// yields an error, Print prints the rows before it and returns the error.
 func Print(out io.Writer, rows iter.Seq2[Row, error], asJSON bool) error {
 	p := printer{out: out}
 	for r, err := range rows {

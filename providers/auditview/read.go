@@ -26,10 +26,10 @@ func Parse(text json.RawMessage) (Row, error) {
 	return r, nil
 }
 
-// Read yields the rows of a paged audit log, oldest first. It calls page with the position of each
-// page, beginning with "". The function page returns the rows of that page and the position of the
-// next page, or "" after the last page. The first argument of Read is the host of the log, and is
-// set in the field At of each row. Read ends at the first error.
+// Read yields the rows of an audit log that is fetched page by page, oldest first. It calls page
+// with the position of the wanted page, which is "" for the first. The function page returns the
+// rows of that page and the position of the next page, or "" after the last page. Read sets the
+// field At of each row to the argument at, the host of the log. It ends at the first error.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {

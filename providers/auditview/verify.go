@@ -14,8 +14,8 @@ import (
 // printed.
 var ErrNotVerified = errors.New("an audit log is not what it was: keep a copy of the provider's state, and see what hosts have witnessed: florctl status")
 
-// PrintVerdicts prints the results of verifying logs, as text or as one JSON object per line. If
-// any log has faults, the error is ErrNotVerified.
+// PrintVerdicts prints the results of verifying audit logs, as text or as one JSON object per line.
+// If verification found a fault in any log, the error is ErrNotVerified.
 func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	for _, v := range all {
 		if len(v.Faults) > 0 {
@@ -50,8 +50,8 @@ func PrintVerdicts(out io.Writer, all []tlog.Verdict, asJSON bool) (err error) {
 	return err
 }
 
-// PrintProof verifies the proof p that a log contains a row, and prints it as text or JSON. If the
-// proof is wrong, it prints nothing and returns the error.
+// PrintProof verifies a proof that an audit log contains a row, and prints the proof as text or
+// JSON. If the proof is wrong, PrintProof prints nothing and returns the error.
 func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	if err := p.Verify(); err != nil {
 		return err
@@ -75,8 +75,8 @@ func PrintProof(out io.Writer, p tlog.Proof, asJSON bool) error {
 	return err
 }
 
-// Follow returns a function for tlog.Follow that calls print for each row that the filter selects.
-// It ignores f.After, f.Before and f.Limit, and skips rows that are archived already.
+// Follow returns a function to pass to tlog.Follow. It calls print for each new row that the filter
+// selects. It ignores f.After, f.Before and f.Limit, and skips a row if its text no longer exists.
 func (f *Filter) Follow(print func(Row) error) func(tlog.Logged) error {
 	return func(l tlog.Logged) error {
 		if l.Row == nil {

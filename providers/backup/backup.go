@@ -50,7 +50,8 @@ type Header struct {
 	Time        unixtime.Time `json:"time"`
 }
 
-// A Section is the line of a backup that precedes the keys of one kind of need.
+// A Section is a line of a backup. The lines after it contain the keys and values of one kind of
+// need.
 type Section struct {
 	Kind     string `json:"kind"`
 	Revision int64  `json:"revision"` // revision of the kind's state store
@@ -73,16 +74,16 @@ type line struct {
 	end
 }
 
-// A Source is the state of one kind of need that is written to a backup. Keys for which Remembers
-// returns false are left out.
+// A Source is a state store from which Write copies keys into a backup. It contains the state of
+// one kind of need. Keys for which Remembers returns false are left out.
 type Source struct {
 	Kind      string
 	Store     store.Store
 	Remembers func(key string) bool
 }
 
-// Write writes a backup of the sources, in their order, and returns the number of keys in it. It
-// sets the field Format of the header itself.
+// Write writes a backup of the sources, in the given order, and returns the number of keys in the
+// backup. Write sets the field Format of the header.
 func Write(ctx context.Context, to io.Writer, h Header, sources []Source) (int, error) {
 	sum := sha256.New()
 	buffered := bufio.NewWriterSize(to, 64<<10)
@@ -129,7 +130,7 @@ func digest(h hash.Hash) string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(h.Sum(nil))
 }
 
-// A Backup is a backup that Read has read to its end and found complete.
+// A Backup is a backup file that Read has found to be complete.
 type Backup struct {
 	Header
 	Sections []Section
@@ -140,9 +141,8 @@ type Backup struct {
 	begins []int64 // offset of the first key of each section
 }
 
-// Read reads a backup to its end. It returns an error if the backup is incomplete or malformed. The
-// method Keys of the result reads the same source again, so the source must stay open and unchanged
-// until then.
+// Read checks that a backup is complete and well-formed, by reading it to its end. The method Keys
+// of the result reads from the same source again, so keep the source open and unchanged until then.
 func Read(from io.ReadSeeker) (*Backup, error) {
 	if _, err := from.Seek(0, io.SeekStart); err != nil {
 		return nil, err

@@ -76,8 +76,8 @@ type cache struct {
 	named   map[string][]string // host → hashes
 }
 
-// Run serves the binary cache until ctx ends. It does not listen before the policy names a reader
-// or a writer.
+// Run serves the binary cache until ctx ends. It begins to listen once the policy gives somebody
+// access to the cache.
 func Run(ctx context.Context, c Config) {
 	a := newCache(c)
 	var all sync.WaitGroup

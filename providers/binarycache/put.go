@@ -90,8 +90,8 @@ type claim struct {
 	left int64 // part of held that has not arrived yet
 }
 
-// Write reserves disk space for the bytes in p, which are not stored here. Call it before p is
-// written to disk. It returns an error if the space is not available.
+// Write reserves disk space for the bytes in p. It does not store them: the caller writes them to
+// disk afterwards. If too little space is available, Write returns an error.
 func (c *claim) Write(p []byte) (int, error) {
 	if need := int64(len(p)); need > c.left {
 		c.free()

@@ -46,9 +46,9 @@ func NewRoot(trustDomain string, now time.Time) (*Authority, error) {
 	return RootOf(trustDomain, func() (crypto.Signer, error) { return NewKey() }, now)
 }
 
-// RootOf makes the self-signed root certificate of a trust domain, which is valid for RootLifetime
-// from now. The function newKey returns the root's key, which may be new or exist already, for
-// example in a hardware token.
+// RootOf creates the self-signed root certificate of a trust domain, which is valid for
+// RootLifetime from now. It calls newKey for the private key of the root. The function may generate
+// the key, or return an existing one, for example from a hardware token.
 func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.Time) (*Authority, error) {
 	name, err := domain(trustDomain)
 	if err != nil {
@@ -64,13 +64,14 @@ func RootOf(trustDomain string, newKey func() (crypto.Signer, error), now time.T
 	return &Authority{Certificate: root, Key: key}, err
 }
 
-// TrustDomain returns the name of the authority's trust domain, such as "demo.flor.rete". It panics
-// for an authority that LoadStore returned, which has none.
+// TrustDomain returns the name of the authority's trust domain, such as "demo.flor.rete". The
+// authority must not come from LoadStore. Such an authority has no trust domain, and TrustDomain
+// panics.
 func (a *Authority) TrustDomain() string { return a.Certificate.URIs[0].Host }
 
-// SignIssuing signs the certificate request of an issuing CA, in PEM. The request must be for the
-// root's trust domain. The certificate is valid for the given lifetime, but not longer than the
-// root.
+// SignIssuing signs a certificate request, in PEM, for an issuing CA, which issues the certificates
+// of hosts in place of the root. The request must be for the root's trust domain. The certificate
+// is valid for the given lifetime, but not longer than the root.
 func (a *Authority) SignIssuing(csr []byte, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	r, err := parseCSR(csr)
 	if err != nil {
@@ -97,8 +98,8 @@ type SVID struct {
 	Until  time.Time
 }
 
-// Issue signs an SVID. It returns an error if the SPIFFE ID is in another trust domain. The SVID is
-// valid until s.Until, but not longer than the authority.
+// Issue signs the certificate of an SVID. The certificate is valid until s.Until, but not longer
+// than the authority's own. Issue returns an error if the SPIFFE ID is in another trust domain.
 func (a *Authority) Issue(s SVID, now time.Time) (*x509.Certificate, error) {
 	id := s.ID
 	if id.TrustDomain() != a.TrustDomain() {

@@ -47,8 +47,9 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 	return der, nil
 }
 
-// ParseCSR verifies the signature of a certificate request in PEM, and returns its public key. The
-// request may name the given SPIFFE ID or no name at all. Any other name is an error.
+// ParseCSR verifies the signature of a certificate request in PEM, and returns the public key in
+// the request. A request that names another SPIFFE ID than the given one is an error. It need not
+// name any.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {

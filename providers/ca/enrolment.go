@@ -22,8 +22,8 @@ const (
 	EnrolmentRecord      = "issued.jsonl"
 )
 
-// SignEnrolment signs an operator's enrolment certificate for a public key. It is a CA certificate
-// with which the operator issues SVIDs without a provider.
+// SignEnrolment signs an enrolment certificate for an operator's public key. It is a CA certificate
+// with which the operator can issue SVIDs directly, without a provider.
 func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, now time.Time) (*x509.Certificate, error) {
 	name, err := domain(a.TrustDomain())
 	if err != nil {
@@ -34,10 +34,10 @@ func (a *Authority) SignEnrolment(key crypto.PublicKey, lifetime time.Duration, 
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// Enrolment makes an operator's enrolment certificate and its key, and stores both in the
-// directory. With recipients, the stored key is encrypted to them. If the directory already has an
-// enrolment certificate, Enrolment keeps the key and replaces only the certificate. It does not
-// open the key for this.
+// Enrolment creates an operator's enrolment certificate and its private key, and stores both in the
+// directory. If there are recipients, the stored key is encrypted to them with age. If the
+// directory already has an enrolment certificate, Enrolment replaces only the certificate. It keeps
+// the key, and does not have to decrypt it.
 func (d Dir) Enrolment(root *Authority, lifetime time.Duration, now time.Time, to ...age.Recipient) (*x509.Certificate, error) {
 	held, err := d.certificate(EnrolmentCertificate)
 	if err != nil {
@@ -76,8 +76,8 @@ func (d Dir) LoadEnrolment(identities ...age.Identity) (*Authority, error) {
 	return a, err
 }
 
-// Record appends a line to the record of the certificates that were issued with the enrolment key.
-// When Record returns nil, the line is on disk.
+// Record appends a line to the file that lists all certificates issued with the enrolment key. The
+// line is on disk when Record returns nil.
 func (d Dir) Record(line []byte) error {
 	path := d.Path(EnrolmentRecord)
 	old, err := os.ReadFile(path)

@@ -41,8 +41,9 @@ func EncodeKey(key crypto.Signer) ([]byte, error) {
 	return pem.EncodeToMemory(&pem.Block{Type: typeKey, Bytes: der}), nil
 }
 
-// Load reads an authority of a trust domain from its certificate file and its key file. The files
-// must belong together. If the key is encrypted, one of the identities must open it.
+// Load reads the CA of a trust domain from a certificate file and a key file. It returns an error
+// if the key does not belong to the certificate. If the key is encrypted, one of the age identities
+// must decrypt it.
 func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -66,8 +67,8 @@ func ofDomain(c *x509.Certificate) error {
 	return err
 }
 
-// LoadStore reads the CA of a state store, which belongs to no trust domain. It returns an error
-// for any other CA.
+// LoadStore reads the CA of a shared state store, which belongs to no trust domain. It returns an
+// error for a CA of another purpose.
 func LoadStore(certificatePath, keyPath string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -95,9 +96,9 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 	return of(c, from, key, keyPath)
 }
 
-// LoadWith reads the certificate of an authority whose key is not in a file but, for example, in a
-// hardware token. The key must belong to the certificate. The last argument names the place of the
-// key in errors.
+// LoadWith reads the certificate of a CA whose private key is not in a file but, for example, in a
+// hardware token. It returns an error if the key does not belong to the certificate. The argument
+// where names the location of the key in errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {
@@ -142,8 +143,9 @@ func Sealed(path string) (bool, error) {
 	return agefile.Sealed(b), err
 }
 
-// LoadKey reads a private key in PKCS #8 PEM from a file. It returns an error if another account
-// can read the file. If the file is encrypted with age, one of the identities must open it.
+// LoadKey reads a private key in PKCS #8 PEM from a file. It returns an error if another Unix
+// account can read the file. If the file is encrypted with age, one of the identities must decrypt
+// it.
 func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	b, err := secretfile.ReadFile(path)
 	if err != nil {
@@ -169,8 +171,8 @@ func LoadKey(path string, identities ...age.Identity) (crypto.Signer, error) {
 	return key, nil
 }
 
-// Request writes the certificate request of an issuing CA to csrPath. It uses the key at keyPath,
-// and generates that key if the file does not exist.
+// Request writes the certificate request of an issuing CA to csrPath. The key of the CA is in the
+// file keyPath. If that file does not exist, Request generates the key.
 func Request(trustDomain, keyPath, csrPath string) error {
 	key, err := LoadKey(keyPath)
 	if errors.Is(err, fs.ErrNotExist) {

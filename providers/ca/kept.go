@@ -11,8 +11,8 @@ import (
 // interval, Kept would check them for each certificate that is issued.
 const lookAgain = time.Second
 
-// Kept is an authority that is loaded from a certificate file and a key file, and loaded again when
-// the files change. Several goroutines may use it at the same time.
+// Kept is a CA whose certificate and private key can be replaced in their files while a process
+// runs. It loads them again when the files change. Several goroutines may use it at the same time.
 type Kept struct {
 	Certificate, Key string
 
@@ -22,8 +22,8 @@ type Kept struct {
 	last   *Authority
 }
 
-// Load returns the authority in the files. It looks for changes of the files at most once a second,
-// so the result can be up to a second old.
+// Load returns the CA that is in the files. It looks for changes at most once a second, so the
+// result can be up to a second old.
 func (k *Kept) Load() (*Authority, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -30,8 +30,8 @@ const (
 // Each step of a rotation may be interrupted at any point. To complete the step, repeat it.
 type Dir string
 
-// Rotation is the state of a root's rotation. Next and Former are nil in the stages that do not
-// have them.
+// Rotation describes how far the replacement of a root by a new one has come. Next and Former are
+// nil in the stages that do not have them.
 type Rotation struct {
 	Stage        Stage
 	Active       *x509.Certificate
@@ -79,14 +79,14 @@ func (d Dir) certificate(name string) (*x509.Certificate, error) {
 	return parseAuthority(d.Path(name), b, ofDomain)
 }
 
-// Prepare begins a rotation by storing the certificate of the next root. Store the key of the next
-// root in next.key before.
+// Prepare begins a rotation by storing the certificate of the next root. The key of the next root
+// must already be in next.key.
 func (d Dir) Prepare(root *x509.Certificate) error {
 	return Save(d.Path("next.crt"), EncodeCertificates(root))
 }
 
-// Activate makes the next root the current one, so that it signs from now on. The files of the
-// former root are renamed to old.*.
+// Activate makes the next root the current one, so that it signs certificates from now on. The
+// files of the former root are renamed to old.*.
 func (d Dir) Activate() error {
 	for _, m := range [][2]string{{"ca.key", "old.key"}, {"ca.crt", "old.crt"}, {"next.key", "ca.key"}, {"next.crt", "ca.crt"}} {
 		// If old.* exists, an interrupted activation has moved it. If ca.* exists, it must be

@@ -15,8 +15,9 @@ const StoreLifetime = 365 * 24 * time.Hour
 // distinguishes members from clients.
 const StoreMember = "florete store member"
 
-// NewStore makes the CA for the state store that provider hosts share. It is not part of the trust
-// domain's CA, because the processes that issue SVIDs keep their own state in that store.
+// NewStore creates a CA for the connections between provider hosts and the state store that they
+// share. It is not part of the CA of the trust domain, because the processes that issue SVIDs keep
+// their own state in that store.
 func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	if _, err := domain(trustDomain); err != nil {
 		return nil, err
@@ -37,9 +38,9 @@ func NewStore(trustDomain string, now time.Time) (*Authority, error) {
 	return &Authority{Certificate: c, Key: key}, err
 }
 
-// IssueMember issues a certificate for a member of the state store. The addresses of the member are
-// IP addresses or DNS names. The member uses the certificate as a server, and as a client of other
-// members.
+// IssueMember issues a certificate for a server of the shared state store (a member). The addresses
+// of the member are IP addresses or DNS names. The member uses the certificate as a server, and as
+// a client of other members.
 func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until, now time.Time) (*x509.Certificate, error) {
 	t := leaf(StoreMember, until, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	for _, address := range addresses {

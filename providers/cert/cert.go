@@ -33,7 +33,8 @@ import (
 // Name is the name of the kind.
 const Name = "cert"
 
-// Policy is the part of a host's policy for this kind, in decoded form.
+// Policy contains the rules for issuing SVIDs in a cluster, such as the roots and the lifetime of
+// an SVID. Compile decodes it from the policy of the provider host.
 type Policy struct {
 	document.Policy
 	lifetime time.Duration // lifetime of an SVID
@@ -52,8 +53,8 @@ type Settings struct {
 	IssuingCertificate string `json:"issuingCertificate" path:"" default:"issuing.crt"`
 }
 
-// State tells which keys of the kind belong in a backup: the records of enrolled nodes and of
-// issued certificates. Used nonces are left out.
+// State returns the keys in the state store that belong in a backup: the records of enrolled nodes
+// and of issued certificates. Used nonces are left out.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{devicePrefix, linePrefix, issuedPrefix},
@@ -61,11 +62,11 @@ func (*Settings) State() server.State {
 	}
 }
 
-// Kind returns the kind "cert" for a process. The issuing key is read from the directory of the
-// process.
+// Kind returns an Issuer, as the work of a server process. The issuing key is in the directory of
+// the process.
 func (s *Settings) Kind(p server.Process) server.AnyKind { return server.Any(s.Issuer(p)) }
 
-// Issuer returns the Issuer for a process. It also issues the process's own SVID.
+// Issuer returns the Issuer for a server process. The Issuer also issues the process's own SVID.
 func (s *Settings) Issuer(p server.Process) *Issuer {
 	issuing := &ca.Kept{Certificate: s.IssuingCertificate, Key: IssuingKey(p.Dir)}
 	return New(Config{
@@ -74,12 +75,13 @@ func (s *Settings) Issuer(p server.Process) *Issuer {
 	})
 }
 
-// Authority reads the issuing CA. Its key is in dir, the directory of the provider process.
+// Authority reads the issuing CA of the provider. Its key is in dir, the directory of the provider
+// process.
 func (s *Settings) Authority(dir string) (*ca.Authority, error) {
 	return ca.Load(s.IssuingCertificate, IssuingKey(dir))
 }
 
-// IssuingKey returns the path of the issuing CA's key in the directory of a process.
+// IssuingKey returns the path of the issuing CA's key, given the directory of the provider process.
 func IssuingKey(dir string) string { return filepath.Join(dir, "issuing.key") }
 
 // Config configures an Issuer. All fields except Revoked and CRL are required.
@@ -109,7 +111,8 @@ func (c Config) revoked() *trust.Revocations {
 	return c.Revoked()
 }
 
-// Issuer implements the kind "cert". It enrols nodes, and issues X.509-SVIDs to them.
+// Issuer implements the kind "cert". It enrols nodes, which means that it verifies their first
+// requests, and issues X.509-SVIDs to them.
 type Issuer struct {
 	Config
 	nonces  nonces
@@ -134,8 +137,8 @@ func New(c Config) *Issuer {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Compile decodes a policy. It returns an error if the lifetime of SVIDs is out of range, or if
-// hosts would reject the issuing certificate.
+// Compile decodes the policy of a provider host. It returns an error if the lifetime of SVIDs is
+// out of range, or if hosts would reject SVIDs that the issuing certificate signs.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	p, err := compile(policy)
 	if err != nil {
@@ -260,8 +263,8 @@ func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 	return d, nil
 }
 
-// InForce returns the issuing certificate as a server.Version. The server writes an audit row when
-// it changes.
+// InForce describes the issuing certificate that the provider uses now. The server writes an audit
+// row when that certificate changes.
 func (i *Issuer) InForce(context.Context) (server.Version, error) {
 	a, err := i.Authority()
 	if err != nil { // the answers to requests contain the error

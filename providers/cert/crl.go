@@ -48,8 +48,9 @@ type crl struct {
 	next   time.Time // time of the next comparison
 }
 
-// Run records the SVIDs that the Issuer issues to itself, signs the CRL when it is due, and deletes
-// records of expired certificates, until ctx ends. It always returns nil.
+// Run does the regular work of the Issuer until ctx ends: it records the SVIDs that the Issuer
+// issues to itself, signs the certificate revocation list when it is due, and deletes the records
+// of expired certificates. Run always returns nil.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ready()
 	var forget time.Time
@@ -182,8 +183,8 @@ func readCRL(path string, a *ca.Authority) (*crl, error) {
 	return &crl{RevocationList: lists[0], pem: b}, nil
 }
 
-// Routes returns the handler from which nodes fetch the CRL for third-party software. Callers need
-// an SVID of a node. Requests leave no audit rows.
+// Routes returns the HTTP handler from which nodes fetch the certificate revocation list, for
+// software that needs one. Callers need the SVID of a node. Requests leave no audit rows.
 func (i *Issuer) Routes(s *server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{"GET " + hostapi.PathCRL(Name): func(w http.ResponseWriter, r *http.Request) {
 		a := s.Request(r)

@@ -20,9 +20,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Device is the record of the device that has enrolled as a node. It is stored under the key
-// cert/device/<node>. SSHHostKey is the device key, with which the node can enrol again. Times are
-// in Unix seconds.
+// Device is the record of the machine that has enrolled as a node. Its key in the store is
+// cert/device/<node>. SSHHostKey is the key with which the machine proved itself, and with which it
+// can enrol again. Times are in Unix seconds.
 type Device struct {
 	SSHHostKey string `json:"sshHostKey"`
 	Since      int64  `json:"since"`    // first enrolment with this key
@@ -41,8 +41,8 @@ const (
 	noncePrefix  = "cert/nonce/"
 )
 
-// Nonce returns a new nonce for one enrolment proof to this provider. It returns "" if the policy
-// does not include kind "cert".
+// Nonce returns a random value that a node includes in its proof when it enrols at this provider.
+// Each nonce can be used once. Nonce returns "" if the policy does not include kind "cert".
 func (i *Issuer) Nonce(now time.Time) string {
 	p := i.Policy()
 	if p == nil {
@@ -51,10 +51,10 @@ func (i *Issuer) Nonce(now time.Time) string {
 	return i.nonces.make(p.Provider[Name].ID, now)
 }
 
-// Authenticate verifies the proof with which a node enrols. The proof must be for this provider,
-// this certificate request and this connection, and must contain an unused nonce of this provider.
-// The node's host key in c.HostKey must have signed it. The returned decision marks the nonce as
-// used and records the device.
+// Authenticate verifies the proof with which a node enrols. The node's host key, c.HostKey, must
+// have signed the proof. The proof must be for this provider, this certificate request and this
+// connection, and must contain an unused nonce of this provider. When the returned decision is
+// committed, the nonce counts as used and the machine is recorded.
 func (i *Issuer) Authenticate(ctx context.Context, c server.Call, binding []byte) (server.Decision, error) {
 	var none server.Decision
 	proof, provider := c.Request.Proof, c.Policy.Provider[Name].ID
@@ -144,10 +144,10 @@ func joins(c server.Call, was, is Device) error {
 	return nil
 }
 
-// Admit refuses a caller whose SVID was issued before another machine enrolled as the same node. A
-// replaced machine could otherwise read documents with its old SVID, because reading needs no
-// device proof. The error is transient: the right machine can enrol again. The returned condition
-// holds until the record of the device changes.
+// Admit refuses a caller whose SVID was issued before another machine enrolled as the same node.
+// Otherwise a machine that was replaced could still read documents with its old SVID. The error is
+// transient, because the right machine can enrol again. The returned condition fails once another
+// machine enrols as the node.
 func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 	d, modified, err := i.device(ctx, c.Caller)
 	on := store.Cond{Key: devicePrefix + c.Caller.Name(), Modified: modified}

@@ -31,10 +31,10 @@ type selfIssued struct {
 	at   time.Time
 }
 
-// Certificate returns the provider's own SVID, and issues it if necessary. It issues a new SVID
-// after two thirds of the lifetime, if the SVID was revoked, or if the roots in the policy or the
-// issuing certificate have changed. It also does so if the clock was set to a time before the SVID
-// began. It returns an error if the policy does not include kind "cert".
+// Certificate returns the provider's own SVID. It issues a new one if there is none yet, after two
+// thirds of the lifetime, if the SVID was revoked, or if the roots in the policy or the issuing
+// certificate have changed. It also issues a new one if the clock was set back to a time before the
+// SVID is valid. If the policy does not include kind "cert", Certificate returns an error.
 func (i *Issuer) Certificate() (*tls.Certificate, error) {
 	i.self.mu.Lock()
 	defer i.self.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Audit is a page of rows of one audit log, oldest first. Next is the position of the next page,
-// and empty after the last page.
+// Audit is a page of rows of one audit log, oldest first. Next is the position of the next page. It
+// is empty on the last page.
 type Audit struct {
 	Rows []server.Row `json:"rows"`
 	Next string       `json:"next"`

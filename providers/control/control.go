@@ -42,8 +42,9 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Logs returns the audit logs that operators can read through this API, by kind of need. The log of
-// kind config, to which Config.Audit writes, is one of them.
+// Logs returns the audit logs that operators can read through this API. The keys of the map are
+// kinds of need. The kind config, whose log contains the rows that Config.Audit writes, is one of
+// them.
 type Logs func() (map[string]tlog.Local, error)
 
 // These constants limit connections and requests, in total and for each caller.
@@ -69,12 +70,12 @@ func (c Config) handler() http.Handler {
 
 // ServeAccount serves the API to a Unix account of this host over one connection, and returns when
 // the connection is closed. The account may make every request, even if the policy names no
-// operators. ServeAccount may run in one process while Run runs in another.
+// operators. It is safe to call ServeAccount in one process while another process calls Run.
 func ServeAccount(conn net.Conn, account string, c Config) error {
 	return announced.ServeAccount(conn, account, c.handler())
 }
 
-// Run serves the API to operators until ctx ends. It does not listen before the policy names an
+// Run serves the API to operators until ctx ends. It begins to listen once the policy names an
 // operator.
 func Run(ctx context.Context, c Config) {
 	announced.Run(ctx, announced.Config{

@@ -17,8 +17,8 @@ import (
 // none.
 const maxPage = 100
 
-// Hosts is a page of the hosts' last reports, sorted by host. Next is the position of the next
-// page, and empty after the last page.
+// Hosts is a page of the last reports of hosts, sorted by the name of the host. Next is the
+// position of the next page. It is empty on the last page.
 type Hosts struct {
 	Hosts []Host `json:"hosts"`
 	Next  string `json:"next"`
@@ -30,15 +30,15 @@ type Host struct {
 	hostreport.Kept
 }
 
-// Needs is a page of the needs of several hosts, as the hosts last reported them. Next is the
-// position of the next page, and empty after the last page.
+// Needs is a page of needs, such as certificates and secrets, in the states that their hosts last
+// reported. Next is the position of the next page. It is empty on the last page.
 type Needs struct {
 	Needs []Need `json:"needs"`
 	Next  string `json:"next"`
 }
 
-// Need is the state of a need in the last report of its host, with the time at which the provider
-// received the report.
+// Need is a certificate, secret or the like that a host requests, in the state that the host last
+// reported, with the time at which the provider received the report.
 type Need struct {
 	Host     string        `json:"host"`
 	Received unixtime.Time `json:"received"`

@@ -22,8 +22,9 @@ type Joins struct {
 	Joins []join.Request `json:"joins"`
 }
 
-// Decision is an operator's decision on a host's join request. It approves the request if it
-// contains an admission, and rejects the request otherwise.
+// Decision is an operator's answer to a device that asks to become a host of the cluster. With an
+// admission, which the operator has signed, it approves the request. Without one, it rejects the
+// request.
 type Decision struct {
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }

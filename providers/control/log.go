@@ -14,7 +14,8 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Logged is a page of rows of a tamper-evident audit log, in the order in which they were appended.
+// Logged is a page of rows of a tamper-evident audit log, in the order in which they were added to
+// the log.
 type Logged struct {
 	Rows []tlog.Logged `json:"rows"`
 }

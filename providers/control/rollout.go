@@ -33,8 +33,8 @@ func (c *call) changeRollout() (any, error) {
 	return state, err
 }
 
-// Claim is the body of a request to reserve a place in each disruption budget of a host before the
-// host is deployed.
+// Claim is the body of a request of an operator who is about to deploy a host. It asks for a place
+// in each of the host's disruption budgets, which limit how many hosts change at the same time.
 type Claim struct {
 	Seconds int `json:"seconds"` // time after which the claim expires
 }

@@ -25,8 +25,8 @@ type Rotate struct {
 	Need string `json:"need"`
 }
 
-// Ordered is the answer to Rotate. Rotation is the number of the rotation that the host requests
-// after its next report.
+// Ordered is the answer to Rotate. The rotations of a secret are numbered, and Rotation is the
+// number of the rotation that the host makes after its next report.
 type Ordered struct {
 	Rotate
 	Rotation int `json:"rotation"`
@@ -50,11 +50,13 @@ func (c *call) rotate() (any, error) {
 	return o, err
 }
 
-// Order orders a host to replace the secret of a need. The host receives the order with the answer
-// to its next report. Order calls decide with the last report of the host, or with the zero value
-// if the host never reported. The function returns the number of the rotation, and the audit row
-// that is written in the same transaction. An error of decide is returned, and nothing is written.
-// If the report changes meanwhile, decide is called again.
+// Order stores the order that a host must replace the secret of a need. The host receives it with
+// the answer to its next report.
+//
+// Order calls decide with the last report of the host, which is zero if there is none. The function
+// returns the number of the rotation, and the audit row to store in the same transaction. If decide
+// returns an error, Order returns it and stores nothing. If a new report arrives meanwhile, Order
+// calls decide again.
 func Order(ctx context.Context, s store.Store, host, need string, decide func(last hostreport.Kept) (rotation int, row server.Row, err error)) error {
 	return store.Update(ctx, s, server.ReportPrefix+host, func(e store.Entry) (store.Txn, error) {
 		var last hostreport.Kept

@@ -40,9 +40,10 @@ var tenants = map[string]any{"issuer": "http://tokens.demo.flor.rete", "generati
 	},
 }}}
 
-// Others starts processes of the kinds file, secret, tls and token on the host of e, and returns
-// them by kind. Each process has its own state, and its own socket below the given directory, which
-// accepts the given account. Call Others before the process of e starts.
+// Others starts provider processes of the kinds file, secret, tls and token on the host of the
+// environment e, and returns them by kind. Each has its own state, and its own socket in the
+// directory run, to which the given account may connect. Call Others before the process of e
+// starts.
 func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Logger) map[string]*providertest.Env {
 	t.Helper()
 	all := map[string]*providertest.Env{}

@@ -46,8 +46,8 @@ type Settings struct {
 	Passwords string `json:"passwords" path:""`
 }
 
-// State tells which keys of the kind belong in a backup: the names of existing databases. Logins
-// are left out, because they are sealed, and are made again after a restore.
+// State returns the keys in the state store that belong in a backup: the names of existing
+// databases. Logins are left out, because they are secrets, and are created again after a restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -64,7 +64,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 type Config = serveraccount.Config[Request]
 
 // Databases implements the kind "database". It creates databases at the cluster's database servers,
-// and logins with which services use them.
+// and creates the logins with which services use them.
 type Databases struct {
 	*serveraccount.Accounts[Request, backend]
 	down sync.Map // server → time of the sweep in which it did not answer

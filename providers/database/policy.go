@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request contains the parameters of a need of kind database that the policy grants.
+// Request describes a database that the policy lets a host request, with a login for it.
 type Request struct {
 	Server  string `json:"server"`
 	Name    string `json:"name"`    // name of the database, with which its roles and keys start
@@ -39,8 +39,8 @@ func (d *Databases) Compile(p document.Policy) (*serveraccount.Policy[Request], 
 	return d.Accounts.Compile(p, is.Servers, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before orders grants of the same database, which may differ during a rollout. The grant that is
-// last in this order applies.
+// Before reports whether r has a lower precedence than another request for the same database. Such
+// requests can differ during a rollout, and the one with the highest precedence then applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Overlap, other.Overlap), cmp.Compare(r.Rotate, other.Rotate)) < 0
 }

@@ -71,16 +71,16 @@ type Settings struct {
 	CacheDir string `json:"cacheDir" path:""`
 }
 
-// State tells which keys of the kind belong in a backup: published versions and the records of
-// joined hosts. Join tokens are left out, because a restore would make used tokens valid again. A
-// rollout in progress is left out as well.
+// State returns the keys in the state store that belong in a backup: published versions and the
+// records of joined hosts. Join tokens are left out, because a restore would make used tokens valid
+// again. A rollout in progress is left out as well.
 func (*Settings) State() server.State {
 	return server.State{Remembered: append(archive.Remembered(), join.RequestPrefix), Restored: archive.Restored, Ending: map[string]time.Duration{archive.Held: 0}}
 }
 
-// Kind returns the kind "config" for a process. Besides documents, that process serves the
-// operators' API and the hosts' binary cache. It also advances the rollout in progress and keeps
-// the revocation list up to date.
+// Kind returns the work of the process of kind "config": it offers documents to hosts, serves the
+// operators' API and the binary cache of hosts, carries out rollouts, and keeps its revocation list
+// up to date.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
 	a := archive.Archive{Store: p.Store}
 	operators := s.Control(p, func() (map[string]tlog.Local, error) { return map[string]tlog.Local{Name: p.Log.Local()}, nil })
@@ -117,8 +117,9 @@ func (s *Settings) forwarder(p server.Process) string {
 	return cmp.Or(s.Forwarder, p.Instance.String())
 }
 
-// Distribution offers hosts the documents of an archive, and stores the reports that hosts send in
-// the archive's store.
+// Distribution offers hosts the documents that operators have published, and stores the reports
+// that hosts send. The documents come from an archive, and the reports are stored in the archive's
+// store.
 type Distribution struct {
 	// Watch is the longest time that a node waits for new documents before it gets an answer
 	// without them.
@@ -135,8 +136,8 @@ type Distribution struct {
 	guesses   guesses
 }
 
-// New returns a Distribution of the documents in an archive. The further functions run while the
-// Distribution runs. Their context ends with it.
+// New returns a Distribution of the documents in an archive. While the Distribution runs, it also
+// runs the given functions, with a context that ends when the Distribution ends.
 func New(a archive.Archive, beside ...func(context.Context)) *Distribution {
 	parking := newParking()
 	return &Distribution{
@@ -152,7 +153,8 @@ func (d *Distribution) Kind() server.AnyKind {
 	return k
 }
 
-// Check returns an error if a policy contains settings for kind config, which has none.
+// Check returns an error if a policy contains settings for the kind "config". The kind has no
+// settings.
 func Check(policy document.Policy) error { return server.Settings(policy, Name, &struct{}{}) }
 
 // routes returns the handlers of the distribution. The keys consist of method and path.

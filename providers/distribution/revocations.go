@@ -15,11 +15,11 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// List returns the source from which the process of a kind reads the newest revocation list: the
-// store of kind config. The argument s is the process's own store. If processes on a host do not
-// share a store, only the process of kind config has a source, and List returns nil for others. The
-// process of kind config then also writes each new list to the given file, where the others read
-// it.
+// List returns the source from which the process of a kind reads the newest revocation list.
+// Operators change that list in the store of the kind "config". If the processes on a host do not
+// share a store, only the process of kind "config" can read it there. That process then writes each
+// new list to the given file for the others, for which List returns nil. The argument s is the
+// process's own store.
 func List(kind string, s store.Store, file string, log *slog.Logger) *server.ListSource {
 	l := &server.ListSource{Key: archive.RevocationsKey, Decode: archive.DecodeRevocations}
 	config, shared := store.Sibling(s, Name)

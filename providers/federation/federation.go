@@ -64,8 +64,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 		Web: Web{s.Listen, s.Certificate, s.Key}, Logger: p.Logger}))
 }
 
-// State tells which keys of the kind belong in a backup: the bundles received from foreign trust
-// domains.
+// State returns the keys in the state store that belong in a backup: the bundles that were received
+// from foreign trust domains.
 func (s *Settings) State() server.State { return server.State{Remembered: []string{Name + "/"}} }
 
 // Config configures a Federation. Store and Policy are required.
@@ -78,7 +78,8 @@ type Config struct {
 }
 
 // Federation implements the kind "federation". It gives services the trust bundles of foreign trust
-// domains.
+// domains. A trust bundle contains the keys and roots with which to verify the identities of a
+// trust domain.
 type Federation struct {
 	Config
 	own atomic.Pointer[spiffebundle.Bundle] // bundle of this trust domain; nil until it has a sequence number
@@ -101,7 +102,8 @@ func New(c Config) *Federation {
 // Name returns the name of the kind.
 func (f *Federation) Name() string { return Name }
 
-// Policy is the part of a host's policy for this kind, in decoded form.
+// Policy lists the foreign trust domains, and tells how to fetch their bundles. Compile decodes it
+// from the policy of the provider host.
 type Policy struct {
 	roots    *trust.Roots  // roots of this trust domain
 	refresh  time.Duration // refresh hint in the bundle of this trust domain
@@ -120,8 +122,9 @@ type trusted struct {
 	digest     string // digest of the policy's bundle
 }
 
-// Compile decodes a policy. It returns an error if the bundle of a foreign trust domain could not
-// be fetched with the given settings, for example because its endpoint is not an https URL.
+// Compile decodes the policy of a provider host. It returns an error if the settings for a foreign
+// trust domain do not permit fetching its bundle, for example because the endpoint is not an https
+// URL.
 func (f *Federation) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Refresh int64 `json:"refresh"` // seconds
@@ -179,8 +182,9 @@ type request struct {
 	TrustDomain string `json:"trustDomain"`
 }
 
-// Answer returns the newest valid bundle of the requested trust domain, as JSON in the value
-// "bundle". The answer expires after twice the bundle's refresh hint.
+// Answer returns the newest valid bundle of the requested trust domain, as JSON in the value named
+// bundle. A host may use the bundle for twice the time after which the bundle asks to be fetched
+// again (its refresh hint).
 func (f *Federation) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	b, _, err := f.inForce(ctx, p.trusts[p.requests.Of(c)])
 	if err != nil {
@@ -211,8 +215,8 @@ func hint(b *trust.Bundle) time.Duration {
 	return min(max(b.RefreshHint(), soonest), latest)
 }
 
-// Routes returns the handler of the bundle endpoint. Callers need no certificate, because bundles
-// are public. Requests leave no audit rows.
+// Routes returns the HTTP handler that serves the bundle of this trust domain to others. Callers
+// need no certificate, because bundles are public. Requests leave no audit rows.
 func (f *Federation) Routes(*server.Server) map[string]http.HandlerFunc {
 	return map[string]http.HandlerFunc{bundleRoute: f.serveBundle}
 }

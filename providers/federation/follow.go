@@ -48,8 +48,8 @@ type follower struct {
 }
 
 // Run serves the bundle of this trust domain, and fetches the bundles of foreign trust domains,
-// until ctx ends. It returns an error if the settings of Web are wrong, or if the endpoint of Web
-// cannot be served.
+// until ctx ends. It returns an error if the settings in Web are wrong, or if the endpoint that
+// they describe cannot be served.
 func (f *Federation) Run(ctx context.Context, ready func()) error {
 	if err := f.Web.check(); err != nil {
 		return err

@@ -19,8 +19,9 @@ const (
 	profileWeb    = "https_web"    // a public CA certifies the name in the endpoint's URL
 )
 
-// Web configures a bundle endpoint with the SPIFFE profile https_web, for callers that cannot
-// verify an SVID. The zero value means no such endpoint.
+// Web configures an endpoint that serves the trust bundle with an ordinary web certificate (SPIFFE
+// profile https_web). It is for callers that cannot verify an SVID. The zero value means no such
+// endpoint.
 type Web struct {
 	Listen      string // host:port; empty for no endpoint
 	Certificate string // file with the certificate chain in PEM

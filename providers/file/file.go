@@ -58,8 +58,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}})
 }
 
-// Files implements the kind "file". It gives services files from a directory of the host, and files
-// that operators have sent.
+// Files implements the kind "file". It gives services files from a directory of the provider host,
+// and files that operators have sent to the provider.
 type Files struct {
 	Dir   string // directory of the files
 	Store store.Store
@@ -81,8 +81,8 @@ type Request struct {
 	Ref string `json:"ref"` // name of the file, with slashes
 }
 
-// Compile decodes the grants of a policy. It returns an error for a grant whose ref is not a
-// relative path without "..", and for any settings, since the kind has none.
+// Compile decodes which files the policy lets hosts request. It returns an error for a file name
+// that is not a relative path without "..", and for any settings, because the kind has none.
 func (f Files) Compile(p document.Policy) (server.Requests[Request], error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err

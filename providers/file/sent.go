@@ -36,8 +36,8 @@ const (
 	CodeUnset = "file-unset"
 )
 
-// File describes a file that an operator sends to the provider, or has sent. Requests contain Ref
-// and Content. Answers contain Ref, Sent and By.
+// File describes a file that an operator sends to the provider, for services. A request contains
+// Ref and Content. An answer contains Ref, Sent and By.
 type File struct {
 	Ref     string        `json:"ref"`
 	Content *string       `json:"content,omitempty"` // nil removes the file; absent in answers
@@ -57,8 +57,9 @@ type record struct {
 	Content []byte        `json:"content"`
 }
 
-// Run answers the requests of operators about files until ctx ends. The process of kind config
-// passes them on. Hosts are served without Run.
+// Run answers requests of operators about files until ctx ends. The requests arrive through the
+// process of kind "config", which serves the operators' API. Requests of hosts are answered even if
+// Run is not called.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // answers to hosts need none of this
 	relay.Run(ctx, f.Relay,
@@ -165,8 +166,8 @@ func check(sent File, p document.Policy) error {
 	return nil
 }
 
-// Reseal seals the stored files of operators with the newest secret of the sealing key, if an older
-// secret sealed them.
+// Reseal encrypts the stored files of operators again, with the newest secret of the sealing key.
+// Files that this secret has encrypted already are left unchanged.
 func (f Files) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, f.Store, sentPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

@@ -44,8 +44,9 @@ type Settings struct {
 	Credentials string `json:"credentials" path:""`
 }
 
-// State tells which keys of the kind belong in a backup: the names of existing accounts. Tokens are
-// left out, because they are sealed, and are made again after a restore.
+// State returns the keys in the state store that belong in a backup: the names of existing
+// accounts. Access tokens are left out, because they are secrets, and are created again after a
+// restore.
 func (*Settings) State() server.State {
 	return serveraccount.State(Name)
 }
@@ -61,7 +62,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 // Config configures the kind "git".
 type Config = serveraccount.Config[Request]
 
-// Tokens implements the kind "git". It makes access tokens at the cluster's Git forges.
+// Tokens implements the kind "git". It creates access tokens at the cluster's Git forges, which are
+// servers such as Forgejo.
 type Tokens struct {
 	*serveraccount.Accounts[Request, forge]
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/serveraccount"
 )
 
-// Request contains the parameters of a need of kind git that the policy grants.
+// Request describes an access token for Git repositories that the policy lets a host request.
 type Request struct {
 	Forge        string   `json:"forge"`
 	Account      string   `json:"account"` // account of the token at the forge
@@ -49,8 +49,8 @@ func (t *Tokens) Compile(p document.Policy) (*serveraccount.Policy[Request], err
 	return t.Accounts.Compile(p, is.Forges, func(r *Request, generation int) { r.Generation = generation })
 }
 
-// Before orders grants of the same token, which may differ during a rollout. The grant that is last
-// in this order applies.
+// Before reports whether r has a lower precedence than another request for the same token. Such
+// requests can differ during a rollout, and the one with the highest precedence then applies.
 func (r Request) Before(other Request) bool {
 	return cmp.Or(cmp.Compare(r.Generation, other.Generation), cmp.Compare(r.Lifetime, other.Lifetime), cmp.Compare(r.Access, other.Access),
 		slices.Compare(r.Repositories, other.Repositories)) < 0

@@ -18,8 +18,8 @@ const CodeIssue = "id-issue"
 // MaxIssued is the largest number of certificates in one value of type Issued.
 const MaxIssued = 64
 
-// Issued lists certificates that an operator issued without a provider, for example in an identity
-// file.
+// Issued lists certificates that an operator issued without a provider, for example to write them
+// to an identity file.
 type Issued struct {
 	Host         string        `json:"host,omitempty"`   // empty for a machine that is not a host
 	Device       string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
@@ -33,9 +33,9 @@ type IssuedSVID struct {
 	Serial string    `json:"serial"` // in hex
 }
 
-// Issued writes an audit row for certificates that an operator issued without a provider, because
-// the provider has no other record of them. It returns i unchanged. If i is not valid, the error
-// wraps ErrAct.
+// Issued writes an audit row about certificates that an operator issued without a provider. The
+// provider has no other record of them. Issued returns its argument unchanged. If the argument is
+// not valid, the error wraps ErrAct.
 func (o *Operator) Issued(ctx context.Context, i Issued) (Issued, error) {
 	if n := len(i.Certificates); n == 0 || n > MaxIssued {
 		return i, refuse("%d certificates, want 1 to %d", n, MaxIssued)

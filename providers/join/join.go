@@ -40,8 +40,9 @@ const (
 	RequestPrefix = "config/join/"
 )
 
-// Token is the record of a join token. A device with the token can request to become one of the
-// hosts that match Hosts. Left is the number of uses that remain.
+// Token is the record of a join token, which an operator creates for new devices. A device with the
+// token can ask to become one of the hosts that match Hosts. Left is the number of times that the
+// token can still be used.
 type Token struct {
 	ID      string        `json:"id"`    // hostapi.TokenID
 	Hosts   string        `json:"hosts"` // a name, or a pattern of path.Match
@@ -57,7 +58,7 @@ type Token struct {
 	Grant *trust.SignedGrant `json:"grant,omitempty"`
 }
 
-// Request is the last request to join as a certain host, with the decision about it.
+// Request is the last request of a device to become a certain host, with the decision about it.
 type Request struct {
 	Host      string            `json:"host"`
 	Device    string            `json:"device"` // public key, in authorized_keys form
@@ -73,8 +74,8 @@ type Request struct {
 	Grant     *trust.SignedGrant     `json:"grant,omitempty"`
 }
 
-// Fingerprint returns the fingerprint of the device key in the form SHA256:…, or "no key" if Device
-// is not a valid key. It is computed from the key at each call, so it cannot differ from the key.
+// Fingerprint returns the fingerprint of the device's public key in the form SHA256:…, or "no key"
+// if Device is not a valid key. It is computed from Device at each call.
 func (r Request) Fingerprint() string {
 	key, err := r.Key()
 	if err != nil {
@@ -83,8 +84,8 @@ func (r Request) Fingerprint() string {
 	return ssh.FingerprintSHA256(key)
 }
 
-// Key parses the device key of the request. It returns an error if Device is not exactly one key in
-// authorized_keys form without a comment.
+// Key parses the device's public key in Device. It returns an error if Device is not exactly one
+// key in the form of authorized_keys, without a comment.
 func (r Request) Key() (ssh.PublicKey, error) {
 	key, err := hostapi.ParseHostKey(r.Device)
 	if err != nil {
@@ -129,8 +130,9 @@ func (r Request) revoked(node spiffe.ID, list *trust.Revocations) error {
 	return list.CheckKey(r.Fingerprint())
 }
 
-// Standing returns the current state of the request. An approved request is revoked if the
-// revocation list names the node or the device. The list may be nil.
+// Standing returns the current state of the request, with regard to later revocations. An approved
+// request counts as revoked if the revocation list names the node or the device. The list may be
+// nil.
 func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinState {
 	if r.State == hostapi.JoinApproved && r.revoked(node, list) != nil {
 		return hostapi.JoinRevoked
@@ -138,10 +140,9 @@ func (r Request) Standing(node spiffe.ID, list *trust.Revocations) hostapi.JoinS
 	return r.State
 }
 
-// Receive handles the request of a device to become a host. If the same request is already
-// recorded, Receive returns its state and changes nothing. Otherwise it records a new request,
-// which uses the token once. The decision d contains the changes of state, which the caller
-// commits.
+// Receive handles the request of a device to become a host. A new request is recorded, and uses the
+// token once. A repeated request has no effect, and Receive returns the state of the first. Receive
+// itself changes nothing: the caller commits the changes in the decision d.
 func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, from string) (a hostapi.Joined, d server.Decision, err error) {
 	is := Request{
 		Host: c.Caller.Name(), Device: j.Device, From: from,

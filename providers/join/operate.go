@@ -39,8 +39,9 @@ const (
 // kept is the time for which the record of a token is kept after the token has ended.
 const kept = 30 * 24 * time.Hour
 
-// Operator changes join tokens and join requests for the caller in Row, and writes an audit row in
-// the transaction of each change. If the state does not permit an act, the error wraps ErrAct.
+// Operator carries out what an operator wants to do with join tokens and join requests. The field
+// Row identifies the operator, and is stored as an audit row in the transaction of each change. If
+// the state does not permit an operation, the error wraps ErrAct.
 type Operator struct {
 	Store  store.Store
 	Policy document.Policy
@@ -85,8 +86,9 @@ func Tokens(ctx context.Context, s store.Store) ([]Token, error) {
 	return all[Token](ctx, s, TokenPrefix)
 }
 
-// Requests returns the last join request of each host, sorted by host. An approved request whose
-// node or device is in the revocation list has the state revoked.
+// Requests returns the last join request of each host, sorted by the name of the host. If the
+// revocation list names the node or the device of an approved request, that request has the state
+// revoked.
 func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust.Revocations) ([]Request, error) {
 	requests, err := all[Request](ctx, s, RequestPrefix)
 	for i, r := range requests {
@@ -97,9 +99,9 @@ func Requests(ctx context.Context, s store.Store, p document.Policy, list *trust
 	return requests, err
 }
 
-// Create records a new join token, and returns it as recorded. The fields By, Created, Left and
-// Revoked of t are set by Create. The record contains a hash of the token's public key, and no
-// secrets. Recording the same token again changes nothing.
+// Create records a new join token, and returns the record. The record contains a hash of the
+// token's public key, and no secrets. Create sets the fields By, Created, Left and Revoked.
+// Recording the same token again changes nothing.
 func (o *Operator) Create(ctx context.Context, t Token) (Token, error) {
 	now := o.Row.Time
 	t.By, t.Created, t.Left, t.Revoked = o.Row.Caller, unixtime.Of(now), t.Uses, unixtime.Time{}
@@ -189,9 +191,9 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 	return t, o.commit(ctx, d, CodeTokenRevoke, fmt.Sprintf("join token %s for %q is revoked", id[:16], t.Hosts))
 }
 
-// Decide approves or rejects the join request of a host. To approve it, pass an admission of the
-// requesting device, signed with one of the cluster's signing keys. To reject it, pass nil.
-// Repeating a decision changes nothing.
+// Decide approves or rejects the request of a device to become the named host. To approve it, pass
+// an admission of the device, which one of the cluster's signing keys has signed. To reject it,
+// pass nil. Repeating a decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
 	modified, err := read(ctx, o.Store, at, &r)

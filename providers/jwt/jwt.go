@@ -75,8 +75,8 @@ type Config struct {
 	Logger *slog.Logger // nil for slog.Default()
 }
 
-// Issuer implements the kind "jwt". It issues JWT-SVIDs, and serves the OpenID Connect discovery
-// pages with which others verify them.
+// Issuer implements the kind "jwt". It issues JWT-SVIDs, which are tokens that prove a SPIFFE ID,
+// and serves the OpenID Connect discovery pages with which others verify them.
 type Issuer struct {
 	Config
 	keys sealedstore.SigningKeys
@@ -106,15 +106,17 @@ func keysIn(s store.Store, key *sealedstore.Key) sealedstore.SigningKeys {
 // Name returns the name of the kind.
 func (i *Issuer) Name() string { return Name }
 
-// Policy is the part of a host's policy for this kind, in decoded form.
+// Policy contains the URL of the issuer, and the tokens that hosts may request. Compile decodes it
+// from the policy of the provider host.
 type Policy struct {
 	issuer     *url.URL
 	generation int // least generation of the signing keys
 	requests   server.Requests[document.JWTRequest]
 }
 
-// Compile decodes a policy. It returns an error if the issuer is not a valid URL, or if a grant has
-// another issuer or is not for a service of the trust domain.
+// Compile decodes the policy of a provider host. It returns an error if the issuer is not a valid
+// URL, or if the policy permits a token of another issuer or a token that is not for a service of
+// the trust domain.
 func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Issuer     string `json:"issuer"`
@@ -143,8 +145,8 @@ func (i *Issuer) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// Answer issues a JWT-SVID for each audience in the request. If the request names no service, the
-// answer is the public keys that verify JWT-SVIDs.
+// Answer issues a JWT-SVID for each audience in the request. For a request that names no service,
+// the answer contains the public keys that verify JWT-SVIDs.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := i.keys.Due(ctx, c.Now, p.generation)
@@ -192,8 +194,7 @@ func sign(k sealedstore.SigningKey, r document.JWTRequest, audience, node string
 	return jwt.Signed(signer).Claims(claims).Claims(map[string]any{document.ClaimNode: node}).Serialize()
 }
 
-// InForce returns the newest signing key. The server writes an audit row for each key that comes
-// into force.
+// InForce describes the newest signing key. The server writes an audit row for each new key.
 func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	r, _, err := i.keys.Read(ctx)
 	if err != nil || len(r) == 0 {
@@ -206,8 +207,8 @@ func (i *Issuer) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal encrypts the stored signing keys with the newest secret of the sealing key, if an older
-// secret sealed them.
+// Reseal encrypts the stored signing keys again, with the newest secret of the sealing key. Values
+// that this secret has encrypted already are left unchanged.
 func (i *Issuer) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, i.Store, keysAt, i.Key.Reseal)
 }

@@ -20,8 +20,8 @@ const (
 // maxAge is the value of the Cache-Control header of the issuer's pages.
 const maxAge = "public, max-age=300"
 
-// Run serves the issuer's pages and makes new signing keys when they are due, until ctx ends. It
-// calls ready once the pages are served.
+// Run serves the issuer's web pages and creates new signing keys when they are due, until ctx ends.
+// It calls ready once the pages are served.
 func (i *Issuer) Run(ctx context.Context, ready func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	var owned sync.WaitGroup

@@ -33,19 +33,20 @@ const (
 	moved  = own + "moved"
 )
 
-// Mark is the record of a move from a file to a tree. The file and the tree each contain one.
+// Mark records that the state of a host was moved from a file to a tree, which is the host's part
+// of a store that several hosts share. The file and the tree each contain a Mark.
 type Mark struct {
 	Host string        `json:"host"`         // host whose file was moved
 	To   []string      `json:"to,omitempty"` // in the file: endpoints of the shared store
 	Time unixtime.Time `json:"time"`
 }
 
-// Of returns the mark of a completed move. The store s is either the file that was moved or the
-// tree to which it was moved. If no move was completed, Of returns the zero Mark.
+// Of returns the Mark of a completed move, or the zero Mark if no move was completed. The store is
+// either the file from which the state was moved, or the tree to which it was moved.
 func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moved) }
 
-// Under returns the mark of an unfinished move to the tree s. If there is none, it returns the zero
-// Mark.
+// Under returns the Mark of a move to a tree that was begun but is not complete, or the zero Mark
+// if there is none.
 func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
 
 func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
@@ -70,8 +71,8 @@ func (m Mark) op(key string) store.Op {
 	return store.Put(key, value)
 }
 
-// Nothing marks a tree as complete without copying anything. Call it if the host had no state to
-// move. A tree that is marked already is left unchanged.
+// Nothing marks a tree as if a move to it were complete, without copying anything. Call it if the
+// host had no state to move. If the tree is marked already, Nothing leaves it unchanged.
 func Nothing(ctx context.Context, to store.Store, host string) error {
 	_, err := to.Commit(ctx, store.Txn{If: []store.Cond{{Key: moved}}, Then: []store.Op{Mark{Host: host, Time: now()}.op(moved)}})
 	if errors.Is(err, store.ErrConflict) {
@@ -82,8 +83,8 @@ func Nothing(ctx context.Context, to store.Store, host string) error {
 
 func now() unixtime.Time { return unixtime.Of(time.Now().UTC().Truncate(time.Second)) }
 
-// Move contains the settings for moving the state of one kind from a file of this host to a tree of
-// the shared store.
+// Move moves the state of one kind of need from a file on this host to a store that several hosts
+// share. Its fields are the settings for this.
 type Move struct {
 	File      *sqlite.Store
 	To        store.Store
@@ -108,9 +109,10 @@ var ErrInUse = errors.New("the store has another state of this kind already")
 // destination.
 var ErrLost = errors.New("the store does not have the state that moved there")
 
-// Run moves the state from the file to the tree. If an earlier move was interrupted, Run completes
-// it. When Run returns nil, the tree is complete and the file accepts no more changes. If the state
-// of another host was moved to the tree before, the error wraps ErrInUse.
+// Run moves the state from the file to the shared store. If an earlier move was interrupted, Run
+// completes it. When Run returns nil, the state is complete in the shared store, and the file
+// accepts no more changes. If the state of another host was moved there before, the error wraps
+// ErrInUse.
 func (m Move) Run(ctx context.Context) error {
 	left, err := Of(ctx, m.File)
 	if err != nil {

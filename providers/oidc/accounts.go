@@ -28,9 +28,9 @@ func (a accounts) find(email string) (storage.Password, bool) {
 	return storage.Password{}, false
 }
 
-// GetPassword returns the account with the given e-mail address, including its password hash.
-// During a sign-in, it returns a hash that matches no password for an unknown address. Checking
-// this hash takes as long as checking a real one, so that nobody can find out which accounts exist.
+// GetPassword returns the account with the given e-mail address, including its password hash. If
+// there is no such account during a sign-in, it returns a hash that matches no password. Checking
+// that hash takes as long as checking a real one, so that nobody can find out which accounts exist.
 func (a accounts) GetPassword(ctx context.Context, email string) (storage.Password, error) {
 	u, ok := a.find(email)
 	switch {

@@ -56,8 +56,9 @@ func (a allowed) GetRefresh(ctx context.Context, id string) (storage.RefreshToke
 	return r, err
 }
 
-// UpdateRefreshToken updates a token like the embedded Storage. If the person no longer exists or
-// has left the groups that may use the client, it ends the token and returns an error.
+// UpdateRefreshToken updates a refresh token in the embedded Storage. If the person no longer
+// exists, or is no longer in a group that may use the client, it invalidates the token and returns
+// an error.
 func (a allowed) UpdateRefreshToken(ctx context.Context, id string, change func(storage.RefreshToken) (storage.RefreshToken, error)) error {
 	var client, user string
 	x := exchangeOf(ctx)

@@ -71,8 +71,8 @@ func (d Directory) config() (c ldap.Config, err error) {
 	return c, err
 }
 
-// Open returns a connector for the directory. It does not connect to the directory yet. It
-// implements Dex's connector configuration.
+// Open returns a connector, with which Dex signs people in through the directory. It does not
+// connect to the directory yet. It implements Dex's connector configuration.
 func (c *ldapConfig) Open(_ string, log *slog.Logger) (dexconn.Connector, error) {
 	return &ldapConnector{*c, log, make(elsewhere, elsewhereAtOnce)}, nil
 }
@@ -142,9 +142,9 @@ func (c *ldapConnector) Login(ctx context.Context, s dexconn.Scopes, username, p
 	return a.id, a.right, err
 }
 
-// Refresh reads a person from the directory again, to refresh a token. If the person no longer
-// exists, or if the name now belongs to another person, it returns an error and marks the token as
-// ended.
+// Refresh reads a person's entry in the directory again before a token is refreshed. If the person
+// no longer exists, or if the name now belongs to another person, Refresh returns an error and
+// marks the token as invalid.
 func (c *ldapConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	s.Groups = true
 	id, err := within(ctx, c.waiting, func() (dexconn.Identity, error) {

@@ -42,9 +42,9 @@ type Settings struct {
 	RegistrationToken string `json:"registrationToken" path:""`
 }
 
-// State tells which keys of the kind belong in a backup: the registered clients. Sign-ins and
-// signing keys are left out. After a restore, people sign in again and the provider makes new
-// signing keys.
+// State returns the keys in the state store that belong in a backup: the registered clients.
+// Sign-ins and signing keys are left out. After a restore, people sign in again and the provider
+// creates new signing keys.
 func (*Settings) State() server.State {
 	return server.State{
 		Remembered: []string{prefix},

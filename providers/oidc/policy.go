@@ -39,7 +39,8 @@ func (r Request) registration(generation int) registration {
 	return registration{Service: cmp.Or(r.Client, r.Service), RedirectURIs: r.RedirectURIs, Generation: generation, public: r.Public}
 }
 
-// Policy is the part of a host's policy for kind "oidc", in decoded form.
+// Policy contains the issuer, the ways in which people sign in, and the OIDC clients of services.
+// Compile decodes it from the policy of the provider host.
 type Policy struct {
 	cluster, issuer string
 	registration    string // where an issuer of others registers clients; empty for the own one
@@ -60,8 +61,8 @@ func (p *Policy) ends(list *trust.Revocations, service spiffe.ID) bool {
 	return revoked(service) || slices.ContainsFunc(p.services[service], revoked) || !slices.ContainsFunc(p.hosts[service], func(host spiffe.ID) bool { return list.CheckID(host) == nil })
 }
 
-// Compile decodes a policy. It returns an error if the issuer or its settings are not valid, or if
-// nobody could sign in at one of the clients.
+// Compile decodes the policy of a provider host. It returns an error if the issuer or its settings
+// are not valid, or if nobody could sign in to one of the services.
 func (p *Provider) Compile(policy document.Policy) (*Policy, error) { return compile(policy) }
 
 func compile(policy document.Policy) (*Policy, error) {

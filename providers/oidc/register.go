@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Answer returns the issuer, the client ID and, unless the client is public, the client secret of a
-// service. It registers the client first if necessary.
+// Answer returns the OIDC client of a service: the issuer, the client ID and, unless the client is
+// public, the client secret. If the client does not exist yet, Answer registers it first.
 func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (server.Decision, error) {
 	want := policy.requests.Of(c)
 	if c.Rotation.Number > 0 {
@@ -51,9 +51,9 @@ func (p *Provider) Answer(ctx context.Context, policy *Policy, c server.Call) (s
 	return d, nil
 }
 
-// Rotation returns the number and time of the last rotation of the client's secret. It refuses a
-// request for a rotation in two cases: a public client has no secret, and if several hosts have the
-// client, the others would keep the old secret.
+// Rotation returns the number and time of the last rotation of the client's secret. If the request
+// asks for a new rotation, Rotation returns an error for a public client, which has no secret, and
+// for a client that several hosts use, because the other hosts would keep the old secret.
 func (p *Provider) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	want := policy.requests.Of(c)
 	if c.Request.Rotation != 0 && want.public {

@@ -116,8 +116,9 @@ func (p *relyingParty) LoginURL(s dexconn.Scopes, callback, state string) (strin
 	return p.oauth.AuthCodeURL(state, append(options, oauth2.S256ChallengeOption(b.Verifier))...), data, err
 }
 
-// HandleCallback exchanges the code in the callback request, and returns the identity of the person
-// who signed in at the upstream issuer. If the issuer reports an error, HandleCallback returns it.
+// HandleCallback completes a sign-in at an external issuer. It exchanges the code in the callback
+// request, and returns the identity of the person who signed in. If the issuer reports an error,
+// HandleCallback returns it.
 func (p *relyingParty) HandleCallback(_ dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	q := r.URL.Query()
 	if code := q.Get("error"); code != "" {

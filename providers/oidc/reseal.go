@@ -7,9 +7,9 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal encrypts clients at external issuers and records of sign-ins with the newest secret of the
-// sealing key, if an older secret sealed them. Records of exchanged codes are left unchanged,
-// because they expire before the older secret is removed.
+// Reseal encrypts the stored clients at external issuers and the records of sign-ins again, with
+// the newest secret of the sealing key. Values that this secret has encrypted already are left
+// unchanged, and so are records of exchanged codes, which expire before an older secret is removed.
 func (p *Provider) Reseal(ctx context.Context) error {
 	if err := sealedstore.Walk(ctx, p.cfg.Store, externalPrefix, p.cfg.Key.Reseal); err != nil {
 		return err

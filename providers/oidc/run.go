@@ -11,9 +11,9 @@ import (
 
 const reread = time.Second // how soon a new policy is noticed
 
-// Run serves the pages of the policy's issuer until ctx ends. If the policy names an external
-// issuer, Run serves no pages, and ends clients there that are no longer granted. It calls ready
-// when hosts can be answered.
+// Run serves the sign-in pages of the policy's issuer until ctx ends. If the policy names an
+// external issuer, Run serves no pages, but removes clients at that issuer that the policy no
+// longer contains. Run calls ready when requests of hosts can be answered.
 func (p *Provider) Run(ctx context.Context, ready func()) error {
 	for {
 		policy := p.cfg.Policy()

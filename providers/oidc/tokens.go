@@ -91,8 +91,9 @@ func (t tokens) GetAuthCode(ctx context.Context, code string) (storage.AuthCode,
 	return c, err
 }
 
-// DeleteAuthCode uses up a code. Only one of several callers with the same code succeeds. If the
-// code was used before, DeleteAuthCode ends the tokens that were issued for it.
+// DeleteAuthCode deletes an authorization code, so that it cannot be used again. If several callers
+// have the same code, only one succeeds. If the code was used before, DeleteAuthCode invalidates
+// the tokens that were issued for it.
 func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	err := t.Storage.DeleteAuthCode(ctx, code)
 	if err == storage.ErrNotFound {
@@ -109,8 +110,8 @@ func (t tokens) DeleteAuthCode(ctx context.Context, code string) error {
 	})
 }
 
-// CreateRefresh stores a refresh token and records the code that was exchanged for it. If that code
-// was exchanged twice, it deletes the token again and returns an error.
+// CreateRefresh stores a refresh token and records the authorization code for which it was issued.
+// If that code was used twice, CreateRefresh deletes the token again and returns an error.
 func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error {
 	if err := t.Storage.CreateRefresh(ctx, r); err != nil {
 		return err
@@ -227,10 +228,10 @@ func (t tokens) spend(ctx context.Context, code string, change func(spent) spent
 	})
 }
 
-// GetRefresh returns a refresh token. If the client presented an older secret of the token, the
-// token may have been stolen: GetRefresh ends it and returns storage.ErrNotFound. The last secret
-// before the current one is accepted for a short time, because the client may not have received the
-// answer with the current one.
+// GetRefresh returns a refresh token. If the client presented an older secret of the token,
+// somebody may have stolen the token: GetRefresh invalidates it and returns storage.ErrNotFound.
+// The secret before the current one is accepted for a short time, because the client may not have
+// received the current one.
 func (t tokens) GetRefresh(ctx context.Context, id string) (storage.RefreshToken, error) {
 	r, err := t.Storage.GetRefresh(ctx, id)
 	x := exchangeOf(ctx)

@@ -11,8 +11,8 @@ import (
 	dexconn "github.com/dexidp/dex/connector"
 )
 
-// Upstream is an external issuer at which people can sign in. The embedded provider believes what
-// it states about them.
+// Upstream is an external OpenID Connect issuer at which people can sign in. The embedded provider
+// relies on its statements about them.
 type Upstream struct {
 	Title    string   `json:"title"`
 	Issuer   string   `json:"issuer"`
@@ -38,8 +38,9 @@ func (u Upstream) check() error {
 	return err
 }
 
-// Open returns a connector for the issuer. It does not contact the issuer, which may be unreachable
-// at that time. It implements Dex's connector configuration.
+// Open returns a connector, with which Dex signs people in at the external issuer. It does not
+// contact the issuer, which may be unreachable at that time. It implements Dex's connector
+// configuration.
 func (c *upstreamConfig) Open(string, *slog.Logger) (dexconn.Connector, error) {
 	return &upstreamConnector{upstreamConfig: *c, waiting: make(elsewhere, elsewhereAtOnce)}, nil
 }
@@ -86,8 +87,8 @@ func (c *upstreamConnector) LoginURL(s dexconn.Scopes, callback, state string) (
 	return conn.LoginURL(s, callback, state)
 }
 
-// HandleCallback exchanges the code in the callback request, and returns the identity of the person
-// who signed in at the upstream issuer.
+// HandleCallback completes a sign-in at an external issuer. It exchanges the code in the callback
+// request, and returns the identity of the person who signed in.
 func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *http.Request) (id dexconn.Identity, err error) {
 	conn, err := c.open(r.Context())
 	if err != nil {
@@ -96,8 +97,8 @@ func (c *upstreamConnector) HandleCallback(s dexconn.Scopes, data []byte, r *htt
 	return within(r.Context(), c.waiting, func() (dexconn.Identity, error) { return conn.HandleCallback(s, data, r) })
 }
 
-// Refresh reads a person from the upstream issuer again, to refresh a token. If the issuer has
-// ended the person's session, Refresh returns an error and marks the token as ended.
+// Refresh asks the external issuer about a person again before a token is refreshed. If the issuer
+// has ended the person's session, Refresh returns an error and marks the token as invalid.
 func (c *upstreamConnector) Refresh(ctx context.Context, s dexconn.Scopes, id dexconn.Identity) (dexconn.Identity, error) {
 	conn, err := c.open(ctx)
 	if err != nil {

@@ -52,8 +52,8 @@ type Config struct {
 	Timeout time.Duration
 }
 
-// Client returns an HTTP client that sends requests only to the origins of the given http(s) URLs.
-// With Anywhere, it also sends https requests to other origins.
+// Client returns an HTTP client that sends requests only to the origins (scheme, host and port) of
+// the given URLs. If Anywhere is set, it also sends https requests to other origins.
 func (c Config) Client(addresses ...string) (*http.Client, error) {
 	t := &transport{anywhere: c.Anywhere, plain: dialer{}, secure: dialer{private: true}}
 	for _, a := range addresses {
@@ -106,8 +106,8 @@ type transport struct {
 	http, https   *http.Transport
 }
 
-// RoundTrip sends a request to one of the permitted origins, and returns an error for any other.
-// Redirects are checked in the same way. The body of the response ends after maxBody bytes.
+// RoundTrip sends a request if its URL has a permitted origin, and otherwise returns an error. The
+// same rule applies to redirects. The body of the response is cut off after maxBody bytes.
 func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !slices.Contains(t.origins, origin(r.URL)) && (!t.anywhere || r.URL.Scheme != "https") {
 		return nil, fmt.Errorf("a request to %.200q, want one to %s: write that address in the topology", origin(r.URL), strings.Join(t.origins, " or "))

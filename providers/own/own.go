@@ -37,14 +37,15 @@ const (
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings contains the settings of a kind that the topology defines. Nothing can be set, because
-// the settings file has no section for such a kind.
+// Settings is the section of a provider's settings file for a kind of need that the topology
+// defines. Such a kind has no section, so nothing can be set.
 type Settings struct{ kind string }
 
 // Section returns the settings of the kind with the given name.
 func Section(kind string) *Settings { return &Settings{kind} }
 
-// State tells which keys of the kind belong in a backup: the numbers of secret rotations.
+// State returns the keys in the state store that belong in a backup: the numbers of secret
+// rotations.
 func (s *Settings) State() server.State {
 	return server.State{Remembered: []string{s.kind + rotations}, Secrets: true}
 }
@@ -174,8 +175,8 @@ func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modi
 }
 
 // Rotation returns the number and time of the last rotation of a need's secret. If the request asks
-// for a rotation and several hosts have the secret, Rotation returns an error, because the other
-// hosts would keep the old secret.
+// for a new rotation and several hosts have the secret, Rotation returns an error, because the
+// other hosts would keep the old secret.
 func (k *Kind) Rotation(ctx context.Context, policy *Policy, c server.Call) (server.Rotation, error) {
 	request := policy.requests.Of(c)
 	at := k.place(request, c)

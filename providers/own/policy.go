@@ -16,14 +16,15 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need whose kind the topology defines. Request.Request is the
-// JSON that the topology declares, which the compiler has already checked.
+// Request describes a need of a kind that the topology defines itself. Request.Request is the JSON
+// that the topology declares for the need, which the compiler has already checked.
 type Request struct {
 	Service spiffe.ID       `json:"service"`
 	Request json.RawMessage `json:"request"`
 }
 
-// Policy is the part of a host's policy for a kind that the topology defines, in decoded form.
+// Policy tells how a kind of need that the topology defines is answered, and which hosts may
+// request it. Compile decodes it from the policy of the provider host.
 type Policy struct {
 	settings
 	requests server.Requests[Request]
@@ -37,8 +38,9 @@ type settings struct {
 	Values []string `json:"values"`
 }
 
-// Compile decodes a policy. It returns an error unless the policy names exactly one executable or
-// URL to call, and the values of an answer.
+// Compile decodes the policy of a provider host. The policy must name exactly one executable or URL
+// that answers requests, and the names of the values in an answer. Otherwise Compile returns an
+// error.
 func (k *Kind) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{hosts: map[string]int{}}
 	if err := server.Settings(p, k.Name(), &policy.settings); err != nil {

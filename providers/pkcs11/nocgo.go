@@ -9,7 +9,8 @@ import (
 
 var errNoCgo = errors.New("this program is built without cgo, and modules of PKCS #11 are C libraries: CGO_ENABLED=1 go build ./nix/cmd/florctl, or in Nix the package florctl-pkcs11")
 
-// Token stands for a PKCS #11 token in a build without cgo, which cannot use any.
+// Token is a PKCS #11 token. This build has no cgo, which PKCS #11 needs, so there are no usable
+// tokens.
 type Token struct{}
 
 // Open always returns an error, because PKCS #11 modules need cgo and this build has none.

@@ -22,9 +22,9 @@ type Token struct {
 	context *crypto11.Context
 }
 
-// Open unlocks the token that u names. The PIN is read from the file in u. If u names no file, Open
-// calls typed to ask for the PIN on the terminal. The second argument of typed tells the user what
-// to do if there is no terminal.
+// Open unlocks the token that the URI names. The PIN is in the file that the URI names. If the URI
+// names no file, Open calls typed to ask the user for the PIN. The second argument of typed tells
+// the user what to do if there is no terminal.
 func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
@@ -48,8 +48,8 @@ func Open(u URI, typed func(what, instead string) (string, error)) (*Token, erro
 // Close locks the token. Keys from the token can no longer sign.
 func (t *Token) Close() error { return t.context.Close() }
 
-// Key returns the key that the URI names, or nil if the token has no such key. It returns an error
-// if several keys match.
+// Key returns the private key that the URI names. If the token has no such key, Key returns nil. If
+// several keys match, it returns an error.
 func (t *Token) Key() (crypto.Signer, error) {
 	found, err := t.context.FindKeyPairs([]byte(t.uri.ID), []byte(t.uri.Object))
 	switch {
@@ -66,7 +66,7 @@ func (t *Token) Key() (crypto.Signer, error) {
 	return found[0], nil
 }
 
-// Make generates an ECDSA key on P-256 on the token, with the label and ID in the URI. The private
+// Make generates a private key, ECDSA on P-256, on the token, with the label and ID in the URI. The
 // key cannot be read from the token.
 func (t *Token) Make() (crypto.Signer, error) {
 	id, label := []byte(t.uri.ID), []byte(t.uri.Object)

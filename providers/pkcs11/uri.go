@@ -40,8 +40,8 @@ type URI struct {
 // String returns the URI as it was written.
 func (u URI) String() string { return u.text }
 
-// Parse parses a PKCS #11 URI (RFC 7512). The URI must name a token and a key. Errors never quote a
-// part of the text that may be a PIN.
+// Parse parses a PKCS #11 URI (RFC 7512). The URI must name a token and a key. Errors never contain
+// a part of the text that may be a PIN.
 func Parse(text string) (u URI, err error) {
 	text = strings.TrimSpace(text)
 	rest, ok := strings.CutPrefix(text, Scheme)
@@ -94,8 +94,8 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether the content of a key file is a PKCS #11 URI. Such a file names a key on a
-// token, and other key files contain the key itself.
+// Is reports whether the content of a key file is a PKCS #11 URI, which names a key on a token.
+// Other key files contain the key itself.
 func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
 
 // pin returns the PIN of the token. The function typed reads the PIN from the terminal if the URI

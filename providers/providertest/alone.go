@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Alone tests a kind of need without a server process or a real clock. A test requests the need
-// Grant, and moves the time Now forward.
+// Alone is a test environment for one kind of need, without a server process or a real clock. A
+// test requests the need that Grant permits, and moves the time Now forward.
 type Alone[P any] struct {
 	T    *testing.T
 	Kind interface {
@@ -45,7 +45,8 @@ func (a *Alone[P]) NewStore() store.Store {
 	return db
 }
 
-// Compiled returns the policy with Settings and the grants, as the kind compiles it.
+// Compiled returns the policy that consists of Settings and the grants, after the kind's method
+// Compile.
 func (a *Alone[P]) Compiled() P {
 	a.T.Helper()
 	p := document.Policy{Host: "forge", TrustDomain: kit.Domain, Kinds: map[string]json.RawMessage{a.Kind.Name(): kit.JSON(a.Settings)}}
@@ -68,8 +69,8 @@ func (a *Alone[P]) Decide() (server.Decision, error) {
 	})
 }
 
-// Reads requests the need, commits the decision, and returns the values in the answer. It fails the
-// test if the request is refused.
+// Reads requests the need, commits the decision, and returns the values in the answer. If the
+// request is refused, the test fails.
 func (a *Alone[P]) Reads() map[string]string {
 	a.T.Helper()
 	d, err := a.Decide()
@@ -82,7 +83,7 @@ func (a *Alone[P]) Reads() map[string]string {
 	return d.Answer.Values
 }
 
-// Refused requests the need and returns the message of the refusal. It fails the test unless the
+// Refused requests the need and returns the message of the refusal. The test fails unless the
 // request is refused with the transient error hostapi.CodeUnavailable.
 func (a *Alone[P]) Refused() string {
 	a.T.Helper()
@@ -94,7 +95,7 @@ func (a *Alone[P]) Refused() string {
 	return e.Message
 }
 
-// Passes moves Now forward by d and then calls the kind's Sweep once.
+// Passes moves the time Now forward by the duration d, and then calls the kind's method Sweep once.
 func (a *Alone[P]) Passes(d time.Duration) {
 	a.T.Helper()
 	a.Now = a.Now.Add(d)

@@ -22,7 +22,8 @@ func (e *Env) HostKey(node spiffe.ID) ssh.Signer {
 	return e.keys[node]
 }
 
-// ReplaceHostKey gives a node a new SSH host key, also in the policy that the next Publish writes.
+// ReplaceHostKey gives a node a new SSH host key. The provider learns the new key with the next
+// call of Publish.
 func (e *Env) ReplaceHostKey(node spiffe.ID) {
 	e.keys[node] = kit.NewHostKey()
 	for i := range e.Policy.Devices {
@@ -41,7 +42,8 @@ func (e *Env) Client(node spiffe.ID) *hostapi.Client {
 	return c
 }
 
-// Stranger returns a client that sends requests as a node without an SVID, for example to enrol.
+// Stranger returns a client that sends requests as a node that has no SVID yet, for example to
+// enrol.
 func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	e.t.Helper()
 	roots, err := trust.NewRoots(kit.Domain, e.Policy.Trust.Roots)
@@ -51,14 +53,15 @@ func (e *Env) Stranger(node spiffe.ID) *hostapi.Client {
 	return &hostapi.Client{Node: node, Provider: e.Provider(), Roots: roots, HostKey: e.HostKey(node), Dial: e.Dial}
 }
 
-// Provider returns the ID and the addresses of the provider, in the form that a manifest contains.
+// Provider returns the ID and the addresses of the provider, as the manifest of a host contains
+// them.
 func (e *Env) Provider() document.Provider {
 	p := e.Policy.Provider[e.kind]
 	return document.Provider{ID: p.ID, Addresses: p.Listen}
 }
 
-// Dial connects to the running provider, whatever address is given. It has the form of
-// net.Dialer.DialContext.
+// Dial connects to the running provider, and ignores the address in its arguments. Use it in place
+// of net.Dialer.DialContext.
 func (e *Env) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, e.address)
 }

@@ -33,9 +33,9 @@ import (
 // Serial is the serial number of the first policy of an Env.
 const Serial = 1000
 
-// Env is a test environment: one process of the provider host drhorrible, and the nodes that call
-// it. The process runs kind "cert" unless Runs sets another kind. Store, Key, Policies, Server and
-// Log are set while the process runs.
+// Env is a test environment. It consists of one process of the provider host drhorrible, and the
+// nodes that call it. The process runs the kind "cert" unless Runs sets another kind. The fields
+// Store, Key, Policies, Server and Log are set while the process runs.
 type Env struct {
 	t   *testing.T
 	Dir string // directory of the state and the policy
@@ -99,8 +99,9 @@ type shared struct {
 	key  *sealedstore.Key
 }
 
-// Share makes e, and each host that Beside creates after the call, keep its state in one shared
-// store. Each host opens the store by calling open. All of them use the same sealing key.
+// Share makes the provider host keep its state in a store that several hosts share. Each provider
+// host that Beside creates later uses the same store, which it opens by calling open, and the same
+// sealing key.
 func (e *Env) Share(open func() store.Store) {
 	key, err := sealedstore.New(sealedstore.Secret())
 	if err != nil {
@@ -110,8 +111,8 @@ func (e *Env) Share(open func() store.Store) {
 	e.Policy.Store = &document.SharedStore{Kind: "etcd", Endpoints: []string{}, Replicas: map[string][]document.Device{}}
 }
 
-// Beside returns a second provider host in e's trust domain, with the same grants and its own
-// issuing CA. It has its own state, unless Share was called.
+// Beside returns a second provider host in the same trust domain, with the same grants and an
+// issuing CA of its own. Its state is separate, unless Share was called before.
 func (e *Env) Beside(host string) *Env {
 	e.t.Helper()
 	b := &Env{t: e.t, Dir: e.t.TempDir(), kind: e.kind, CA: e.CA.Beside(), keys: e.keys, shared: e.shared, make: e.make, Logger: e.Logger}
@@ -126,8 +127,8 @@ func (e *Env) Beside(host string) *Env {
 	return b
 }
 
-// Grant adds a grant of generation 1 to the policy, so that the caller may request the need. It
-// takes effect with the next Publish.
+// Grant changes the policy so that a caller may request a need. The generation of the grant is 1.
+// The change takes effect with the next call of Publish.
 func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	e.Policy.Grants = append(e.Policy.Grants, document.Grant{Caller: caller, Need: need, Kind: kind, Request: kit.JSON(request), Generation: 1})
 	slices.SortFunc(e.Policy.Grants, func(a, b document.Grant) int {
@@ -135,7 +136,8 @@ func (e *Env) Grant(caller spiffe.ID, need, kind string, request any) {
 	})
 }
 
-// Rotate sets the generation of a grant. It takes effect with the next Publish.
+// Rotate sets the generation of a grant. A higher generation makes the host request a new secret.
+// The change takes effect with the next call of Publish.
 func (e *Env) Rotate(caller spiffe.ID, need string, generation int) {
 	for i, g := range e.Policy.Grants {
 		if g.Caller == caller && g.Need == need {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Faulty is a store whose commits can fail on request. A commit can fail before or after it takes
-// effect.
+// Faulty is a store whose commits fail when a test wants them to. A commit can fail before or after
+// it takes effect.
 type Faulty struct {
 	store.Store
 	mu            sync.Mutex
@@ -21,16 +21,16 @@ type Faulty struct {
 	only          func(store.Txn) bool
 }
 
-// Only limits the requested faults to commits for which wanted returns true. If wanted is nil, any
-// commit can fail.
+// Only limits the requested faults to transactions for which wanted returns true. If wanted is nil,
+// a commit of any transaction can fail.
 func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.only = wanted
 }
 
-// Meanwhile calls run once, just before the next commit, so that the commit meets a state that has
-// changed.
+// Meanwhile makes the next commit call run first, so that run can change the store just before that
+// commit.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -41,7 +41,7 @@ func (f *Faulty) Meanwhile(run func()) {
 func (f *Faulty) Fail(err error) { f.set(err, nil) }
 
 // Lose makes the next commit take effect but return err, as if the store had crashed before it
-// answered.
+// could answer.
 func (f *Faulty) Lose(err error) { f.set(nil, err) }
 
 func (f *Faulty) set(before, after error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Tree returns a signed policy for each of the hosts. The note is part of each policy, so that a
-// test can tell versions apart. Tree panics if signing fails.
+// Tree returns a signed policy for each of the given hosts. Each policy contains the note, by which
+// a test can tell versions apart. Tree panics if signing fails.
 func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) publish.Tree {
 	all := map[string][]document.Document{}
 	for _, h := range hosts {
@@ -33,8 +33,8 @@ func Tree(key signature.SecretKey, serial int64, note string, hosts ...string) p
 	return tree
 }
 
-// Stream encodes a tree and returns a Reader of the result, as a provider receives it from an
-// operator.
+// Stream encodes a tree and returns a Reader of the result, which a provider would receive when an
+// operator publishes the tree.
 func Stream(tree publish.Tree) *publish.Reader {
 	var b bytes.Buffer
 	if err := tree.Encode(&b); err != nil {
@@ -47,8 +47,8 @@ func Stream(tree publish.Tree) *publish.Reader {
 	return r
 }
 
-// Import imports a tree that key signed into the archive in the store s, as if an operator had
-// published it.
+// Import imports a tree, which the key has signed, into the archive in a store, as if an operator
+// had published it.
 func Import(t testing.TB, s store.Store, key signature.SecretKey, tree publish.Tree) {
 	t.Helper()
 	if _, _, err := (archive.Archive{Store: s}).Import(t.Context(), Stream(tree), archive.Terms{Signers: signers.Any(key.ToPublicKey().String()), Keep: 10}); err != nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Post sends a body unchanged in a POST request to the provider, for bodies that hostapi.Client
-// would not send. It returns the status of the response and, unless that is 200, the refusal. The
-// key is the request's idempotency key. The argument svid may be nil.
+// Post sends a POST request to the provider with exactly the given body. Use it for bodies that
+// hostapi.Client would not send. It returns the status of the response, and an error if the
+// provider refused the request. The argument key is the idempotency key of the request. The
+// argument svid may be nil.
 func (e *Env) Post(t *testing.T, svid *tls.Certificate, path, key string, body []byte) (int, error) {
 	t.Helper()
 	config := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
@@ -58,8 +59,8 @@ type Conn struct {
 	node spiffe.ID
 }
 
-// Connect opens a connection to the provider as a node with the given SVID. It is closed at the end
-// of the test.
+// Connect opens a connection to the provider as a node with the given SVID, and closes it at the
+// end of the test.
 func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn {
 	t.Helper()
 	raw, err := e.Dial(t.Context(), "tcp", "")
@@ -74,8 +75,8 @@ func (e *Env) Connect(t *testing.T, node spiffe.ID, svid *tls.Certificate) *Conn
 	return &Conn{c, bufio.NewReader(c), t, e, node}
 }
 
-// Proof returns a device proof for this connection, signed with the node's host key. If change is
-// not nil, Proof calls it to alter the statement before signing.
+// Proof returns a proof for this connection that the sender has the node's host key, which signs
+// the proof. If change is not nil, Proof calls it to alter the statement before signing.
 func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	c.t.Helper()
 	state := c.ConnectionState()
@@ -94,8 +95,8 @@ func (c *Conn) Proof(change func(*hostapi.DeviceStatement)) string {
 	return proof
 }
 
-// Send sends a request over the connection and returns the provider's refusal, or nil if the status
-// is 200.
+// Send sends a request over the connection. If the provider refuses the request, the error is the
+// refusal.
 func (c *Conn) Send(req *http.Request) error {
 	c.t.Helper()
 	if err := req.Write(c); err != nil {

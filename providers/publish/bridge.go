@@ -11,11 +11,13 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Bridge returns the policies that provider hosts use during a rollout, unsigned and with the given
-// serial. Each is the policy of the new version with the former version's grants added, so that
-// hosts with either version are served. Where the versions differ about the same need or node, the
-// new version applies. Left out are hosts that are new, hosts whose policy does not change, and
-// hosts that receive no documents over the network.
+// Bridge returns the policies that provider hosts use during a rollout, when some hosts have the
+// new version and others the former. Each permits the requests of both versions. Where the versions
+// differ about the same need or node, the new version applies. The policies have the given serial
+// and are not signed.
+//
+// Bridge leaves out hosts that are new, hosts whose policy does not change, and hosts that receive
+// no documents over the network.
 func Bridge(next, former map[string][]document.Document, serial int64) (map[string][]document.Document, error) {
 	all := map[string][]document.Document{}
 	for _, host := range slices.Sorted(maps.Keys(next)) {

@@ -25,13 +25,13 @@ import (
 // time.
 const ahead = 10 * time.Minute
 
-// Tree contains the signed documents of each host. The keys are the names of the hosts. All
+// Tree contains the signed documents of all hosts of a cluster, by the name of the host. All
 // documents have the same serial.
 type Tree map[string][]document.Document
 
-// Sign signs the documents of a cluster with one key. The documents must be compiled from a
-// committed flake. Sign returns an error if their serial, which is the time of the commit, is too
-// far ahead of now.
+// Sign signs the documents of a cluster with one key. It returns an error if the documents come
+// from a flake with uncommitted changes, or if their serial, which is the time of the commit, is
+// too far ahead of now.
 func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
 	return SignWith(hosts, now, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
@@ -39,8 +39,8 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 	})
 }
 
-// SignWith is like Sign, but calls sign to sign each text, possibly with several keys. The function
-// returns the signatures. Its argument what describes the text for people.
+// SignWith is like Sign, but calls a function to sign the text of each document. The function
+// returns one signature, or those of several keys. Its argument what describes the text for people.
 func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
@@ -69,9 +69,9 @@ func Renumber(d document.Document, serial int64) (document.Document, error) {
 	return edit(envelope, body, map[string]any{"serial": serial})
 }
 
-// NameClosures writes the store path of each host's NixOS system into the envelope of the host's
-// manifest. It changes the map hosts. It returns an error for an unknown host and for an invalid
-// store path.
+// NameClosures writes into each host's manifest which NixOS system the host runs: the Nix store
+// path that closures contains for the host. It changes the documents in the map hosts. An unknown
+// host or an invalid store path is an error.
 func NameClosures(hosts map[string][]document.Document, closures map[string]string) error {
 	for _, host := range slices.Sorted(maps.Keys(closures)) {
 		if hosts[host] == nil {
@@ -114,8 +114,8 @@ func edit(envelope, body []byte, set map[string]any) (document.Document, error) 
 	return document.Open(b, body, "")
 }
 
-// RejectUnpinned returns an error if the manifest of a host does not contain key in
-// trust.signingKeys. That host would refuse documents that are signed with the key.
+// RejectUnpinned returns an error if the manifest of any host does not contain the key in
+// trust.signingKeys. Such a host would refuse documents that the key has signed.
 func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKey) error {
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
@@ -141,8 +141,8 @@ func publishable(e document.Envelope, now time.Time) error {
 	return nil
 }
 
-// CheckSigned returns an error if the documents of a host have fewer signatures than the host's own
-// manifest requires. Such a host would refuse later documents that are signed in the same way.
+// CheckSigned returns an error if the documents of any host have fewer signatures than that host's
+// new manifest requires. The host would refuse later documents that are signed in the same way.
 func (t Tree) CheckSigned() error {
 	for _, host := range slices.Sorted(maps.Keys(t)) {
 		var by *signers.Set
@@ -165,8 +165,8 @@ func (t Tree) CheckSigned() error {
 	return nil
 }
 
-// Rev returns the revision of the flake in the envelopes. If the envelopes contain none or differ,
-// it returns "".
+// Rev returns the revision of the flake from which the documents were compiled. If the documents
+// name none or several revisions, Rev returns "".
 func (t Tree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {
@@ -180,8 +180,8 @@ func (t Tree) Rev() (rev string) {
 	return rev
 }
 
-// Digest returns a digest of all envelopes in the tree and their hosts, of the form
-// sha256-<base64>. Signatures do not change it.
+// Digest returns a digest of the tree, of the form sha256-<base64>. It depends on all documents and
+// the names of their hosts, but not on signatures.
 func (t Tree) Digest() string {
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(t)) {

@@ -32,7 +32,7 @@ type Head struct {
 	Follow int `json:"follow,omitempty"`
 }
 
-// Host is a line of a stream: the documents of one host, byte for byte.
+// Host is one line of a stream. It contains the documents of one host, byte for byte.
 type Host struct {
 	Name      string                   `json:"host"`
 	Documents []hostapi.SignedDocument `json:"documents"`
@@ -44,8 +44,8 @@ const maxFollow = 2
 // want is the end of the error for a stream that cannot be read.
 const want = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree as a stream that NewReader reads. Further trees come after it as further
-// streams.
+// Encode writes the tree as a stream that NewReader can read. The further trees are written after
+// it as further streams.
 func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	head := t.Head()
 	head.Follow = len(follow)
@@ -96,8 +96,8 @@ type Reader struct {
 	lines *bufio.Reader
 }
 
-// NewReader reads the head of the first stream in r. The returned Reader yields the hosts of that
-// stream.
+// NewReader reads the first line of r, which begins the first stream. The returned Reader yields
+// the hosts of that stream.
 func NewReader(r io.Reader) (*Reader, error) {
 	return readHead(bufio.NewReaderSize(r, 1<<16))
 }
@@ -121,8 +121,8 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 	return s, nil
 }
 
-// Next returns a Reader for the following stream, or nil after the last stream. Call it after All
-// has yielded all hosts.
+// Next returns a Reader for the stream after this one, or nil after the last. Call it after All has
+// yielded all hosts.
 func (r *Reader) Next() (*Reader, error) {
 	if r.Follow == 0 {
 		return nil, nil
@@ -142,9 +142,9 @@ func (r *Reader) line() ([]byte, error) {
 	return line, err
 }
 
-// All yields the hosts of the stream with their documents, and ends at the first error. It yields
-// an error if a document has too few valid signatures of the given keys, if the stream is cut
-// short, or if anything follows the last stream.
+// All yields the hosts of the stream with their documents, and ends at the first error. It is an
+// error if a document has too few valid signatures by the given keys, if the stream is cut short,
+// or if other data follows the last stream.
 func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 	return func(yield func(Host, error) bool) {
 		before := ""

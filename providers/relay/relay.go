@@ -41,7 +41,7 @@ const (
 	patience = 10 * time.Second // of one request
 )
 
-// Config configures Run, in the process that answers operators. All fields are required.
+// Config configures Run. All fields are required.
 type Config struct {
 	Socket   string
 	Account  string // account of the process of kind config, which alone may connect
@@ -50,16 +50,17 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Endpoint is one operation for operators. Answer is called only for callers with the access
-// Access. The value that it returns becomes the JSON body of the answer.
+// Endpoint is one operation that operators can request from a provider process. Its function Answer
+// is called only if the operator has the access that the field Access names. The value that Answer
+// returns is sent as JSON.
 type Endpoint struct {
 	Method, Path string
 	Access       document.Access
 	Answer       func(*Call) (any, error)
 }
 
-// Call is one request of an operator. Row is the audit row of the request. An Endpoint that changes
-// something completes the row and stores it with the change.
+// Call is one request of an operator. Row is the audit row about the request. An Endpoint that
+// changes something fills in the remaining fields of Row and stores it together with the change.
 type Call struct {
 	R      *http.Request
 	W      http.ResponseWriter
@@ -67,9 +68,9 @@ type Call struct {
 	Policy document.Policy
 }
 
-// Body decodes the JSON body of the request into v. It returns an *hostapi.Error if the body is
-// larger than most bytes or does not have the form of v. The error never quotes the body, which may
-// contain a secret.
+// Body decodes the JSON body of the request into v. If the body is larger than most bytes or does
+// not match v, the error is an *hostapi.Error. It never contains a part of the body, which may be a
+// secret.
 func (c *Call) Body(most int64, v any) error {
 	b, err := io.ReadAll(http.MaxBytesReader(c.W, c.R.Body, most))
 	if err != nil {
@@ -81,8 +82,9 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run answers the requests of operators at the socket until ctx ends. It does not listen before the
-// policy names operators.
+// Run answers requests of operators at a Unix socket until ctx ends. The requests arrive through
+// the process that serves the operators' API, which calls To. Run begins to listen once the policy
+// names an operator.
 func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
 	mux := http.NewServeMux()
@@ -113,9 +115,9 @@ func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
 	})
 }
 
-// To passes a request on to the process that listens at a Unix socket, together with the identity
-// of the caller, and copies the answer to w. If the process cannot be reached or does not answer,
-// To returns an error and writes nothing.
+// To forwards a request, and the identity of its sender, to the process that listens at a Unix
+// socket, and copies the response to w. If that process cannot be reached or does not respond, To
+// returns an error and writes nothing.
 func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {

@@ -8,7 +8,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb names an operator's change to the revocation list in the audit log, such as "revoke".
+// Verb is the word in the audit log for an operator's change to the revocation list, such as
+// "revoke".
 type Verb string
 
 // These are the changes that an operator can make to the revocation list.
@@ -20,8 +21,8 @@ const (
 	Renewed    Verb = "renew-revocations" // signed anew, as it was
 )
 
-// Act is one kind of change to the revocation list, and the targets to which it applies:
-// identities, SSH host keys and certificates.
+// Act is an operator's change to the revocation list, such as a revocation, with the identities,
+// SSH host keys and certificates that it affects.
 type Act struct {
 	Verb    Verb
 	Targets []string
@@ -31,8 +32,8 @@ type Act struct {
 // revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes of operators that lead from one revocation list to the next. The first
-// list may be nil. An entry that was removed because it had expired is not a change.
+// Acts returns the changes by which operators made one revocation list into the next. If there was
+// no list before, last is nil. An entry that was removed because it had expired is not a change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

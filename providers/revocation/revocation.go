@@ -43,10 +43,10 @@ type Target struct {
 	Certificates []string // serial numbers of certificates
 }
 
-// Next returns an unsigned list that follows the given list, with the next number and the same
-// entries and documents. Entries that no valid certificate can match any more are left out. If list
-// is nil, the result is the first list of the cluster. The list must be updated again within the
-// given lifetime.
+// Next begins the revocation list that follows a given list. The new list has the next number and
+// the same entries and documents, and is not signed. It leaves out entries that no valid
+// certificate can match any more. If the given list is nil, the result is the first list of the
+// cluster. A further list is due after the given lifetime.
 func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := &trust.Revocations{
 		Schema: trust.RevocationsSchema, Cluster: cluster, Number: list.InForce() + 1,
@@ -73,10 +73,10 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep merges another list into a new list. Its arguments are the new list, the list from which
-// Next made it, and the other list. Keep adds the entries of the other list that the second list
-// lacks. If the other list names newer documents, the new list names these. The new list then
-// follows both lists. It names no single predecessor, so that hosts with either list accept it.
+// Keep combines two revocation lists that both follow the list before. It changes next, which Next
+// made from that list. It adds the entries of the list other that the list before lacks. If other
+// names newer documents, next names them too. Afterwards next does not name the list that it
+// follows, so that hosts accept it if they have before or other.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
@@ -131,9 +131,9 @@ func Revoke(list *trust.Revocations, t Target) {
 	slices.SortFunc(list.Certificates, func(a, b trust.RevokedCertificate) int { return cmp.Compare(a.Serial, b.Serial) })
 }
 
-// Reinstate ends the revocation of a target in a list that Next made. Certificates that a
-// reinstated identity received before stay revoked. Reinstate returns an error if the target is not
-// revoked or only suspended.
+// Reinstate removes the revocation of a target from a list that Next made. Certificates that the
+// identity received before the revocation stay revoked. If the target is not revoked, or is only
+// suspended, Reinstate returns an error.
 func Reinstate(list *trust.Revocations, t Target) error {
 	if !t.ID.IsZero() {
 		i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == t.ID })
@@ -163,8 +163,9 @@ func Reinstate(list *trust.Revocations, t Target) error {
 	return nil
 }
 
-// Suspend suspends an identity in a list that Next made. The identity receives no certificates and
-// reaches no services until Resume is called. Suspend returns an error if the identity is revoked.
+// Suspend adds a suspension to a list that Next made. A suspended identity receives no certificates
+// and reaches no services until Resume is called. If the identity is revoked, Suspend returns an
+// error.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
 	e := entry(list, id)
@@ -175,9 +176,9 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// Resume ends the suspension of an identity in a list that Next made. Certificates that the
-// identity received before are valid again, unless they were revoked. Resume returns an error if
-// the identity is not suspended.
+// Resume removes the suspension of an identity from a list that Next made. Certificates that the
+// identity received before are valid again, unless they were revoked. If the identity is not
+// suspended, Resume returns an error.
 func Resume(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
@@ -219,8 +220,8 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-// Fingerprint returns the SHA256:… fingerprint of an SSH host key in authorized_keys form, which is
-// the form used in the flake.
+// Fingerprint returns the fingerprint, SHA256:…, of an SSH host key. The key must have the form of
+// authorized_keys, which is also its form in the flake.
 func Fingerprint(key string) (string, error) {
 	parsed, _, _, _, err := ssh.ParseAuthorizedKey([]byte(key))
 	if err != nil {
@@ -229,8 +230,8 @@ func Fingerprint(key string) (string, error) {
 	return ssh.FingerprintSHA256(parsed), nil
 }
 
-// Sign signs a revocation list with one key. It sets the format of the list. It returns an error if
-// hosts would not accept the list, for example because it is too large.
+// Sign signs a revocation list with one key, after setting the list's format. It returns an error
+// if hosts would not accept the list, for example because it is too large.
 func Sign(list *trust.Revocations, key signature.SecretKey) (s trust.SignedRevocations, err error) {
 	return SignWith(list, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
@@ -245,8 +246,8 @@ func namesOutside(list *trust.Revocations) bool {
 		slices.ContainsFunc(list.Reinstated, func(r trust.Reinstated) bool { return r.ID.Kind() == spiffe.KindOutside })
 }
 
-// SignWith is like Sign, but calls sign to sign the text, possibly with several keys. The function
-// returns the signatures. Its argument what describes the text for people.
+// SignWith is like Sign, but calls a function to sign the text of the list. The function returns
+// one signature, or those of several keys. Its argument what describes the text for people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
 	list.Format = document.Format{Major: 1}
 	if list.Documents != nil || namesOutside(list) {
@@ -267,8 +268,8 @@ func SignWith(list *trust.Revocations, sign func(what, text string) (string, err
 	return s, err
 }
 
-// Supply parses the content of a file with a signed revocation list, as hosts store it. It does not
-// verify the signatures.
+// Supply parses the content of a file that contains a signed revocation list. It does not verify
+// the signatures.
 func Supply(b []byte) (s trust.SignedRevocations, list *trust.Revocations, err error) {
 	if err = strictjson.Decode(b, &s); err == nil {
 		list, err = s.Open()

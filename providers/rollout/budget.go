@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Stage tells which documents a host is offered during a rollout. The stages of hosts in disruption
-// budgets are recorded in State.Stages. For other hosts, the stage follows from the state of the
-// rollout.
+// Stage tells how far a host has come in a rollout, and thereby which documents it is offered. For
+// hosts in disruption budgets, stages are recorded in State.Stages. For all other hosts, the stage
+// follows from the state of the rollout.
 type Stage string
 
 // These are the stages of a host, in order.
@@ -26,10 +26,9 @@ const (
 	StageBack    Stage = "back"    // the former documents again
 )
 
-// Stage returns the stage of a host in the given wave and maintenance group, as for Offers. If
-// bridged is true, the host is offered a bridge policy, which grants the needs of both versions, in
-// place of its version's policy. This concerns only hosts for which the rollout has a bridge
-// policy.
+// Stage returns the stage of a host, given its wave and the group whose maintenance window applies
+// to it. If bridged is true, a provider host uses a policy that grants the needs of both versions,
+// instead of the policy of its version. For a host without such a policy, bridged has no meaning.
 func (s State) Stage(host string, wave int, group string) (stage Stage, bridged bool) {
 	switch {
 	case s.budgeted(host):
@@ -57,10 +56,10 @@ func (s State) budgeted(host string) bool {
 	})
 }
 
-// Stop returns the state of a rollout that goes back to the former documents and then has the given
-// final status. If hosts in disruption budgets have been offered other documents, the status is
-// Returning until the budgets have permitted all of them to go back. Otherwise the rollout ends at
-// once.
+// Stop returns the state of a rollout that is to end with the given status, and to return hosts to
+// their former documents. If hosts in disruption budgets have been offered the new documents, they
+// return when the budgets permit it, and the rollout has the status Returning until then. Otherwise
+// the rollout ends at once.
 func (s State) Stop(ends Status, reason string, now time.Time) State {
 	if len(s.Stages) == 0 || !s.AtWork() {
 		return s.End(ends, reason, now)
@@ -272,17 +271,18 @@ func (s *State) allot(now time.Time, hosts []Host, report func(host string) host
 	return blocked, changing, offered
 }
 
-// Claim is an operator's right to deploy a host in a disruption budget. Until it is released or
-// expires, the budget counts the host as being changed.
+// Claim records that an operator may deploy a certain host now. Until it is released or expires,
+// disruption budgets count the host as one that is changing.
 type Claim struct {
 	By    string        `json:"by"`    // operator who deploys the host
 	Until unixtime.Time `json:"until"` // time at which the claim expires
 }
 
-// Claim returns the state with claim c for a host, and "". If a budget does not permit a change of
-// the host now, or if another operator has a claim for it, Claim returns the unchanged state and
-// the reason. The argument budgets contains the budgets of the version in force, which apply in
-// addition to those of a rollout in progress. For the other arguments, see Step.
+// Claim returns the state after an operator claimed a host in order to deploy it. If a disruption
+// budget does not permit a change of the host now, or if another operator has claimed it, Claim
+// returns the unchanged state and the reason. The budgets of the version in force are in the
+// argument budgets. Those of a rollout in progress apply in addition. The arguments now, hosts and
+// report are as for Step.
 func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.Time, hosts []Host, report func(host string) hostreport.Kept) (_ State, waits string) {
 	if was, ok := s.Claims[host]; ok && was.By != c.By && now.Before(was.Until.Time) {
 		return s, fmt.Sprintf("%s: is being deployed by %s", host, was.By)
@@ -301,7 +301,7 @@ func (s State) Claim(host string, c Claim, budgets []document.Budget, now time.T
 	return s, ""
 }
 
-// Release returns the state without the claim for a host. Call it after the host was deployed.
+// Release returns the state without the claim for a host. Call it after the host has been deployed.
 func (s State) Release(host string, now time.Time) State {
 	s.Claims = s.claims(now)
 	delete(s.Claims, host)

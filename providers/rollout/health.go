@@ -8,16 +8,16 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 )
 
-// Problems contains a host's problems by name (hostreport.Problem.Name). The value is true for a
-// problem that lasts until somebody acts.
+// Problems is the set of a host's problems, by their names in hostreport.Problem.Name. The value is
+// true for a problem that lasts until somebody acts.
 type Problems map[string]bool
 
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems in a host's last report, which is zero if the host never
-// reported. A report that is older than the given duration, and older than hostreport.Silence, is a
-// problem as well.
+// ProblemsOf returns the problems in the last report of a host. Silence is a problem as well: that
+// the report is older than the given duration and older than hostreport.Silence. If the host never
+// reported, pass the zero report.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {
 	found := Problems{}
 	if now.Sub(r.Received.Time) > max(within, hostreport.Silence) {
@@ -68,8 +68,7 @@ func (s State) judge(now time.Time, h Host, r hostreport.Kept) (fails, waits []s
 	return fails, waits
 }
 
-// InForce reports whether the host has put the documents of the rollout in force, according to its
-// report r.
+// InForce reports whether a host uses the documents of the rollout, according to its last report.
 func (h Host) InForce(r hostreport.Kept) bool {
 	report, err := r.Decode()
 	return err == nil && serialOf(report.Documents, h.document()) >= h.Serial

@@ -45,8 +45,8 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State is the state of the rollout in progress, or of the last rollout if none is in progress. Its
-// methods return the changed state as a new value.
+// State describes how far a rollout has come. The rollout is in progress or, if none is, was the
+// last one. The methods do not change the State, but return the changed State.
 type State struct {
 	Serial int64  `json:"serial"` // serial of the new version
 	Former int64  `json:"former"` // serial of the former version, which hosts outside of the reached waves are offered
@@ -76,7 +76,8 @@ type State struct {
 	Ended    unixtime.Time `json:"ended,omitzero"`
 }
 
-// Host is a host for which the rollout waits until it has put its documents in force.
+// Host is a host that takes part in a rollout. The rollout waits until the host uses its new
+// documents.
 type Host struct {
 	Name   string
 	Wave   int    // number of the wave, from 1; 0 for a provider host that receives a policy before
@@ -90,9 +91,9 @@ type Host struct {
 	New bool
 }
 
-// New returns the state of a rollout that begins now. The arguments serial and former are the
-// serials of the new version and of the version before it. If bridged is true, the rollout first
-// offers provider hosts policies that grant the needs of both versions.
+// New returns the state of a rollout that begins now. The serials of the new version and of the
+// version before it are in serial and former. If bridged is true, the rollout begins with provider
+// hosts, which first receive policies that grant the needs of both versions.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}
@@ -109,15 +110,15 @@ func New(serial, former int64, plan document.Rollout, bridged bool, now time.Tim
 	return s
 }
 
-// AtWork reports whether the rollout is in progress, so that hosts may be offered different
-// versions. A paused rollout is in progress.
+// AtWork reports whether the rollout is in progress. A paused rollout is in progress, too. During
+// that time, hosts may be offered different versions.
 func (s State) AtWork() bool {
 	return s.Status == Active || s.Status == Paused || s.Status == Returning
 }
 
-// Offers reports whether the rollout has reached hosts of a wave. The group is the one whose
-// maintenance window applies to the host, or empty. A host in a disruption budget may have to wait
-// longer; see Stage.
+// Offers reports whether the new version is offered to the hosts in a wave. The argument group is
+// the group whose maintenance window applies to the hosts, or empty. A host in a disruption budget
+// may have to wait longer. For such a host, call Stage.
 func (s State) Offers(wave int, group string) bool {
 	if _, has := s.Windows[group]; has {
 		return wave <= s.Opened[group]
@@ -140,9 +141,9 @@ func (s *State) open(now time.Time) (opened bool) {
 	return opened
 }
 
-// Step returns the state of the rollout at the time now, which may be unchanged. The hosts are
-// those for which the rollout waits. The function report returns the last report of a host, or the
-// zero value if the host never reported.
+// Step returns the state of the rollout after the step that is due at the time now. If no step is
+// due, the state is unchanged. The argument hosts lists all hosts for which the rollout waits. The
+// function report returns the last report of a host, or the zero value if there is none.
 func (s State) Step(now time.Time, hosts []Host, report func(host string) hostreport.Kept) State {
 	if s.Status == Returning {
 		return s.goBack(now, hosts, report)
@@ -230,8 +231,8 @@ func (s *State) offered(now time.Time) {
 	s.Since, s.Steady, s.Unsteady, s.Reason = unixtime.Of(now), unixtime.Time{}, unixtime.Time{}, ""
 }
 
-// End returns the rollout with a final status and the reason for it. A rollout that has already
-// ended is returned unchanged.
+// End returns the state of the rollout after it has ended with the given status, for the given
+// reason. If the rollout has already ended, its state is unchanged.
 func (s State) End(status Status, reason string, now time.Time) State {
 	if s.AtWork() {
 		s.Status, s.Reason, s.Ended = status, reason, unixtime.Of(now)
@@ -240,14 +241,16 @@ func (s State) End(status Status, reason string, now time.Time) State {
 	return s
 }
 
-// Pause returns the rollout as paused, with the reason. Hosts keep the documents that they were
-// offered, and no further host is offered the new version until Resume.
+// Pause returns the state of the rollout after it was paused for the given reason. Hosts keep the
+// documents that they were offered. No further host is offered the new version until Resume is
+// called.
 func (s State) Pause(reason string) State {
 	s.Status, s.Reason = Paused, reason
 	return s
 }
 
-// Resume returns a paused rollout as active. All waiting periods start again at the time now.
+// Resume returns the state of a paused rollout after it was resumed. All waiting periods start
+// again at the time now.
 func (s State) Resume(now time.Time) State {
 	s.Status = Active
 	s.offered(now)

@@ -58,8 +58,8 @@ type RingKeys struct {
 // Key returns the sealing key that the keyring contains.
 func (k RingKeys) Key() (*Key, error) { return New(k.Secrets...) }
 
-// ReadRing reads the keyring of a store. If the store has no keyring yet, the error is
-// store.ErrNotFound.
+// ReadRing reads the keyring of a store, which contains the keys that encrypt the values in the
+// store. If the store has no keyring yet, the error is store.ErrNotFound.
 func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	e, err := s.Get(ctx, RingAt)
 	if err != nil {
@@ -72,9 +72,9 @@ func ReadRing(ctx context.Context, s store.Store) (r Ring, err error) {
 	return r, nil
 }
 
-// MakeRing makes the keyring of a store from a secret, and encrypts it to the named replicas. The
-// further operations are part of the same transaction. If the store already has a keyring, the
-// error is store.ErrConflict.
+// MakeRing creates the keyring of a store with a first secret, and encrypts it so that the named
+// replicas can open it. The further operations are applied in the same transaction. If the store
+// already has a keyring, the error is store.ErrConflict.
 func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []byte, then ...store.Op) (RingKeys, error) {
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
@@ -99,7 +99,7 @@ func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	return k, nil
 }
 
-// Lacks reports whether the keyring is not yet encrypted to one of the named replicas.
+// Lacks reports whether one of the named replicas cannot open the keyring yet.
 func (r Ring) Lacks(named RingReplicas) bool {
 	for _, d := range named.Replicas {
 		if r.Replicas[d.ID] != d.SSHHostKey {
@@ -109,8 +109,9 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit encrypts the keyring k to the named replicas, in addition to those that can open it
-// already. If the keyring was changed since r was read, the error is store.ErrConflict.
+// Admit lets the named replicas open the keyring, in addition to those that can open it already.
+// The argument k is the result of Open. If the stored keyring has changed since ReadRing returned
+// it, the error is store.ErrConflict.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err
@@ -121,11 +122,11 @@ func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingRe
 // removes.
 const rest = 15 * time.Second
 
-// Rotate adds a new secret to the keyring, encrypts the keyring to the named replicas alone, and
-// returns its secrets. The former secret opens existing values until the next rotation, so seal
-// these values again before then. Derived secrets do not change, because they come from the first
-// secret. Rotate returns an error if the last rotation was too recent, or if the keyring was
-// changed since r was read.
+// Rotate adds a new secret to the keyring, encrypts the keyring so that only the named replicas can
+// open it, and returns all its secrets. The former secret can decrypt existing values only until
+// the next rotation, so encrypt these values again before then. Derived secrets stay the same,
+// because they come from the first secret. If the last rotation was too recent, or if the stored
+// keyring has changed since ReadRing returned it, Rotate returns an error.
 func (r Ring) Rotate(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) (RingKeys, error) {
 	if k.ID != r.ID {
 		return k, errors.New("the sealing key was rotated meanwhile")

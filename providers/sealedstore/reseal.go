@@ -11,10 +11,10 @@ import (
 // resealPage is the number of values that are in memory at once.
 const resealPage = 100
 
-// Walk calls reseal with each value below a prefix, and stores the returned value if the second
-// result is true. Key.Reseal is such a function. A value that changes meanwhile is left unchanged.
-// A value that no secret opens is skipped, and Walk returns ErrUnreadable at the end. Any other
-// error ends Walk at once.
+// Walk encrypts the values below a prefix again. It passes each value to the function reseal, for
+// example Key.Reseal, and stores the returned value if the second result is true. A value that
+// changes meanwhile is left unchanged. A value that no secret can decrypt is skipped, and Walk
+// returns ErrUnreadable at the end. Any other error ends Walk at once.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
 	for after := ""; ; {
@@ -46,7 +46,7 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 	}
 }
 
-// Rebind encrypts the value that Bind has stored with the newest secret of the key.
+// Rebind encrypts the value that Bind has stored again, with the newest secret of the key.
 func (k *Key) Rebind(ctx context.Context, s store.Store) error {
 	return Walk(ctx, s, bound, k.Reseal)
 }

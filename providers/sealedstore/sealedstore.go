@@ -25,15 +25,16 @@ const size = 32
 // ErrUnreadable is the error of a sealed value that no secret of the sealing key can open.
 var ErrUnreadable = errors.New("does not open with this sealing key")
 
-// Key is a sealing key, which encrypts a provider's secrets with AES-GCM. One provider host has it,
-// or all replicas that share a store. Several goroutines may use it at the same time.
+// Key is a sealing key, which encrypts the secrets in a provider's state store with AES-GCM. Each
+// provider host has its own, or all hosts that share a store have the same. Several goroutines may
+// use it at the same time.
 type Key struct {
 	root  string        // that secrets are derived from
 	aeads []cipher.AEAD // the newest first, which seals
 }
 
 // New returns a Key that consists of one or more secrets of 32 bytes, the newest first. The newest
-// secret seals values, and every secret opens them. Derive uses the last secret.
+// secret encrypts values, and each of them can decrypt values. Derive uses the last secret.
 func New(secrets ...[]byte) (*Key, error) {
 	k := &Key{}
 	for _, secret := range secrets {
@@ -64,8 +65,8 @@ func Secret() []byte {
 	return secret
 }
 
-// Load reads the sealing key from a file. If the file does not exist, Load creates it with a new
-// key.
+// Load reads the sealing key from a file. If the file does not exist, Load generates a key and
+// creates the file.
 func Load(path string) (*Key, error) {
 	secret, err := secretfile.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,10 +83,12 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Of returns the sealing key of a store, which is in the file at path. If the store is new, Of
-// creates the file with a new key, and renames an existing file to path.former. Secrets that were
-// derived for a lost state therefore do not become valid again. If the store belongs to the key in
-// path.former, Of restores that file. If it belongs to neither key, Of returns an error.
+// Of returns the sealing key that belongs to a store. The key is in the file at path.
+//
+// If the store is new, Of generates a new key, and renames a file that exists already to
+// path.former, so that secrets derived for a lost store do not become valid again. If the store
+// belongs to the key in path.former, Of moves that key back to path. If it belongs to neither key,
+// Of returns an error.
 func Of(ctx context.Context, path string, s store.Store) (*Key, error) {
 	former := path + ".former"
 	_, err := s.Get(ctx, bound)
@@ -120,9 +123,9 @@ var errOther = errors.New("the sealing key is not the one that this store was ma
 // bound is the key of the value that ties a store to its sealing key.
 const bound = "seal/bound"
 
-// Bind ties the key to a store when they are first used together. If the store is already tied to
-// another key, Bind returns an error: with the wrong key, values cannot be opened, and derived
-// secrets differ from those that hosts have.
+// Bind records in a store that this key belongs to it, when they are first used together. If the
+// store already belongs to another key, Bind returns an error. With the wrong key, values could not
+// be decrypted, and derived secrets would differ from those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	e, err := s.Get(ctx, bound)
 	switch {
@@ -138,8 +141,8 @@ func (k *Key) Bind(ctx context.Context, s store.Store) error {
 	return err
 }
 
-// Seal encrypts a value for a place, usually its key in the store. Only Open with the same place
-// decrypts it: Open(place, Seal(place, v)) == v.
+// Seal encrypts a value for a place, which is usually the value's key in the store. Open decrypts
+// it only if it is called with the same place: Open(place, Seal(place, v)) == v.
 func (k *Key) Seal(place string, value []byte) []byte {
 	return k.aeads[0].Seal(nil, nil, value, []byte(place))
 }
@@ -161,9 +164,9 @@ func (k *Key) open(place string, sealed []byte) ([]byte, int, error) {
 	return nil, 0, fmt.Errorf("%s: %w: the key file or the store was replaced", place, ErrUnreadable)
 }
 
-// Reseal encrypts a sealed value with the newest secret if an older secret had sealed it. Otherwise
-// it returns the value unchanged and false. If no secret opens the value, the error is
-// ErrUnreadable.
+// Reseal encrypts a sealed value again, with the newest secret, if an older secret encrypted it.
+// Otherwise it returns the value unchanged, and false. If no secret can decrypt the value, the
+// error is ErrUnreadable.
 func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	v, by, err := k.open(place, sealed)
 	if err != nil || by == 0 {
@@ -172,8 +175,8 @@ func (k *Key) Reseal(place string, sealed []byte) ([]byte, bool, error) {
 	return k.Seal(place, v), true, nil
 }
 
-// Derive returns n secret bytes for a purpose (HKDF, RFC 5869). The same key and purpose always
-// give the same bytes, also after a rotation of the key.
+// Derive computes n secret bytes for a purpose (HKDF, RFC 5869). The same key and purpose always
+// give the same bytes, also after a rotation of the key, so the bytes need not be stored.
 func (k *Key) Derive(purpose string, n int) []byte {
 	b, err := hkdf.Key(sha256.New, []byte(k.root), nil, purpose, n)
 	if err != nil {

@@ -29,10 +29,11 @@ const (
 	AnnouncedFor = 2 * time.Hour
 )
 
-// SigningKeys manages the keys that sign tokens or certificates. They are sealed in a store, so all
-// replicas have the same keys. By default, a new key is made each day. It is published before it
-// signs, and stays published until its last signature has expired. If the policy has a higher
-// generation, a new key is made and signs at once, and all other keys end.
+// SigningKeys manages the keys with which providers sign tokens or certificates. The keys are
+// stored encrypted in a state store, so all hosts that share the store sign with the same keys. By
+// default, a new key is created each day. It is published before it signs, so that others know it
+// in time, and stays published until its last signature has expired. If the policy has a higher
+// generation, a new key is created and signs at once, and all other keys end.
 type SigningKeys struct {
 	Store     store.Store
 	Seal      *Key
@@ -52,8 +53,8 @@ type SigningKeys struct {
 	Life time.Duration
 }
 
-// SigningKey is a key that signs tokens, from the time Signs until the next key in the ring begins
-// to sign.
+// SigningKey is a key that signs tokens. It signs from the time Signs until the time of the next
+// key in its ring.
 type SigningKey struct {
 	ID         string `json:"id"` // RFC 7638 thumbprint
 	Generation int    `json:"generation"`
@@ -61,18 +62,18 @@ type SigningKey struct {
 	Private    []byte `json:"private"`
 }
 
-// SigningRing is a list of signing keys in the order in which they sign.
+// SigningRing contains the past, current and future signing keys, in the order in which they sign.
 type SigningRing []SigningKey
 
-// SigningChange contains the conditions and operations of a transaction that stores a changed ring
-// of signing keys. If the ring has not changed, both are empty.
+// SigningChange contains conditions and operations for the transaction that stores a changed ring
+// of signing keys. If the ring has not changed, both lists are empty.
 type SigningChange struct {
 	If   []store.Cond
 	Then []store.Op
 }
 
-// Read returns the signing keys in the store, and the revision that last changed them. If there are
-// none, it returns nil and zero.
+// Read returns the signing keys in the store, and the revision of the store at which they last
+// changed. If there are none, it returns nil and zero.
 func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, err error) {
 	e, err := k.Store.Get(ctx, k.At)
 	if errors.Is(err, store.ErrNotFound) {
@@ -88,8 +89,9 @@ func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, e
 	return r, e.Modified, err
 }
 
-// Due returns the signing keys for the time now, none of a lower generation than the given one. The
-// caller commits the returned change before it uses them, unless the change is empty.
+// Due returns the signing keys for the time now, of the given generation or a higher one. It may
+// create new keys. The caller must commit the returned change, unless it is empty, before it uses
+// the keys.
 func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (SigningRing, SigningChange, error) {
 	r, revision, err := k.Read(ctx)
 	if err != nil {
@@ -109,8 +111,8 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	}, nil
 }
 
-// Published returns the signing keys that verifiers should know at the time now. It does not store
-// new keys.
+// Published returns the signing keys that others need at the time now in order to verify
+// signatures. It does not store new keys.
 func (k SigningKeys) Published(ctx context.Context, now time.Time, generation int) (SigningRing, error) {
 	r, _, err := k.Read(ctx)
 	if err == nil {
@@ -119,8 +121,8 @@ func (k SigningKeys) Published(ctx context.Context, now time.Time, generation in
 	return r, err
 }
 
-// Keep stores the signing keys that are due at the time now. If another replica has done so first,
-// it returns nil.
+// Keep creates and stores the signing keys that are due at the time now. If another host has done
+// so first, Keep returns nil.
 func (k SigningKeys) Keep(ctx context.Context, now time.Time, generation int) error {
 	_, c, err := k.Due(ctx, now, generation)
 	if err != nil || c.Then == nil {
@@ -166,7 +168,7 @@ func (r SigningRing) Signer(now time.Time) SigningKey {
 	return signer
 }
 
-// JWKS returns the public keys as a JWK Set (RFC 7517) in JSON, with which others verify tokens.
+// JWKS returns the public keys as a JWK Set (RFC 7517) in JSON. Others use it to verify tokens.
 func (r SigningRing) JWKS() []byte {
 	set := jose.JSONWebKeySet{Keys: []jose.JSONWebKey{}}
 	for _, k := range r {
@@ -207,7 +209,8 @@ func generate(algorithm jose.SignatureAlgorithm) (crypto.Signer, error) {
 // Begins returns the time at which the key begins to sign.
 func (k SigningKey) Begins() time.Time { return time.Unix(k.Signs, 0) }
 
-// Signer returns a signer for tokens whose header "typ" is the given type, such as "JWT".
+// Signer returns a signer for tokens. The header "typ" of the tokens is the given type, such as
+// "JWT".
 func (k SigningKey) Signer(typ jose.ContentType) (jose.Signer, error) {
 	private, algorithm, err := k.private()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Public is the part of a secret that operators may read. It includes the public keys of a key
-// pair.
+// Public describes a generated secret without its value, for operators. If the secret is a key
+// pair, it includes the public keys.
 type Public struct {
 	Secret     string        `json:"secret"`
 	Generate   string        `json:"generate"`
@@ -23,13 +23,14 @@ type Public struct {
 	Public     []string      `json:"public"`     // public keys: the one in use, then the next or the former one
 }
 
-// Publics is the answer to GET /v1/secrets: all secrets that exist, without their secret parts.
+// Publics is the answer to GET /v1/secrets. It describes all secrets that exist, without their
+// values.
 type Publics struct {
 	Secrets []Public `json:"secrets"` // secrets that exist, sorted by name
 }
 
-// Run answers the requests of operators, and deletes secrets that no policy names any more, until
-// ctx ends. The process of kind config passes the requests on.
+// Run answers requests of operators, and deletes secrets that no policy names any more, until ctx
+// ends. The requests arrive through the process of kind "config", which serves the operators' API.
 func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -61,7 +61,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}}))
 }
 
-// Config configures Secrets. All fields are required. Policy and Relay are used only by Run.
+// Config configures Secrets. All fields are required, but only Run uses Policy and Relay.
 type Config struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -95,7 +95,7 @@ func New(c Config) *Secrets {
 // Name returns the name of this kind of need, "secret".
 func (s *Secrets) Name() string { return Name }
 
-// Request contains the parameters of a need of kind "secret" that the policy grants.
+// Request describes a generated secret that the policy lets a host request.
 type Request struct {
 	Secret   string `json:"secret"`   // name of the secret
 	Generate string `json:"generate"` // form of the secret, such as "wireguard"
@@ -112,17 +112,18 @@ type spec struct {
 	Serial     int64 // of the policy, of a call
 }
 
-// Policy is the part of a host's policy for kind "secret", in decoded form.
+// Policy lists the generated secrets and the hosts that may request them. Compile decodes it from
+// the policy of the provider host.
 type Policy struct {
 	requests server.Requests[Request]
 	specs    map[string]spec // by name
 }
 
-// Compile decodes the secrets that a policy grants. It returns an error for any settings, since the
-// kind has none.
+// Compile decodes which secrets the policy lets hosts request. It returns an error for any
+// settings, because the kind has none.
 //
-// During a rollout, the policy also contains the grants of the former version, so grants for one
-// secret may differ. The highest generation then applies to all readers.
+// During a rollout, the policy also grants requests of the former version, so requests for one
+// secret may differ. The highest generation then applies to all hosts that read the secret.
 func (s *Secrets) Compile(p document.Policy) (*Policy, error) {
 	if err := server.Settings(p, Name, &struct{}{}); err != nil {
 		return nil, err
@@ -172,9 +173,9 @@ func (r Request) validate() error {
 	return nil
 }
 
-// Answer returns the value of a secret that is in use, with its public key if it has one. If the
-// secret does not exist yet, Answer makes it. A reader of two values also receives the next or
-// former one.
+// Answer returns the value of a generated secret that is in use now, and the public key if the
+// secret is a key pair. If the secret does not exist yet, Answer generates it. If the request asks
+// for two values, the answer also contains the next or the former value.
 func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	request := p.requests.Of(c)
 	want := p.specs[request.Secret]
@@ -201,8 +202,8 @@ func (s *Secrets) Answer(ctx context.Context, p *Policy, c server.Call) (server.
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Reseal encrypts the stored secrets with the newest secret of the sealing key, if an older one
-// sealed them.
+// Reseal encrypts the stored secrets again, with the newest secret of the sealing key. Values that
+// this secret has encrypted already are left unchanged.
 func (s *Secrets) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, prefix, s.key.Reseal)
 }

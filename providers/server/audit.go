@@ -21,10 +21,10 @@ import (
 // AuditPrefix is the prefix of the keys under which audit rows are stored. The keys sort by time.
 const AuditPrefix = "audit/"
 
-// Audit is the log of a provider's decisions. Each row is written to the store and, as a line, to
-// the logger. For a caller with a verified certificate, all decisions are written, except refusals
-// beyond a limit. For other callers, the rows of each network are limited. Rows beyond a limit are
-// only counted; see Sum.
+// Audit writes the audit log, which records the decisions of a provider. Each row goes to the state
+// store and, as a line, to the logger. To keep the log small, the refusals of each caller are
+// limited, and so are the rows about each network from which callers without a verified certificate
+// connect. Rows beyond a limit are only counted; see Sum.
 type Audit struct {
 	store  store.Store
 	logger *slog.Logger
@@ -69,7 +69,7 @@ func (a *Audit) commit(ctx context.Context, c Change, r Row, known bool) (revisi
 // earlier rows.
 func auditKey(t time.Time) string { return fmt.Sprintf("%s%016x", AuditPrefix, t.UnixNano()) }
 
-// AuditAfter returns a key that sorts between the audit rows of the time t and all later rows.
+// AuditAfter returns a key that sorts after the audit rows of the time t and before all later rows.
 func AuditAfter(t time.Time) string { return auditKey(t) + "~" }
 
 // Outcome is the result of a decision in the audit log, such as "granted".
@@ -112,14 +112,15 @@ type Row struct {
 // can write to the log by causing a refusal.
 const maxMessage = 500
 
-// Refuse returns a copy of the row that records the refusal e: its outcome, code and message.
+// Refuse returns a copy of the row about a refused request. Its outcome, code and message are those
+// of the error e.
 func (r Row) Refuse(e *hostapi.Error) Row {
 	r.Outcome, r.Code, r.Message = Outcome(e.Kind), e.Code, message(e.Message)
 	return r
 }
 
-// Suspect returns an audit row with the outcome Alarmed, about input that this provider refused as
-// suspicious, such as a bundle from another cluster.
+// Suspect returns an audit row about suspicious input, such as a bundle from another cluster, which
+// this provider refused. The outcome of the row is Alarmed.
 func Suspect(now time.Time, kind, code string, err error, detail map[string]string) Row {
 	return Row{Time: now.UTC(), Kind: kind, Outcome: Alarmed, Code: code, Message: message(err.Error()), Detail: detail}
 }
@@ -147,8 +148,8 @@ func (r Row) refusal() bool {
 	return false
 }
 
-// Op returns the operation that appends the row to the audit log. Commit it together with the
-// decision.
+// Op returns the operation that appends the row to the audit log. Commit it in the same transaction
+// as the decision that the row records.
 func (r Row) Op() store.Op {
 	b, err := json.Marshal(r)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Change contains the changes of state that belong to a decision. They are committed in one
-// transaction with its audit row.
+// Change contains the changes to the state store that a decision requires. They are committed in
+// one transaction with the audit row about the decision.
 type Change struct {
 	If   []store.Cond
 	Then []store.Op
@@ -42,8 +42,9 @@ func (c *Change) Add(d Decision) {
 	c.Then = append(c.Then, d.Then...)
 }
 
-// Reply decides about a request like Commit, and writes the answer or the refusal to w. It writes
-// after Commit has returned, so that a caller that reads slowly does not occupy a slot.
+// Reply decides about a request as Commit does, and then writes the answer or the refusal to w. It
+// occupies a slot only while Commit decides, so a client that reads slowly does not delay other
+// requests.
 func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, decide func() (any, Change, error)) {
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
@@ -56,11 +57,13 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 // hosts of a large cluster can be served one after the other if they all call at once.
 const slotPatience = 15 * time.Second
 
-// Commit calls decide, commits the returned change together with an audit row, and returns the
-// answer. If refused is not nil, Commit refuses the request with that error and does not call
-// decide. The number of requests that are decided at the same time is limited, in total and for
-// each caller. If the caller has used up its share, or if a request waits too long for its turn,
-// the error is hostapi.CodeBusy.
+// Commit calls decide, commits the change that decide returns together with an audit row, and
+// returns the answer. If the argument refused is not nil, Commit does not call decide, but refuses
+// the request with that error.
+//
+// Only a limited number of requests are decided at the same time, in total and for each caller. If
+// the caller has reached its limit, or if the request waits too long, the error is
+// hostapi.CodeBusy.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
 	busy := func(n int, of string) error {
 		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
@@ -89,8 +92,8 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 	}
 }
 
-// Who returns the name under which a caller's requests are counted. For a caller with a certificate
-// it is the SPIFFE ID, and for any other caller the network.
+// Who returns the name under which the requests of this caller are counted: the SPIFFE ID in its
+// certificate or, for a caller without one, its network.
 func (a *Request) Who() string {
 	if a.svid != nil {
 		return a.Caller.String()
@@ -192,8 +195,8 @@ func (a *Request) internalError(ctx context.Context, err error) error {
 	return hostapi.Errorf(hostapi.CodeInternal, "the provider failed: its log has the reason")
 }
 
-// StoreUnavailable returns the error to send to a host if the store could not commit the decision,
-// with a time to wait before the next request.
+// StoreUnavailable returns the error to send to a host when the state store could not commit a
+// decision. It contains a time to wait before the next request.
 func StoreUnavailable(err error) *hostapi.Error {
 	return hostapi.Errorf(hostapi.CodeStore, "%s", Unavailable(err)).After(storeRetry)
 }

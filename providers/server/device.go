@@ -94,9 +94,9 @@ func (a *Request) listBehind(f *compiledPolicy) error {
 	return behind(f, want)
 }
 
-// ListBehind returns an *hostapi.Error if this provider must not issue anything, because its
-// revocation list is older than a list that it had before. This can be the case after its host was
-// restored from a backup.
+// ListBehind returns an error if this provider has an older revocation list than it once had, for
+// example after its host was restored from a backup. It must then issue nothing. The error is an
+// *hostapi.Error.
 func (s *Server) ListBehind() error { return behind(s.Policies.now.Load(), s.newestList.Load()) }
 
 func behind(f *compiledPolicy, want int64) error {
@@ -107,9 +107,9 @@ func behind(f *compiledPolicy, want int64) error {
 	return nil
 }
 
-// Joining verifies a device's request to be admitted as a node, and returns the Call with the
-// device's key in HostKey. It returns an error unless the policy lets a device join as that node
-// and the device has signed the request for this provider and connection.
+// Joining verifies the request of a device that wants to become a node, and returns a Call with the
+// device's key in HostKey. It returns an error unless the policy lets a device join as that node,
+// and the device has signed the request for this provider and this connection.
 func (a *Request) Joining(j hostapi.Join) (Call, error) {
 	f := a.Policies.now.Load()
 	if key, ok := f.hostKeys[j.Node]; !ok || key != nil {

@@ -29,7 +29,7 @@ const (
 	CodeRollback = "rollback" // the serial is lower than that of the former version
 )
 
-// Alarm is an event that an operator must look at. The server writes an audit row for it.
+// Alarm describes an event that an operator must look at. The server writes an audit row about it.
 type Alarm struct {
 	Code, Message string
 	Detail        map[string]string
@@ -39,15 +39,15 @@ type Alarm struct {
 // of other data are recorded under the names of kinds.
 const listRecord = "revocations"
 
-// Deployed is implemented by a Kind that serves other deployed data besides the policy, such as a
-// certificate. The server writes an audit row when the data changes.
+// Deployed is an optional interface of a Kind. It is for a kind that uses data that people replace,
+// such as an issuing certificate. The server writes an audit row when that data changes.
 type Deployed interface {
 	// InForce returns the version of the data that the kind serves now, or the zero Version if
 	// there is none.
 	InForce(ctx context.Context) (Version, error)
 }
 
-// Version identifies one version of data that a person deploys, such as the policy.
+// Version identifies one version of data that people replace, such as a policy or a certificate.
 type Version struct {
 	Name   string            `json:"-"`      // name of the data that has versions
 	Digest string            `json:"digest"` // digest that distinguishes the version from all others

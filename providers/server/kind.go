@@ -18,9 +18,10 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Kind implements a kind of need. The server calls it for requests at POST hostapi.Path(Name()). P
-// is the type of a policy after Compile. A Kind may also implement Runner, Deployed, Rotator,
-// Sealer, Router and Enroller. Its methods may be called concurrently.
+// Kind answers the requests of hosts for one kind of need, such as certificates or database logins.
+// The server calls it for requests at POST hostapi.Path(Name()). P is the result type of Compile. A
+// Kind may also implement Runner, Deployed, Rotator, Sealer, Router and Enroller. Its methods may
+// be called concurrently.
 type Kind[P any] interface {
 	// Name returns the name of the kind, such as "oidc". Needs and policies refer to the kind by
 	// this name.
@@ -43,8 +44,8 @@ type Kind[P any] interface {
 	Answer(ctx context.Context, p P, c Call) (Decision, error)
 }
 
-// AnyKind is the work of a server process: a Kind whose type parameter is hidden, or a service that
-// answers no needs. All functions except Routes may be nil.
+// AnyKind is the work of a server process: to answer needs as a Kind, or to provide a service that
+// answers no needs. Unlike Kind, it has no type parameter. All functions except Routes may be nil.
 type AnyKind struct {
 	Name string
 
@@ -109,14 +110,14 @@ func Any[P any](k Kind[P]) AnyKind {
 	return a
 }
 
-// Subject returns an AnyKind that answers no needs. The function check returns an error for a
-// policy that the process must not put in force.
+// Subject returns an AnyKind for a process that answers no needs. It calls check for each policy.
+// If check returns an error, the policy does not come into force.
 func Subject(name string, check func(document.Policy) error) AnyKind {
 	return AnyKind{Name: name, compile: func(p document.Policy) (compiled, error) { return compiled{}, check(p) }}
 }
 
-// Enroller is implemented by a Kind that can authenticate a caller without an SVID by a proof in
-// the request.
+// Enroller is an optional interface of a Kind. With it, the kind also accepts requests of callers
+// without an SVID, which prove their identity in the request.
 type Enroller interface {
 	// Nonce returns a fresh nonce that can be used for one proof.
 	Nonce(now time.Time) string
@@ -132,21 +133,22 @@ type Enroller interface {
 	Admit(ctx context.Context, c Call) (store.Cond, error)
 }
 
-// Router is implemented by a Kind that serves further HTTP endpoints. The keys of Routes are
-// patterns of http.ServeMux.
+// Router is an optional interface of a Kind that serves further HTTP endpoints. The keys of Routes
+// are patterns of http.ServeMux.
 type Router interface {
 	Routes(s *Server) map[string]http.HandlerFunc
 }
 
-// Runner is implemented by a Kind that has other work besides answering requests. The server calls
-// Run when it begins to serve.
+// Runner is an optional interface of a Kind that does other work besides answering requests. The
+// server calls Run when it begins to serve.
 type Runner interface {
 	// Run does the work of the kind until ctx ends. It calls ready when it has begun. If it returns
 	// an error, the server ends with that error, and the service manager restarts the process.
 	Run(ctx context.Context, ready func()) error
 }
 
-// Call is a request whose caller is authenticated and which the policy grants.
+// Call is a request that a Kind has to answer. The server has authenticated the caller, and the
+// policy permits the request.
 type Call struct {
 	Caller  spiffe.ID         // node that sent the request
 	SVID    *x509.Certificate // SVID of the caller; nil if the caller is authenticated otherwise
@@ -165,8 +167,8 @@ type Call struct {
 	last func() (hostapi.Answer, error)
 }
 
-// Last returns the newest recorded answer to the caller's need, even if it answered a different
-// request. If there is none, it returns the zero Answer.
+// Last returns the newest answer that the caller received for the need, even if the request was a
+// different one. If there is none, Last returns the zero Answer.
 func (c Call) Last() (hostapi.Answer, error) {
 	if c.last == nil {
 		return hostapi.Answer{}, nil
@@ -187,11 +189,12 @@ func Settings(p document.Policy, kind string, v any) error {
 	return nil
 }
 
-// Requests contains the decoded requests that a policy grants for one kind. See Of.
+// Requests contains all requests for one kind of need that a policy permits, in decoded form. Get
+// one of them with Of.
 type Requests[R any] map[grantKey]R
 
-// DecodeGrants calls decode with each of a policy's grants for a kind, and returns the decoded
-// requests. It returns the first error of decode.
+// DecodeGrants decodes those grants of a policy that permit requests for one kind of need. It calls
+// decode with each, and returns the results. If decode returns an error, so does DecodeGrants.
 func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.Grant) (R, error)) (Requests[R], error) {
 	all := Requests[R]{}
 	for _, g := range p.Grants {
@@ -210,8 +213,8 @@ func DecodeGrants[R any](p document.Policy, kind string, decode func(g document.
 // Of returns the decoded request that a policy grants for a call.
 func (r Requests[R]) Of(c Call) R { return r[grantKey{c.Caller, c.Grant.Need}] }
 
-// Decision is a kind's answer to a request, and the changes of state that are committed with it. A
-// kind changes only keys that start with its name and a slash.
+// Decision is the answer of a Kind to a request, with the changes to the state store that are
+// committed together with it. A kind may change only keys that start with its name and a slash.
 type Decision struct {
 	Answer hostapi.Answer
 	If     []store.Cond

@@ -15,9 +15,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// ListSource is the place in a store from which a process reads the newest revocation list.
-// Operators change the list there. A process without a ListSource reads revocation lists only from
-// files.
+// ListSource tells a process where to read the newest revocation list: a key in a store, at which
+// operators change the list. A process without a ListSource reads revocation lists only from files.
 type ListSource struct {
 	Store store.Reading
 	Tree  string // tree of Store, as the process's own store names it; empty if they are the same
@@ -48,13 +47,13 @@ type newestList struct {
 	err      error // why the list at revision is not in force; nil where it is
 }
 
-// Fresh returns conditions for the transaction that commits a grant. They fail if the revocation
-// list in force is no longer the newest. Call Fresh before reading the list. If the newest list
-// cannot be read or used, Fresh returns an error.
+// Fresh returns conditions that fail if the process does not use the newest revocation list.
+// Include them in the transaction that answers a request, and call Fresh before using the list. If
+// the newest list cannot be read, Fresh returns an error.
 func (p *Policies) Fresh(ctx context.Context) ([]store.Cond, error) { return p.newest.condition(ctx) }
 
-// Refresh reads the newest revocation list from the store and puts it in force. Call it after a
-// transaction with conditions of Fresh has failed.
+// Refresh reads the newest revocation list from the store and starts to use it. Call it after the
+// conditions of Fresh made a transaction fail.
 func (p *Policies) Refresh(ctx context.Context) error { return p.newest.read(ctx) }
 
 func (l *newestList) condition(ctx context.Context) ([]store.Cond, error) {
@@ -184,8 +183,8 @@ type listFile struct {
 	unread journal.Once
 }
 
-// AlsoRead adds a file from which the revocation list is read. The process of kind config writes
-// that file for the other processes on its host. Call AlsoRead before the Policies are used.
+// AlsoRead adds a file from which the revocation list is read. The process of kind "config" writes
+// that file for the other processes on its host. Call AlsoRead before using the Policies.
 func (p *Policies) AlsoRead(file string) {
 	p.lists = append(p.lists, &listFile{path: file, signed: true})
 	p.pollLists()

@@ -7,7 +7,7 @@ import (
 )
 
 // Listen returns one listener that accepts connections at several TCP addresses of the form
-// host:port or :port. It returns an error if it cannot listen at every one of them.
+// host:port or :port. If it cannot listen at one of them, it returns an error.
 func Listen(addresses []string) (net.Listener, error) {
 	s := &several{accepted: make(chan accepted), closed: make(chan struct{})}
 	for _, a := range addresses {

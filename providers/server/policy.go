@@ -32,9 +32,9 @@ const pollEvery = time.Second
 // because callers open several connections.
 const chains = 8192
 
-// Policies holds the policy in force for a process of one kind. It reads the policy from a
-// directory, and again when the content of the directory changes. If the process cannot serve a new
-// policy, the old one stays in force.
+// Policies provides the policy in force to a process that answers one kind of need. The policy
+// tells which requests the process may answer. Policies reads it from a directory, and again when
+// the directory changes. If the process cannot use the new policy, the old one stays in force.
 type Policies struct {
 	dir     string
 	kind    string
@@ -74,9 +74,9 @@ type grantKey struct {
 	need   string
 }
 
-// OpenPolicies reads the policy in a directory, and the revocation list in the file that the second
-// argument names, which need not exist. It returns an error if the policy does not include the
-// kind. If log is nil, slog.Default is used.
+// OpenPolicies reads the policy from a directory, and the revocation list from a file, which need
+// not exist. If the policy does not include the kind, OpenPolicies returns an error. If log is nil,
+// slog.Default is used.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
 	if log == nil {
 		log = slog.Default()
@@ -105,7 +105,7 @@ func (p *Policies) Versioned() (document.Policy, int64) {
 	return f.Policy, f.serial
 }
 
-// Newest returns the policy in force, after checking the directory for a newer one.
+// Newest returns the policy in force. It first looks for a newer policy in the directory.
 func (p *Policies) Newest() document.Policy {
 	p.poll()
 	return p.Current()
@@ -117,8 +117,8 @@ func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revo
 // Self returns the SPIFFE ID and the addresses of this process.
 func (p *Policies) Self() document.Listening { return p.now.Load().self }
 
-// Compiled returns a function that returns the policy in force in the form that the kind's Compile
-// returned. The function returns nil while the policy does not include the kind, and before a
+// Compiled returns a function that returns the policy in force, as the method Compile of the kind
+// decoded it. The function returns nil while the policy does not include the kind, and before a
 // Server runs the kind.
 func Compiled[P any](p *Policies) func() *P {
 	return func() *P {

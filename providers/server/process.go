@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Process contains the resources of a server process that its kind of need may use, such as the
+// Process contains the resources that a server process gives to its kind of need, such as the state
 // store.
 type Process struct {
 	Instance hostdir.Instance
@@ -22,10 +22,12 @@ type Process struct {
 	Logger   *slog.Logger
 }
 
-// Section is a section of a provider's settings file, with the settings of one kind of need. It
-// must be a pointer to a struct. The tag "default" of a string field contains the field's default
-// value. The tag "path" marks a path. A path in the file may be relative to the file, and a default
-// path is relative to the directory of the kind's process.
+// Section is a part of a provider's settings file: the settings of one kind of need. It must be a
+// pointer to a struct.
+//
+// The tag "default" of a string field contains the field's default value. The tag "path" marks a
+// path. If a path in the file is relative, it is relative to the directory of the file. A relative
+// default is relative to the directory of the kind's process.
 type Section interface {
 	// Kind returns the kind of need with these settings. It uses no external resources before it
 	// runs.

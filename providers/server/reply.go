@@ -12,8 +12,8 @@ import (
 // encoded is an answer in JSON. The same bytes are recorded and sent.
 type encoded []byte
 
-// Reply writes the response to a request as JSON: the answer, or the error if err is not nil. An
-// err that is not an *hostapi.Error is sent as an internal error.
+// Reply writes the JSON response to a request: the answer or, if err is not nil, the error. An err
+// that is not an *hostapi.Error is sent as an internal error, without its text.
 func Reply(w http.ResponseWriter, answer any, err error) {
 	if err == nil {
 		write(w, http.StatusOK, answer)

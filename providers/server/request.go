@@ -18,8 +18,8 @@ import (
 // maxNeed is the largest length of the name of a need. The name is a DNS label.
 const maxNeed = 63
 
-// Request is a request of a host, from its receipt to the decision. A request that waits for news
-// may be decided several times.
+// Request is a host's request from its receipt until it is decided. A request that waits for a
+// change may be decided several times.
 type Request struct {
 	*Server
 	Row    Row       // audit row of the request, as far as it is known
@@ -48,10 +48,10 @@ func (s *Server) Request(r *http.Request) *Request {
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}
 }
 
-// Identify verifies the certificate that the caller presented, or that it received on this
-// connection before. The chain and the time must be valid, and the only SPIFFE ID must be that of a
-// node. If mayEnrol is true, a caller without a certificate is accepted as well. The connection of
-// a verified caller is never closed to make room for others.
+// Identify verifies the caller's certificate, which the caller presented or received on this
+// connection. The chain and the time must be valid, and the certificate must contain exactly one
+// SPIFFE ID, that of a node. If mayEnrol is true, a caller without a certificate is accepted as
+// well. After Identify has verified a caller, its connection is not closed to make room for others.
 func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	var err error
 	at := peerOf(r.Context())
@@ -82,8 +82,8 @@ func (a *Request) Identify(r *http.Request, mayEnrol bool) error {
 	return nil
 }
 
-// IdentifyNode is like Identify, but for a request without a body. It reads the device proof from a
-// header. Granted verifies that proof.
+// IdentifyNode is like Identify, but for a request without a body. It reads the proof that the
+// caller has the node's device key from a header. It does not verify the proof, which Granted does.
 func (a *Request) IdentifyNode(r *http.Request) error {
 	err := a.Identify(r, false)
 	if err == nil {
@@ -92,9 +92,9 @@ func (a *Request) IdentifyNode(r *http.Request) error {
 	return err
 }
 
-// Granted authorizes a request that IdentifyNode has accepted, and returns its Call. It returns an
-// error unless the policy grants the node a need of this kind, and the node's device key has signed
-// for this connection.
+// Granted decides whether a request that IdentifyNode has accepted is permitted, and returns its
+// Call. It returns an error unless the policy lets the node request a need of this kind, and the
+// caller has proved for this connection that it has the node's device key.
 func (a *Request) Granted() (Call, error) {
 	f := a.Policies.now.Load()
 	if err := a.verifyDevice(f); err != nil {
@@ -119,8 +119,8 @@ func codeOf(err error) string {
 	return hostapi.AsError(err).Code
 }
 
-// ReceiveList sets List to the number of the caller's revocation list in the request headers. It is
-// -1 if there is no such header.
+// ReceiveList reads the number of the caller's revocation list from the headers of the request into
+// List. Without such a header, the number is -1.
 func (a *Request) ReceiveList(header http.Header) (err error) {
 	a.List = -1
 	if text := header.Get(hostapi.HeaderRevocations); text != "" {

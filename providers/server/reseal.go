@@ -9,9 +9,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Sealer is implemented by a Kind that stores sealed values itself, such as signing keys. After a
-// rotation of the sealing key, the server reseals the answers that it has recorded, and calls
-// Reseal for all other values.
+// Sealer is an optional interface of a Kind that stores encrypted values itself, such as signing
+// keys. After a rotation of the sealing key, the server encrypts the answers that it has recorded
+// with the new secret, and calls Reseal so that the kind does the same with its own values.
 type Sealer interface {
 	// Reseal encrypts the values that an older secret of the process's key sealed again, with the
 	// newest secret.
@@ -26,8 +26,8 @@ func (k AnyKind) Reseal(ctx context.Context) error {
 	return k.reseal(ctx)
 }
 
-// Reseal encrypts the recorded answers in the store with the newest secret of the key, if an older
-// secret sealed them.
+// Reseal encrypts the recorded answers in a store again, with the newest secret of the key. Answers
+// that this secret has encrypted already are left unchanged.
 func Reseal(ctx context.Context, s store.Store, key *sealedstore.Key) error {
 	return sealedstore.Walk(ctx, s, answersPrefix, func(at string, value []byte) ([]byte, bool, error) {
 		var r record

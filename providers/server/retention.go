@@ -36,7 +36,8 @@ func (n Number) Or(unwritten int) int {
 	return int(n)
 }
 
-// Retention tells for how many days a provider keeps records that it no longer needs.
+// Retention contains the numbers of days for which a provider keeps old records, such as audit
+// rows.
 type Retention struct {
 	Audit   Number `json:"audit"`   // days for rows of the audit log; 365 unless set
 	Answers Number `json:"answers"` // days for recorded answers and reports that no policy grants any more; 30 unless set

@@ -10,8 +10,8 @@ import (
 // rotationRest is the shortest time between two rotations of a secret.
 const rotationRest = 10 * time.Minute
 
-// Rotation tells how often a host has replaced the secret of a need, and when it last did. Number
-// never decreases, so that no former secret becomes valid again.
+// Rotation counts how often a host has replaced the secret of a need, and tells when it last did.
+// Number never decreases, so a former secret never becomes valid again.
 type Rotation struct {
 	Number int       `json:"number"`
 	Since  time.Time `json:"since"`
@@ -20,15 +20,16 @@ type Rotation struct {
 // skew is the largest expected difference between the clocks of provider hosts.
 const skew = time.Minute
 
-// Within reports whether the rotation was made less than the duration d before now. It returns
-// false for a rotation that lies more than a minute in the future. The clock was then wrong when
-// the rotation was made, and the true time is unknown.
+// Within reports whether the rotation was made less than the duration d before the time now. If the
+// rotation appears to lie more than a minute in the future, Within returns false: the clock was
+// wrong when the rotation was made, so its time is unknown.
 func (r Rotation) Within(d time.Duration, now time.Time) bool {
 	ago := now.Sub(r.Since)
 	return ago > -skew && ago < d
 }
 
-// Rotator is implemented by a Kind whose answers contain a secret that hosts can ask to replace.
+// Rotator is an optional interface of a Kind whose answers contain a secret that hosts can ask to
+// replace.
 type Rotator[P any] interface {
 	Kind[P]
 

@@ -21,7 +21,7 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// Config configures a Server. A field is required unless its comment says what happens without it.
+// Config configures a Server. A field may be zero only if its comment says so.
 type Config struct {
 	Policies *Policies
 	Kind     AnyKind
@@ -105,9 +105,9 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers requests on the listener l, follows changes of the policy, and runs the kind's
-// Runner. It returns nil after ctx ends, and an error if the listener or the Runner fails. It
-// closes l.
+// Serve answers requests on a listener, follows changes of the policy, and runs the kind's Runner.
+// It returns nil after ctx ends, and an error if the listener or the Runner fails. It closes the
+// listener.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	hs := &http.Server{
 		Handler:           s.mux,

@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// State describes the keys that a kind stores, for backups and for moves to another store.
+// State describes the keys that a kind keeps in the state store, for backups and for moving them to
+// another store.
 type State struct {
 	// Remembered lists the prefixes of the keys that a backup contains. A restore writes such keys
 	// if they are absent. None of the keys may contain a secret, or make a secret valid again that
@@ -32,13 +33,14 @@ type State struct {
 	Secrets bool
 }
 
-// Stateful is implemented by a Section whose kind stores keys of its own.
+// Stateful is an optional interface of a Section. It is for kinds that keep their own keys in the
+// state store.
 type Stateful interface {
 	State() State
 }
 
-// StateOf returns the State of the kind with the settings s. It includes the keys that the server
-// stores for every kind.
+// StateOf returns the State of a kind, given the kind's settings. It includes the keys that the
+// server itself stores for every kind.
 func StateOf(s Section) State {
 	st := State{}
 	if k, ok := s.(Stateful); ok {
@@ -53,7 +55,8 @@ func (s State) Remembers(key string) bool {
 	return slices.ContainsFunc(s.Remembered, func(p string) bool { return strings.HasPrefix(key, p) })
 }
 
-// Ends reports whether a key ends with a lease, and returns the longest lifetime of such a key.
+// Ends reports whether a key is deleted when a lease ends, and returns the longest lifetime of such
+// a key.
 func (s State) Ends(key string) (within time.Duration, ends bool) {
 	for p, d := range s.Ending {
 		if strings.HasPrefix(key, p) {
@@ -63,7 +66,7 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 	return 0, false
 }
 
-// Answered reports whether the store contains a recorded answer to a need of the caller.
+// Answered reports whether the store contains an answer that the caller received for a need.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
 	_, err := s.Get(ctx, place(caller, need))
 	if errors.Is(err, store.ErrNotFound) {

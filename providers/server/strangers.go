@@ -40,7 +40,7 @@ type network struct {
 }
 
 // Stranger writes an audit row about a caller without a verified certificate. If there are too many
-// such rows, the row is only counted for the next Sum.
+// such rows, it only counts the row, for the next call of Sum.
 func (a *Audit) Stranger(ctx context.Context, r Row) error {
 	for k, v := range r.Detail {
 		r.Detail[k] = terminal.Text(v)
@@ -136,8 +136,8 @@ func (a *Audit) run(ctx context.Context) {
 	}
 }
 
-// Sum writes the numbers of the rows that were only counted since the last call, one row for each
-// network and caller. Errors are logged.
+// Sum writes audit rows with the numbers of events that were only counted since its last call: one
+// row for each network and each caller. It logs errors.
 func (a *Audit) Sum(ctx context.Context, now time.Time) {
 	a.mu.Lock()
 	networks, callers, since := a.networks, a.callers, a.since

@@ -20,8 +20,8 @@ type Name struct{ Server, Account string }
 // String returns the name in the form that store keys use.
 func (n Name) String() string { return n.Server + "/" + n.Account }
 
-// Request is a request for an account, as a kind of need decodes it from a grant, with the grant's
-// generation.
+// Request is an interface that the decoded requests of one kind of accounts implement, such as
+// requests for database logins.
 type Request[R any] interface {
 	Of() Name
 
@@ -48,18 +48,20 @@ type Server struct {
 	Keep int64 `json:"keep,omitempty"`
 }
 
-// Policy is the part of a host's policy for a kind of accounts, in decoded form.
+// Policy lists the accounts that hosts may request, and the servers at which they are. Compile
+// decodes it from the policy of the provider host.
 type Policy[R Request[R]] struct {
 	Servers  map[string]Server
 	requests server.Requests[R]
 	wants    map[Name]R
 }
 
-// Compile decodes the accounts that a policy grants at the given servers. It calls grant to set the
-// generation of each request. It returns an error for an unknown server and for an invalid request.
+// Compile decodes the accounts that hosts may request at the given servers. It calls grant to set
+// the generation of each request. It returns an error for an unknown server and for an invalid
+// request.
 //
-// During a rollout, grants of the same account may differ. The grant that is last in the order of
-// Before then applies to all hosts.
+// During a rollout, requests for the same account may differ. The one that comes last in the order
+// of Before then applies to all hosts.
 func (a *Accounts[R, B]) Compile(p document.Policy, servers map[string]Server, grant func(r *R, generation int)) (*Policy[R], error) {
 	policy := &Policy[R]{Servers: servers, wants: map[Name]R{}}
 	for _, n := range slices.Sorted(maps.Keys(servers)) {

@@ -9,11 +9,13 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Record is the stored record of an account: a pointer to a struct that embeds Kept. The store
-// contains it as JSON, and its secrets in a separate, sealed value that is not in backups.
+// Record is the stored record of an account at a server: a pointer to a struct that embeds Kept.
+// The store contains the record as JSON. It contains the account's secrets separately, as an
+// encrypted value that is not in backups.
 type Record interface{ kept() *Kept }
 
-// Kept contains the parts of a Record that are not in its JSON: its secrets and its revision.
+// Kept is the part of a Record that is not in its JSON: the account's secrets and the revision of
+// the record.
 type Kept struct {
 	Secrets  map[string]string `json:"-"` // secrets of the account; nil if the state has none
 	Modified int64             `json:"-"` // revision of the store that wrote the record
@@ -27,12 +29,12 @@ func (a *Accounts[R, B]) secrets(of string) string {
 	return a.kind.Name + "/" + a.kind.Secrets + "/" + of
 }
 
-// Prefix returns the prefix of the keys that contain the accounts of a kind. Their secrets have
-// keys with another prefix.
+// Prefix returns the prefix of the store keys under which the records of a kind of accounts are.
+// The secrets of accounts are under keys with another prefix.
 func Prefix(kind string) string { return kind + "/of/" }
 
-// Read reads the record of an account, with its secrets, into r. If there is no record, Read leaves
-// r unchanged and returns nil.
+// Read reads the record of an account, with its secrets, from the store into r. If there is no
+// record, Read leaves r unchanged and returns nil.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	e, err := a.Store.Get(ctx, a.state(of.String()))
 	if err == nil {
@@ -55,12 +57,13 @@ func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
 	return json.Unmarshal(plain, &r.kept().Secrets)
 }
 
-// Is returns a condition that fails once the record has changed since it was read.
+// Is returns a condition for a transaction. It fails if the stored record has changed since Read
+// returned r.
 func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 	return store.Cond{Key: a.state(of.String()), Modified: r.kept().Modified}
 }
 
-// Put returns the operation that stores a record without its secrets, which stay unchanged in the
+// Put returns the operation that stores a record. It does not change the account's secrets in the
 // store.
 func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	b, err := json.Marshal(r)
@@ -70,8 +73,8 @@ func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 	return store.Put(a.state(of.String()), b)
 }
 
-// Write stores a record with its secrets, and the given audit rows, in one transaction. If the
-// record has changed since it was read, Write changes nothing and returns an error.
+// Write stores a record with its secrets and the given audit rows, in one transaction. If the
+// stored record has changed since it was read, Write changes nothing and returns an error.
 func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	plain, err := json.Marshal(r.kept().Secrets)
 	if err != nil {
@@ -81,8 +84,8 @@ func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...s
 	return a.commit(ctx, of, r, done, a.Put(of, r), store.Put(at, a.Key.Seal(at, plain)))
 }
 
-// Forget deletes a record with its secrets, and stores the given audit rows, in one transaction. If
-// the record has changed since it was read, Forget changes nothing and returns an error.
+// Forget deletes a record with its secrets and stores the given audit rows, in one transaction. If
+// the stored record has changed since it was read, Forget changes nothing and returns an error.
 func (a *Accounts[R, B]) Forget(ctx context.Context, of Name, r Record, done ...server.Row) error {
 	return a.commit(ctx, of, r, done, store.Delete(a.state(of.String())), store.Delete(a.secrets(of.String())))
 }

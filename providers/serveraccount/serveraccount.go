@@ -42,7 +42,7 @@ const (
 	Deadline = 15 * time.Second
 )
 
-// Config configures Accounts. All fields are required. Policy is used only by Run.
+// Config configures Accounts. All fields are required, but only Run uses Policy.
 type Config[R Request[R]] struct {
 	Store store.Store
 	Key   *sealedstore.Key
@@ -53,8 +53,8 @@ type Config[R Request[R]] struct {
 	Logger *slog.Logger
 }
 
-// Kind contains the functions and words in which kinds of accounts differ. R is the type of
-// requests, and B the type of connections to servers.
+// Kind contains the functions and words in which kinds of accounts differ, such as database logins
+// and accounts at Git forges. R is the type of requests, and B the type of connections to servers.
 type Kind[R Request[R], B io.Closer] struct {
 	Name     string
 	Account  string // word for an account in messages and audit rows
@@ -113,9 +113,9 @@ func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call
 	return d, nil
 }
 
-// At calls work with a connection to a server, while no other request or process works on the
-// account. It closes the connection afterwards. If the account stays busy for the duration
-// Deadline, the error is hostapi.CodeBusy.
+// At connects to a server and calls work with the connection. No other request or process works on
+// the account meanwhile. At closes the connection when work returns. If others work on the account
+// for longer than Deadline, the error is hostapi.CodeBusy.
 func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ctx context.Context, b B) error) error {
 	ctx, cancel := context.WithTimeout(ctx, Deadline)
 	defer cancel()
@@ -151,8 +151,8 @@ func (a *Accounts[R, B]) At(ctx context.Context, s Server, of Name, work func(ct
 	return work(ctx, b)
 }
 
-// Look calls read with a connection to a server, and closes the connection afterwards. Other
-// processes may work on the account meanwhile, so read must change nothing.
+// Look connects to a server and calls read with the connection, and then closes it. Other processes
+// may work on the account at the same time, so read must change nothing.
 func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(b B) error) error {
 	b, err := a.open(ctx, s, of)
 	if err != nil {
@@ -162,8 +162,8 @@ func (a *Accounts[R, B]) Look(ctx context.Context, s Server, of Name, read func(
 	return read(b)
 }
 
-// AtSame is like At, but does not call work and returns nil if the record has changed since r was
-// read. The next sweep then does the work.
+// AtSame is like At, but only calls work if the stored record of the account has not changed since
+// Read returned r. Otherwise it returns nil, and the next call of Sweep does the work.
 func (a *Accounts[R, B]) AtSame(ctx context.Context, s Server, of Name, r Record, work func(ctx context.Context, b B) error) error {
 	return a.At(ctx, s, of, func(ctx context.Context, b B) error {
 		e, err := a.Store.Get(ctx, a.state(of.String()))
@@ -195,8 +195,8 @@ func (a *Accounts[R, B]) open(ctx context.Context, s Server, of Name) (opened B,
 	return opened, nil
 }
 
-// Reseal encrypts the accounts' stored secrets with the newest secret of the sealing key, if an
-// older one sealed them.
+// Reseal encrypts the stored secrets of accounts again, with the newest secret of the sealing key.
+// Values that this secret has encrypted already are left unchanged.
 func (a *Accounts[R, B]) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.Store, a.secrets(""), a.Key.Reseal)
 }
@@ -206,13 +206,14 @@ type serverError struct{ error }
 
 func (e *serverError) Unwrap() error { return e.error }
 
-// Errorf returns an error that a server caused, formatted like fmt.Errorf. Hosts receive its text,
-// so it must not contain secrets.
+// Errorf formats an error that a server caused, as fmt.Errorf does. The text is sent to hosts, so
+// it must not contain secrets.
 func Errorf(format string, args ...any) error { return &serverError{fmt.Errorf(format, args...)} }
 
-// Dial connects to a server on this machine, at a loopback address or at unix:/path. At a loopback
-// address, it returns an error unless the listener belongs to root or to a system account. Other
-// accounts could listen there while the server is down, and would receive secrets.
+// Dial connects to a server on this machine, at a loopback address or a Unix socket (unix:/path).
+// While the server is down, any account of the machine could listen at its loopback address and
+// receive secrets. Dial therefore returns an error unless the listener belongs to root or to a
+// system account.
 func Dial(ctx context.Context, address string) (net.Conn, error) {
 	if path, unix := strings.CutPrefix(address, "unix:"); unix {
 		var d net.Dialer

@@ -26,9 +26,9 @@ func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 	return nil
 }
 
-// Sweep does the work that is due at servers without a request of a host, such as dropping accounts
-// that no policy names. If the work for an account fails, Sweep goes on with the others, and
-// returns all errors joined.
+// Sweep does the work at servers that is due although no host requests it, such as deleting
+// accounts that no policy names any more. If the work for one account fails, Sweep continues with
+// the others, and returns all errors joined.
 func (a *Accounts[R, B]) Sweep(ctx context.Context, now time.Time, p *Policy[R]) error {
 	var failed []error
 	for after := ""; ; {
@@ -61,8 +61,9 @@ func (a *Accounts[R, B]) due(ctx context.Context, now time.Time, of Name, p *Pol
 	return a.kind.End(ctx, now, s, of)
 }
 
-// Done returns the audit row for work at a server that no host requested. Store it with the changed
-// record. If the process ends before that, the next sweep repeats the work.
+// Done returns an audit row about work at a server that no host requested. Store it together with
+// the changed record of the account. If the process ends before that, the next call of Sweep
+// repeats the work.
 func (a *Accounts[R, B]) Done(now time.Time, of Name, code, message string) server.Row {
 	return server.Row{Time: now.UTC(), Kind: a.kind.Name, Outcome: server.Changed, Code: code, Message: message,
 		Detail: map[string]string{a.kind.Account: of.Account, a.kind.Server: of.Server}}

@@ -47,8 +47,8 @@ func (a *Accounts[R, B]) turn(ctx context.Context, at string) (release func(), e
 
 func turnsOf(kind string) string { return kind + "/turn/" }
 
-// State tells which keys of a kind of accounts belong in a backup: the records of accounts. Their
-// secrets are left out, and are made again after a restore.
+// State returns the keys in the state store that belong in a backup: the records of accounts. Their
+// secrets are left out, and are created again after a restore.
 func State(kind string) server.State {
 	return server.State{Remembered: []string{Prefix(kind)}, Ending: map[string]time.Duration{turnsOf(kind): 0}}
 }

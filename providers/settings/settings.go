@@ -33,8 +33,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Kinds contains the kinds that have a section in the settings file, each with a function that
-// returns an empty section.
+// Kinds lists the kinds of needs that can have settings of their own in the settings file. The
+// function for each kind returns an empty section for these settings.
 type Kinds map[string]func() server.Section
 
 // Names returns the names of the kinds, sorted.
@@ -64,13 +64,16 @@ type Settings struct {
 	Section server.Section // settings of the kind; nil for none
 }
 
-// Dir returns the state directory of the process of a kind. Only that process uses it.
+// Dir returns the directory in which the process of a kind keeps its state. No other process uses
+// it.
 func (c Common) Dir(kind string) string { return filepath.Join(c.State, kind) }
 
-// Policy returns the directory that contains the host's documents in force, among them the policy.
+// Policy returns the directory that contains the host's current documents, which include the
+// policy.
 func (c Common) Policy() string { return hostdir.Current(c.Activation.Documents()) }
 
-// Identity returns the directory to which activation delivers the SVID for the process of a kind.
+// Identity returns the directory that contains the SVID of the process of a kind. Activation writes
+// the SVID there.
 func (c Common) Identity(kind string) string {
 	return c.Activation.Need("cert-service-" + spiffe.ProviderService(kind))
 }
@@ -78,9 +81,9 @@ func (c Common) Identity(kind string) string {
 // File returns the path of the settings file of an instance.
 func File(m hostdir.Instance) string { return filepath.Join(m.Etc(), "provider.hujson") }
 
-// Load reads the settings for the process of a kind from the file at path. If kind is empty, it
-// reads only the common settings. The default settings file of the instance may be absent, which
-// means default settings. Any other file must exist.
+// Load reads a settings file for the process of a kind. If kind is empty, it reads only the
+// settings that all kinds have in common. If the file is the default settings file of the instance
+// and does not exist, default settings apply. Any other file must exist.
 func Load(m hostdir.Instance, path string, kinds Kinds, kind string) (*Settings, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) && path == File(m) {

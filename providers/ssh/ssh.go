@@ -66,7 +66,8 @@ type Settings struct{}
 // Kind returns the kind "ssh" for a provider process.
 func (*Settings) Kind(p server.Process) server.AnyKind { return server.Any(New(p.Store, p.Key)) }
 
-// Authority implements the kind "ssh". It is the certificate authority of the cluster's users.
+// Authority implements the kind "ssh". It is the SSH certificate authority for the users of the
+// cluster.
 type Authority struct {
 	store store.Store
 	seal  *sealedstore.Key
@@ -79,7 +80,7 @@ var (
 	_ server.Sealer        = (*Authority)(nil)
 )
 
-// New returns an Authority whose keys are in a store, sealed with the given key.
+// New returns an Authority that keeps its keys in a state store, encrypted with the given key.
 func New(s store.Store, seal *sealedstore.Key) *Authority {
 	return &Authority{s, seal, sealedstore.SigningKeys{
 		Store: s, Seal: seal, At: keysAt, Algorithm: jose.ES256, Lingers: lingers, Announced: announced, Life: keyLife,
@@ -89,14 +90,16 @@ func New(s store.Store, seal *sealedstore.Key) *Authority {
 // Name returns the name of the kind.
 func (a *Authority) Name() string { return Name }
 
-// Policy is the part of a host's policy for this kind, in decoded form.
+// Policy lists the SSH certificates that hosts may request, and their lifetime. Compile decodes it
+// from the policy of the provider host.
 type Policy struct {
 	lifetime   time.Duration
 	generation int // least generation of the authority's keys
 	requests   server.Requests[document.SSHRequest]
 }
 
-// Compile decodes a policy. It rejects a lifetime out of range, and users of another trust domain.
+// Compile decodes the policy of a provider host. It returns an error if the lifetime of
+// certificates is out of range, or if a user belongs to another trust domain.
 func (a *Authority) Compile(policy document.Policy) (*Policy, error) {
 	var settings struct {
 		Lifetime   int64 `json:"lifetime"` // in seconds
@@ -120,8 +123,9 @@ func (a *Authority) Compile(policy document.Policy) (*Policy, error) {
 	return p, err
 }
 
-// Answer issues the certificate that a host requests, if the policy grants it, or returns the
-// public keys of the authority.
+// Answer issues the SSH certificate that a host requests for one of its users. If the user is
+// revoked, it returns an error. For a request that names no user, the answer contains the public
+// keys of the authority.
 func (a *Authority) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	ring, change, err := a.keys.Due(ctx, c.Now, p.generation)
@@ -186,8 +190,8 @@ func open(k sealedstore.SigningKey) (ssh.Signer, error) {
 	return ssh.NewSignerFromSigner(private)
 }
 
-// InForce returns the newest key of the authority. The server writes an audit row for each key that
-// comes into force.
+// InForce describes the newest key of the authority. The server writes an audit row for each new
+// key.
 func (a *Authority) InForce(ctx context.Context) (server.Version, error) {
 	ring, _, err := a.keys.Read(ctx)
 	if err != nil || len(ring) == 0 {
@@ -204,7 +208,8 @@ func (a *Authority) InForce(ctx context.Context) (server.Version, error) {
 	}, nil
 }
 
-// Reseal encrypts the keys of the authority again, with the newest secret of the sealing key.
+// Reseal encrypts the stored keys of the authority again, with the newest secret of the sealing
+// key. Values that this secret has encrypted already are left unchanged.
 func (a *Authority) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, a.store, keysAt, a.seal.Reseal)
 }

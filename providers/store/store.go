@@ -34,9 +34,9 @@ var (
 	ErrMoved = fmt.Errorf("the state has moved to another store: %w", ErrUnavailable)
 )
 
-// Store is a state store: a transactional map of keys to values, with one revision for the whole
-// store. The first change has revision 1. Each later transaction that changes something raises the
-// revision by one, or by more if several stores share an engine.
+// Store is a database of keys and values with transactions, in which a provider keeps its state.
+// Each transaction that changes something has a revision, a number that grows by at least one from
+// each such transaction to the next. The first change has revision 1.
 type Store interface {
 	// Get reads one key. The error is ErrNotFound if the key is absent or has expired.
 	Get(ctx context.Context, key string) (Entry, error)
@@ -77,8 +77,9 @@ type Store interface {
 	Close() error
 }
 
-// Local returns a view of s for reads that may be slightly out of date. In a shared store, such
-// reads can succeed even if s does not answer. If s has no such view, Local returns s.
+// Local returns a view of a store for reads that may be slightly out of date. In a shared store,
+// such reads can succeed even while other reads fail. If the store has no such view, Local returns
+// the store itself.
 func Local(s Store) Store {
 	if l, ok := s.(interface{ Local() Store }); ok {
 		return l.Local()
@@ -93,9 +94,10 @@ type Reading interface {
 	Watch(ctx context.Context, prefix string, after int64) iter.Seq2[Event, error]
 }
 
-// Sibling returns the tree of another kind in the engine of s, such as etcd, for reading. It can be
-// used until s is closed. A condition in a transaction of s can refer to the sibling's keys; see
-// Cond.Tree. If the engine has no trees, the second result is false.
+// Sibling returns the tree of another kind in the same database as the store s, for reading. A tree
+// consists of the keys with a common prefix. Conditions in transactions of s can refer to keys of
+// the sibling; see Cond.Tree. Do not use the sibling after s is closed. If the database of s has no
+// trees, the second result is false.
 func Sibling(s Store, tree string) (Reading, bool) {
 	t, ok := s.(interface{ Sibling(tree string) Reading })
 	if !ok {
@@ -107,7 +109,8 @@ func Sibling(s Store, tree string) (Reading, bool) {
 // LeaseID identifies a lease. The zero LeaseID means no lease.
 type LeaseID int64
 
-// Entry is a key with its value, and the revisions at which the key was created and last changed.
+// Entry is a key with its value, and with the revisions at which the key was created and last
+// changed.
 type Entry struct {
 	Key               string
 	Value             []byte
@@ -121,14 +124,15 @@ const (
 	MaxBytes = 256 << 10
 )
 
-// Txn is a transaction. Commit applies all operations in Then if all conditions in If hold.
+// Txn is a transaction. If all conditions in If are true, Commit applies all operations in Then.
+// Otherwise it applies none.
 type Txn struct {
 	If   []Cond
 	Then []Op
 }
 
-// Cond is a condition of a transaction: the key was last changed at the revision Modified. If
-// Modified is zero, the key must be absent.
+// Cond is a condition of a transaction. It is true if the key was last changed at the revision
+// Modified. If Modified is zero, the condition is true if the key is absent.
 type Cond struct {
 	Key      string
 	Modified int64
@@ -139,8 +143,8 @@ type Cond struct {
 	Tree string
 }
 
-// Op is an operation of a transaction. It deletes Key if Delete is true, and otherwise sets it to
-// Value.
+// Op is an operation of a transaction. If Delete is true, it deletes the key, and otherwise it sets
+// the key to Value.
 type Op struct {
 	Key    string
 	Value  []byte
@@ -154,8 +158,8 @@ func Put(key string, value []byte) Op { return Op{Key: key, Value: value} }
 // Delete returns the operation that deletes a key.
 func Delete(key string) Op { return Op{Key: key, Delete: true} }
 
-// Event is a change of one key. If the key was deleted, Deleted is true, Modified is the revision
-// of the deletion, and Value and Created are zero.
+// Event is a change of one key. If Deleted is true, the key was deleted: Modified is then the
+// revision of the deletion, and Value and Created are zero.
 type Event struct {
 	Entry
 	Deleted bool

@@ -9,8 +9,8 @@ import (
 // Attempts is the largest number of times that a change is tried if the state changes meanwhile.
 const Attempts = 20
 
-// Retry calls act until it returns an error other than ErrConflict, or nil, but at most Attempts
-// times. If all attempts conflict, the returned error wraps ErrConflict.
+// Retry calls act again as long as it returns ErrConflict, but at most Attempts times in all. It
+// returns the result of the last call. If all calls conflict, the error wraps ErrConflict.
 func Retry(ctx context.Context, act func() error) error {
 	for n := 1; ; n++ {
 		err := act()
@@ -25,10 +25,10 @@ func Retry(ctx context.Context, act func() error) error {
 	}
 }
 
-// Update calls change with the entry at a key, and commits the returned transaction on condition
-// that the key has not changed meanwhile. If it has, Update reads the entry and calls change again,
-// as Retry does. For an absent key, the entry has only its Key set. If change returns an error or
-// no operations, nothing is committed.
+// Update changes the entry at a key. It calls change with the current entry, and commits the
+// returned transaction unless the key has changed meanwhile. If it has, Update calls change again
+// with the new entry, as often as Retry does. For an absent key, the entry has only its Key set. If
+// change returns an error or no operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
 		e, err := s.Get(ctx, key)

@@ -22,9 +22,9 @@ type archived struct {
 	Row json.RawMessage `json:"row"`
 }
 
-// Archive appends audit rows to the files archive/<year>-<month>.jsonl in the directory of the log.
-// When it returns nil, they are on disk and may be removed from the store. A row that is archived
-// twice, for example after a crash, is in the file twice.
+// Archive appends audit rows to the monthly files archive/<year>-<month>.jsonl in the directory of
+// the log. When it returns nil, the rows are on disk and may be deleted from the state store. If a
+// row is archived twice, for example after a crash, the file contains it twice.
 func (l *Log) Archive(rows []store.Entry) error {
 	months := map[string][]byte{}
 	for _, r := range rows {

@@ -58,8 +58,9 @@ func (l *Log) compareEach(ctx context.Context) error {
 	}
 }
 
-// Compare compares the audit rows in the store with the log. It returns a description of the first
-// difference, or "" if there is none. Rows that are old enough to have been archived are left out.
+// Compare checks that the audit rows in the state store are those that were appended to the log. It
+// returns a description of the first difference, or "" if there is none. It leaves out rows that
+// are old enough to be in the archive.
 func (l *Log) Compare(ctx context.Context) (fault string, err error) {
 	appended, size := l.Appended(), l.integrated.Load()
 	_, c, err := l.Checkpoint(ctx)

@@ -74,8 +74,8 @@ const restoredKey = "log/restored"
 var restoreCode = []byte(`"code":"restore"`)
 
 // Restoring returns the operation with which a restore announces that it writes audit rows from a
-// backup. Commit it together with the first row, whose code is "restore". The log then looks up
-// rows from before the given time, and does not append them again.
+// backup. Commit it together with the first row, whose code is "restore". The log then checks
+// whether it already contains rows from before the given time, and does not append those again.
 func Restoring(at time.Time) store.Op {
 	return store.Put(restoredKey, strconv.AppendInt(nil, at.UnixNano(), 10))
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// Leaf is the entry of the log for one audit row. It contains the hash of the row's text, but not
-// the text itself.
+// Leaf is the entry for one audit row in the tamper-evident log. It contains a hash of the row, but
+// not the row itself.
 type Leaf struct {
 	Key      string // key of the row in the store
 	Revision int64  // revision of the store; the log has all rows of earlier revisions
 	Hash     [sha256.Size]byte
 }
 
-// NewLeaf returns the leaf for an audit row that is stored under the given key since the given
-// revision.
+// NewLeaf returns the leaf for an audit row, given the row's key in the state store and the
+// revision at which the row was stored.
 func NewLeaf(key string, revision int64, row []byte) Leaf {
 	return Leaf{key, revision, sha256.Sum256(row)}
 }
 
-// Of reports whether row has the hash in the leaf, so that it is unchanged. The row is found by the
-// leaf's key.
+// Of reports whether the hash in the leaf is that of the given row. If it is not, the row was
+// changed, because rows are looked up by the key in the leaf.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
 // String returns the leaf in the form that the log contains: "<key> <revision> <base64 of the
@@ -55,7 +55,7 @@ func ParseLeaf(text string) (l Leaf, err error) {
 }
 
 // Time returns the time of the row, which is a part of its key: "audit/<16 digits of
-// nanoseconds>-…". For a key of another form, it returns the zero time.
+// nanoseconds>-…". If the key does not have this form, Time returns the zero time.
 func (l Leaf) Time() time.Time { return timeOf(l.Key) }
 
 func timeOf(key string) time.Time {

@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Head is the newest checkpoint of a log, with the key that verifies it.
+// Head is the newest checkpoint of a log, which is a signed hash of all its rows, with the key that
+// verifies the signature.
 type Head struct {
 	Key        string    `json:"key"` // key that verifies the checkpoint
 	Checkpoint string    `json:"checkpoint"`
@@ -18,8 +19,8 @@ type Head struct {
 	Fault      string    `json:"fault,omitempty"` // difference that the process found between its rows and the log
 }
 
-// Logged is a leaf of the log with the text of its audit row. Row is nil if neither the store nor
-// the archive contains the row any more.
+// Logged is an entry of the log together with its audit row. If neither the state store nor the
+// archive contains the row any more, Row is nil.
 type Logged struct {
 	Leaf     string  `json:"leaf"`
 	Row      *string `json:"row,omitempty"`
@@ -60,9 +61,10 @@ type Local struct {
 	shelf  *shelf
 }
 
-// NewLocal returns a Source for the log in a directory. The rows are read from the given store,
-// under keys with the prefix, and from the archive. The last argument returns the time since which
-// rows must be present. No process needs to append to the log.
+// NewLocal returns a Source for the log in a directory. It reads the audit rows from a state store,
+// under keys with the given prefix, and from the archive in the directory. The function kept
+// returns the time since which rows must be in the store. No process needs to be appending to the
+// log.
 func NewLocal(dir string, rows store.Store, prefix string, kept func(now time.Time) time.Time) Local {
 	return Local{Reader: Reader{dir}, Store: rows, Prefix: prefix, Kept: kept, shelf: newShelf(dir)}
 }
@@ -80,8 +82,8 @@ func (l Local) Head(ctx context.Context) (Head, error) {
 	return h, err
 }
 
-// Rows returns at most PageSize rows of the log, beginning at the given index. The argument size is
-// the number of rows in the state of the log that is read.
+// Rows returns at most PageSize rows of the log, beginning at the given index. The log is read as
+// it was when it had the given size, in rows.
 func (l Local) Rows(ctx context.Context, from, size uint64) (rows []Logged, err error) {
 	for leaf, err := range l.Leaves(ctx, from, size) {
 		if err != nil {

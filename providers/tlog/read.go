@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// Reader reads the log in a directory, also while a process appends to it. If there is no log yet,
-// its methods return fs.ErrNotExist.
+// Reader reads the log in a directory. Another process may append to the log at the same time. If
+// there is no log yet, the methods return fs.ErrNotExist.
 type Reader struct{ Dir string }
 
 // Checkpoint returns the newest checkpoint of the log, and the public key with which its signature
@@ -34,8 +34,8 @@ func (r Reader) Checkpoint(ctx context.Context) (key string, c hostapi.VerifiedC
 	return key, c, err
 }
 
-// Leaves yields the leaves of the log, beginning at the given index. The argument size is the
-// number of rows in the state of the log that is read. Leaves ends at the first error.
+// Leaves yields the leaves of the log, which are its entries, beginning at the given index. The log
+// is read as it was when it had the given size, in rows. Leaves ends at the first error.
 func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, error] {
 	return func(yield func(Leaf, error) bool) {
 		for from < size {
@@ -60,9 +60,9 @@ func (r Reader) Leaves(ctx context.Context, from, size uint64) iter.Seq2[Leaf, e
 	}
 }
 
-// Consistency returns the proof that the first rows of the log at a size are the rows of the log at
-// a smaller size (RFC 6962 section 2.1.2). If no proof is needed, because smaller is zero or not
-// below size, it returns nil.
+// Consistency returns a proof that the log only grew between two sizes: that its first rows are
+// still those that it had at the smaller size (RFC 6962 section 2.1.2). If smaller is zero or not
+// below size, nothing is to be proved, and the result is nil.
 func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte, error) {
 	if smaller == 0 || smaller >= size {
 		return nil, nil
@@ -74,8 +74,8 @@ func (r Reader) Consistency(ctx context.Context, smaller, size uint64) ([][]byte
 	return b.ConsistencyProof(ctx, smaller, size)
 }
 
-// Inclusion returns the proof that the log of the given size contains the leaf at an index (RFC
-// 6962 section 2.1.1).
+// Inclusion returns a proof that the log of the given size contains the entry at the given index
+// (RFC 6962 section 2.1.1).
 func (r Reader) Inclusion(ctx context.Context, index, size uint64) ([][]byte, error) {
 	b, err := client.NewProofBuilder(ctx, size, r.files().ReadTile)
 	if err != nil {

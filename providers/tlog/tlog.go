@@ -54,8 +54,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Log is the tamper-evident log to which this process appends audit rows. Only one process at a
-// time can append to it.
+// Log is the tamper-evident log of a provider's audit rows. It contains a hash of each row, so that
+// a changed or deleted row is noticed. This process appends to the log. Only one process at a time
+// can do so.
 type Log struct {
 	Config
 	Reader
@@ -67,7 +68,8 @@ type Log struct {
 	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
 }
 
-// New returns the log in the directory of c. Run creates files that do not exist.
+// New returns the log in the directory that the Config names. If the log does not exist yet, Run
+// creates its files.
 func New(c Config) *Log {
 	return &Log{Config: c, Reader: Reader{c.Dir}, shelf: newShelf(c.Dir), closeAfter: closeAfter}
 }
@@ -103,12 +105,12 @@ func (l *Log) signer() (note.Signer, error) {
 	return signer, nil
 }
 
-// Appended returns a revision of the store. The log contains all audit rows that were written up to
-// that revision.
+// Appended returns a revision of the state store. All audit rows that were stored up to that
+// revision are in the log.
 func (l *Log) Appended() int64 { return l.appended.Load() }
 
-// Fault describes a difference that Run has found between the rows in the store and the log. It
-// returns "" if there is none.
+// Fault returns a description of a difference that Run has found between the audit rows in the
+// state store and the log. If there is none, it returns "".
 func (l *Log) Fault() string {
 	if text := l.fault.Load(); text != nil {
 		return *text
@@ -119,8 +121,8 @@ func (l *Log) Fault() string {
 // retry is the pause after a failure, before Run tries again.
 const retry = 5 * time.Second
 
-// Run appends new audit rows to the log, and regularly compares the rows in the store with the log,
-// until ctx ends. It logs errors and tries again.
+// Run appends new audit rows to the log until ctx ends. It also regularly compares the rows in the
+// state store with the log. It logs errors and tries again.
 func (l *Log) Run(ctx context.Context) {
 	journal.Every(ctx, retry, l.Logger, l.run, "rows are not in the tamper-evident audit log yet, trying again")
 }

@@ -25,11 +25,13 @@ type Verdict struct {
 // maxFaults is the largest number of faults in a Verdict.
 const maxFaults = 10
 
-// Verify computes the hash of the log again from all rows of a source, and compares it with the
-// checkpoint. Missing and edited rows are faults in the Verdict. All rows since the given time must
-// be present, even if the source says that they have expired, because an attacker who removed rows
-// would say so too. If the time is zero, Verify relies on the source. An error means that the log
+// Verify computes the hash of a log again from all its rows, and compares it with the signed
+// checkpoint. Missing and changed rows become faults in the Verdict. An error means that the log
 // could not be read.
+//
+// Rows since the time kept must exist, even if the source says that they have expired, because an
+// attacker who deleted them would say so too. If kept is zero, the source decides which rows must
+// exist.
 func Verify(ctx context.Context, s Source, kept time.Time) (v Verdict, err error) {
 	head, err := s.Head(ctx)
 	if err != nil {
@@ -109,7 +111,7 @@ func (l Logged) place() string {
 }
 
 // Verify returns an error unless the proof shows that the log contains the row, exactly as the
-// store or the archive has it now.
+// state store or the archive now contains it.
 func (p Proof) Verify() error {
 	c, err := hostapi.OpenCheckpoint(p.Key, p.Checkpoint)
 	if err != nil {
@@ -125,8 +127,8 @@ func (p Proof) Verify() error {
 	return c.Includes(p.Leaf, p.Index, p.Hashes)
 }
 
-// Follow calls yield for each audit row that is appended to the log from now on, in order. It
-// returns nil when ctx ends. If yield returns an error, Follow returns it.
+// Follow waits for audit rows that are appended to the log from now on, and calls yield with each,
+// in order. It returns nil when ctx ends. If yield returns an error, Follow returns it.
 func Follow(ctx context.Context, s Source, yield func(Logged) error) error {
 	size, begun := uint64(0), false
 	for {

@@ -22,12 +22,13 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request contains the parameters of a need of kind "tls" that the policy grants.
+// Request describes a certificate for public DNS names that the policy lets a host request.
 type Request struct{ document.PublicNames }
 
 func (r Request) account() bool { return len(r.Names) == 0 }
 
-// Policy is the part of a host's policy for kind "tls", in decoded form.
+// Policy contains the settings of the ACME CA, and the certificates that hosts may request. Compile
+// decodes it from the policy of the provider host.
 type Policy struct {
 	settings
 	trustDomain string
@@ -42,8 +43,9 @@ type settings struct {
 	Internal  []string `json:"internal"`  // domains outside DNS
 }
 
-// Compile decodes the kind's settings and the grants of a policy. It returns an error if the ACME
-// directory is not an https URL, if the DNS provider is unknown, or if a granted name is not valid.
+// Compile decodes the policy of a provider host. It returns an error if the ACME directory is not
+// an https URL, if the DNS provider is unknown, or if the policy permits a certificate for an
+// invalid name.
 func (k *Certificates) Compile(p document.Policy) (*Policy, error) {
 	policy := &Policy{trustDomain: p.TrustDomain}
 	if err := server.Settings(p, Name, &policy.settings); err != nil {

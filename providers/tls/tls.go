@@ -80,8 +80,7 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	}))
 }
 
-// Config configures Certificates. Store and Key are required. Policy and Relay are required only
-// for Run.
+// Config configures Certificates. Store and Key are required. Run also requires Policy and Relay.
 type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
@@ -138,9 +137,10 @@ func New(c Config) *Certificates {
 // Name returns the name of this kind of need, "tls".
 func (k *Certificates) Name() string { return Name }
 
-// Answer returns the certificate chain for the requested names, and its key if the hosts share one.
-// If there is no certificate yet, or if it is time to renew it, Answer orders a new one, for which
-// the host may have to wait.
+// Answer returns a certificate chain for the requested names. If several hosts share the
+// certificate, the answer also contains its private key. If there is no certificate yet, or if it
+// is time to renew it, Answer orders a new one from the CA, and the host may have to request again
+// later.
 func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	if r.account() {
@@ -190,8 +190,8 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 
 func stamp(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
-// Run answers the requests of operators until ctx ends. The process of kind config passes them on.
-// Run then ends the orders in progress.
+// Run answers requests of operators until ctx ends, and then stops the orders that are in progress.
+// The requests arrive through the process of kind "config", which serves the operators' API.
 func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()
@@ -206,8 +206,8 @@ func (k *Certificates) Close() {
 	k.owned.Wait()
 }
 
-// Reseal encrypts the stored certificates with the newest secret of the sealing key, if an older
-// one sealed them.
+// Reseal encrypts the stored certificates again, with the newest secret of the sealing key. Values
+// that this secret has encrypted already are left unchanged.
 func (k *Certificates) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, k.db, prefix, k.key.Reseal)
 }

@@ -29,8 +29,8 @@ var (
 	rootEnds   = time.Date(2056, 1, 1, 0, 0, 0, 0, time.UTC)
 )
 
-// Root is the root certificate of the CA that issues certificates for names outside of the public
-// DNS. It is the answer to an operator's request.
+// Root describes the root certificate of the CA that issues certificates for names outside of the
+// public DNS. It is the answer to an operator who requests that certificate.
 type Root struct {
 	Certificate string   `json:"certificate"` // certificate in PEM
 	Fingerprint string   `json:"fingerprint"` // SHA-256 fingerprint in lower-case hex

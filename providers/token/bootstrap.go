@@ -34,8 +34,8 @@ const bootstrapped = "token/bootstrapped/"
 // gets a policy for each action on rules.
 const maxAdmins = 20
 
-// Bootstrap is the body of POST /v1/tenants/{tenant}/bootstrap, with which root of the host
-// appoints the first administrators of a tenant.
+// Bootstrap is the body of POST /v1/tenants/{tenant}/bootstrap. With this request, root on the
+// provider host appoints the first administrators of a tenant.
 type Bootstrap struct {
 	Admins []spiffe.ID `json:"admins"` // identities that may change all rules of the tenant from now on
 }

@@ -31,7 +31,8 @@ const grace = 30 * 24 * time.Hour
 // codeInUse is the code of the refusal to delete a tenant that may be in use.
 var codeInUse = hostapi.Code{Name: "in-use", Class: hostapi.Denied}
 
-// Kept describes a tenant that has data in the store. The flake may no longer contain the tenant.
+// Kept describes a tenant that has data in the state store, even if the flake no longer contains
+// that tenant.
 type Kept struct {
 	Tenant       string        `json:"tenant"`
 	Policies     int           `json:"policies"`  // number of policies, from the flake and from run time
@@ -41,12 +42,13 @@ type Kept struct {
 	Until        unixtime.Time `json:"until,omitzero"`   // time at which the data of the tenant is deleted
 }
 
-// Tenants is the answer to GET /v1/tenants: all tenants that have data in the store.
+// Tenants is the answer to GET /v1/tenants. It lists all tenants that have data in the state store.
 type Tenants struct {
 	Tenants []Kept `json:"tenants"` // sorted by name
 }
 
-// Deletion is the body of POST /v1/tenants/{tenant}/delete, which deletes the data of a tenant.
+// Deletion is the body of POST /v1/tenants/{tenant}/delete, a request to delete all data of a
+// tenant.
 type Deletion struct {
 	Force bool `json:"force"` // delete the tenant even if its last tokens may still be in use
 }

@@ -32,8 +32,8 @@ const (
 // less than 2 KiB.
 const maxBody = 16 << 10
 
-// TenantRules is the answer to GET /v1/tenants/{tenant}/rules: those rules of a tenant that the
-// caller may view.
+// TenantRules is the answer to GET /v1/tenants/{tenant}/rules. It contains only those rules of the
+// tenant that the caller may view.
 type TenantRules struct {
 	Policies  []Rule `json:"policies"`
 	Groupings []Rule `json:"groupings"`

@@ -16,8 +16,9 @@ import (
 	"github.com/florete/florete/providers/token/rules"
 )
 
-// Request contains the parameters of a need of kind token. It requests a token of the tenant for
-// the service ID. If ID is zero, it requests the keys that verify the tenant's tokens.
+// Request describes a token that the policy lets a host request for a service. The token gives the
+// service permissions in one tenant. If ID is zero, the request is for the keys that verify the
+// tenant's tokens.
 type Request struct {
 	Issuer    string    `json:"issuer"` // providers.token.issuer
 	Tenant    string    `json:"tenant"`
@@ -28,7 +29,8 @@ type Request struct {
 	objects []rules.Object
 }
 
-// Policy is the part of a host's policy for kind "token", in decoded form.
+// Policy contains the tenants of the cluster, and the tokens that hosts may request. Compile
+// decodes it from the policy of the provider host.
 type Policy struct {
 	issuer     *url.URL
 	generation int // of the signing keys, at least
@@ -43,7 +45,8 @@ type settings struct {
 	Tenants    map[string]Tenant `json:"tenants"`
 }
 
-// Tenant is a tenant as the policy declares it, with its rules and limits.
+// Tenant is a set of rules about who may do what, with the external issuers and limits that belong
+// to it, as the policy declares it.
 type Tenant struct {
 	Namespaces []string          `json:"namespaces"`
 	Issuers    map[string]Issuer `json:"issuers"`
@@ -62,7 +65,7 @@ type Tenant struct {
 	known    *atomic.Pointer[inForce] // with the rules of run time, as they were last
 }
 
-// Issuer is an external issuer whose tokens can be exchanged for tokens of a tenant.
+// Issuer is an external issuer of tokens. Callers can exchange its tokens for tokens of a tenant.
 type Issuer struct {
 	Issuer       string   `json:"issuer"`
 	Audiences    []string `json:"audiences"` // audiences, one of which a token must have
@@ -75,8 +78,9 @@ type Issuer struct {
 // longest is the longest lifetime of a token.
 const longest = time.Hour
 
-// Compile decodes the tenants and grants of a policy. It returns an error if the issuer is not
-// valid, if a rule names another tenant or an unknown name, or if a grant names an unknown tenant.
+// Compile decodes the policy of a provider host. It returns an error if the issuer is not valid, if
+// a rule names another tenant or an unknown name, or if the policy permits a token of an unknown
+// tenant.
 func (t *Tokens) Compile(policy document.Policy) (*Policy, error) {
 	var s settings
 	if err := server.Settings(policy, Name, &s); err != nil {

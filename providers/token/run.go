@@ -22,9 +22,9 @@ const (
 // maxAge is the value of the Cache-Control header of the tenants' pages.
 const maxAge = "public, max-age=300"
 
-// Run serves callers that exchange tokens and operators that change rules, and makes new signing
-// keys, until ctx ends. Callers come through the forwarder, and operators through the process of
-// kind config.
+// Run serves callers that exchange tokens and operators that change rules, and creates new signing
+// keys, until ctx ends. The requests of callers arrive through the forwarder, and those of
+// operators through the process of kind "config".
 func (t *Tokens) Run(ctx context.Context, ready func()) error {
 	ready() // hosts wait for nothing of that
 	var owned sync.WaitGroup

@@ -30,7 +30,7 @@ type Quota struct {
 	Groupings int `json:"groupings"`
 }
 
-// Rule is a rule of a tenant with its origin. Either Policy or Grouping is set.
+// Rule is a rule of a tenant, with its origin. Exactly one of Policy and Grouping is set.
 type Rule struct {
 	*rules.Policy
 	*rules.Grouping
@@ -41,7 +41,7 @@ type Rule struct {
 	Ignored string        `json:"ignored,omitempty"` // reason why the rule has no effect; empty if it has
 }
 
-// Origin tells whether a rule comes from the flake or was added at run time.
+// Origin tells where a rule comes from: from the flake, or from a caller who added it at run time.
 type Origin string
 
 // These are the origins of rules.

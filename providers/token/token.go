@@ -141,9 +141,9 @@ func New(c Config) *Tokens {
 // Name returns the name of this kind of need, "token".
 func (t *Tokens) Name() string { return Name }
 
-// Answer issues a token with the permissions that the tenant's rules give the service, as far as
-// the request asks for them. If the request names no service, the answer is the keys that verify
-// the tenant's tokens.
+// Answer issues a token for a service. The token contains the permissions that the tenant's rules
+// give to the service, limited to those in the request. For a request that names no service, the
+// answer contains the keys that verify the tenant's tokens.
 func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	r := p.requests.Of(c)
 	tenant := p.tenants[r.Tenant]
@@ -182,8 +182,8 @@ func (i issued) detail() map[string]string {
 	}
 }
 
-// Reseal encrypts the stored signing keys with the newest secret of the sealing key, if an older
-// one sealed them.
+// Reseal encrypts the stored signing keys again, with the newest secret of the sealing key. Keys
+// that this secret has encrypted already are left unchanged.
 func (t *Tokens) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, t.Store, keysPrefix, t.Key.Reseal)
 }

@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Store implements Dex's storage.Storage on a state store. It returns the errors
-// storage.ErrNotFound and storage.ErrAlreadyExists unwrapped, because Dex compares them with ==.
-// Closing a Store does not close the state store.
+// Store lets Dex keep its data in a state store: it implements Dex's interface storage.Storage. It
+// returns the errors storage.ErrNotFound and storage.ErrAlreadyExists unwrapped, because Dex
+// compares them with ==. Closing a Store does not close the state store.
 type Store struct {
 	db  store.Store
 	key *sealedstore.Key
@@ -31,7 +31,7 @@ type Store struct {
 
 var _ storage.Storage = (*Store)(nil)
 
-// New returns a Store whose records are in db, sealed with the given key.
+// New returns a Store that keeps its records in the state store db, encrypted with the given key.
 func New(db store.Store, key *sealedstore.Key) *Store { return &Store{db: db, key: key} }
 
 // Close does nothing, because the state store belongs to the caller.

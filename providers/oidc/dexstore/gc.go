@@ -27,8 +27,8 @@ func (s *Store) GarbageCollect(ctx context.Context, now time.Time) (r storage.GC
 	return r, err
 }
 
-// ExpireRefresh deletes refresh tokens that were last used before the first time or created before
-// the second. Dex refuses such tokens, but never deletes them.
+// ExpireRefresh deletes refresh tokens that were last used before the time idle, and tokens that
+// were created before the time ends. Dex refuses such tokens, but never deletes them.
 func (s *Store) ExpireRefresh(ctx context.Context, idle, ends time.Time) error {
 	_, err := expire(ctx, s, refreshTokens, func(v storage.RefreshToken) bool { return v.LastUsed.Before(idle) || v.CreatedAt.Before(ends) })
 	return err

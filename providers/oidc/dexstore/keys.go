@@ -9,13 +9,14 @@ import (
 
 const keys table[storage.Keys] = "keys"
 
-// GetKeys returns the keys that sign ID tokens. The error is storage.ErrNotFound before the first
-// rotation.
+// GetKeys returns the keys that sign ID tokens. If no keys have been created yet, the error is
+// storage.ErrNotFound.
 func (s *Store) GetKeys(ctx context.Context) (storage.Keys, error) { return keys.get(ctx, s) }
 
-// UpdateKeys calls change with the keys that sign ID tokens, and stores the result. If there are no
-// keys yet, it creates the record. It does not retry after a conflict, because another caller has
-// then already rotated the keys.
+// UpdateKeys calls change with the keys that sign ID tokens, and stores the keys that change
+// returns. If there are no keys yet, change receives the zero value. If another caller changes the
+// keys at the same time, UpdateKeys returns an error and does not retry, because that caller has
+// rotated them.
 func (s *Store) UpdateKeys(ctx context.Context, change func(storage.Keys) (storage.Keys, error)) error {
 	e, err := keys.entry(ctx, s)
 	var old storage.Keys

@@ -6,8 +6,8 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 )
 
-// Reseal encrypts all records of the Store with the newest secret of the sealing key, if an older
-// secret sealed them.
+// Reseal encrypts all records of the Store again, with the newest secret of the sealing key.
+// Records that this secret has encrypted already are left unchanged.
 func (s *Store) Reseal(ctx context.Context) error {
 	return sealedstore.Walk(ctx, s.db, "oidc/dex/", s.key.Reseal)
 }

@@ -24,7 +24,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Config names an etcd cluster, and the part of its keys that a Store uses.
+// Config names an etcd cluster and the tree in it that a Store uses. A tree consists of the keys
+// with a common prefix.
 type Config struct {
 	Endpoints []string    // addresses of members, such as "https://[2001:db8::1]:7442"
 	TLS       *tls.Config // nil only for tests
@@ -45,7 +46,8 @@ const (
 	limit = 1400 << 10
 )
 
-// Store is a store.Store that keeps its keys below one prefix of an etcd cluster.
+// Store is a store.Store in an etcd cluster. It uses only the keys of one tree, which have a common
+// prefix.
 type Store struct {
 	client *clientv3.Client
 	tree   string
@@ -62,8 +64,8 @@ type Store struct {
 
 var _ store.Store = (*Store)(nil)
 
-// Open returns a Store for a tree of an etcd cluster. It does not connect yet: each request waits
-// until a member can be reached. Close the Store after use.
+// Open returns a Store for a tree in an etcd cluster. It does not connect yet. Each request to the
+// Store waits until a member of the cluster can be reached. Close the Store after use.
 func Open(c Config) (*Store, error) {
 	client, err := clientv3.New(clientv3.Config{
 		Endpoints: c.Endpoints, TLS: c.TLS, Logger: zap.NewNop(),
@@ -78,8 +80,8 @@ func Open(c Config) (*Store, error) {
 	return s, nil
 }
 
-// Close closes the Store. Its watches end with an error. Close tries to release the leases of this
-// client in etcd. If etcd does not answer, they expire later.
+// Close closes the Store. Its watches end with an error. Close tries to end the leases of this
+// process in etcd. If etcd does not answer, they expire later.
 func (s *Store) Close() error {
 	s.close()
 	s.mu.Lock()
@@ -101,7 +103,7 @@ func (s *Store) Close() error {
 	return err
 }
 
-// Sibling returns the tree of another kind in the same cluster, for reading. It can be used until s
+// Sibling returns another tree in the same etcd cluster, for reading. Do not use it after the Store
 // is closed.
 func (s *Store) Sibling(tree string) store.Reading { return s.sibling(tree) }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Local returns the same tree for reads that may be slightly out of date. A single member can
-// answer them, even if no majority of the members can be reached.
+// Local returns the same tree for reads that may be slightly out of date. One member alone can
+// answer such reads, even if no majority of the members can be reached.
 func (s *Store) Local() store.Store { return &local{Store: s} }
 
 type local struct {

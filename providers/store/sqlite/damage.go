@@ -11,9 +11,8 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Gone returns store.ErrDamaged if the file at the store's path is no longer the file that is open,
-// because it was deleted or replaced. Everything written to the open file is then lost when the
-// process ends.
+// Gone returns store.ErrDamaged if the database file was deleted or replaced while the store has it
+// open. Everything that is written to the open file is then lost when the process ends.
 func (s *Store) Gone() error {
 	now, err := os.Stat(s.path)
 	if err == nil && os.SameFile(now, s.file) {

@@ -12,8 +12,8 @@ import (
 // error.
 const frozen = "florete: this state has moved"
 
-// Freeze applies one last operation, and makes the store read-only in the same transaction. Every
-// later change fails with store.ErrMoved, in any process that has the file open.
+// Freeze applies one last operation and makes the store read-only, in one transaction. Every later
+// change fails with store.ErrMoved, also in other processes that have the file open.
 func (s *Store) Freeze(ctx context.Context, last store.Op) error {
 	_, err := s.update(ctx, func(t *tx) error {
 		if err := t.revise(func() error { return t.put(last) }); err != nil {

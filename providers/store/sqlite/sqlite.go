@@ -61,8 +61,8 @@ var errClosed = errors.New("the store was closed")
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store in the file at path, and creates the file if it does not exist. A file with
-// an older schema is upgraded in one transaction. A newer schema is an error.
+// Open opens the store in the given file, and creates the file if it does not exist. If the file
+// has an older schema, Open upgrades it in one transaction. A newer schema is an error.
 func Open(path string, o Options) (*Store, error) {
 	if o.Keep == 0 {
 		o.Keep = 100

@@ -111,8 +111,8 @@ func (s *Store) changes(ctx context.Context, prefix string, at *cursor) ([]store
 	return events, nil
 }
 
-// Compact deletes the recorded changes up to a revision. A watch that begins at an earlier revision
-// then yields store.ErrCompacted.
+// Compact deletes the history of changes up to the given revision. A watch that begins at an
+// earlier revision then yields store.ErrCompacted.
 func (s *Store) Compact(ctx context.Context, revision int64) error {
 	_, err := s.update(ctx, func(t *tx) error { return t.record(min(revision, t.revision)) })
 	return err

@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Compacter is implemented by stores that can delete the recorded changes up to a revision.
+// Compacter is implemented by stores that can delete their history of changes up to a revision.
 type Compacter interface {
 	Compact(ctx context.Context, revision int64) error
 }
 
-// Run tests that an implementation behaves as store.Store documents. The function open returns a
-// new, empty store, which Run closes.
+// Run tests that an implementation behaves as the documentation of store.Store says. The function
+// open returns a new, empty store, which Run closes.
 func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	for name, test := range map[string]func(*testing.T, store.Store){
 		"keys":         keys,

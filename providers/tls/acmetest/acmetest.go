@@ -115,7 +115,8 @@ func (c *CA) wait(url string) {
 	})
 }
 
-// Issuers returns a pool with the root of the CA, for verifying the certificates that it issues.
+// Issuers returns a pool with the root of the CA. Use it to verify certificates that the CA has
+// issued.
 func (c *CA) Issuers() *x509.CertPool {
 	c.t.Helper()
 	resp, err := c.client.Get(c.management + "/roots/0")
@@ -131,8 +132,8 @@ func (c *CA) Issuers() *x509.CertPool {
 	return pool
 }
 
-// RenewBetween makes the CA suggest, by ACME Renewal Information (RFC 9773), that the certificate
-// leaf be renewed between two times. The certificate is in PEM.
+// RenewBetween makes the CA suggest that a certificate be renewed between two times (ACME Renewal
+// Information, RFC 9773). The certificate leaf is in PEM.
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})
@@ -142,7 +143,8 @@ func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.post(c.management+"/set-renewal-info/", map[string]string{"certificate": leaf, "ariResponse": string(ari)})
 }
 
-// TXT sets a TXT record in the DNS server that the CA uses. An empty value removes the record.
+// TXT sets a TXT record in the DNS server that the CA queries. If the value is empty, TXT removes
+// the record.
 func (c *CA) TXT(name, value string) {
 	c.t.Helper()
 	if value == "" {
@@ -170,8 +172,8 @@ func (c *CA) post(url string, v any) []byte {
 	return answer
 }
 
-// Dial connects to the port of this machine at which the CA validates HTTP-01 challenges, whatever
-// address is given.
+// Dial connects to the local port at which the CA validates HTTP-01 challenges, and ignores the
+// address in its arguments. Use it in place of net.Dialer.DialContext.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
 }
@@ -190,8 +192,8 @@ func Ports(t testing.TB, n int) (ports []int) {
 	return ports
 }
 
-// Run starts a program and terminates it at the end of the test. The variables in env are added to
-// its environment. If the test fails, the program's output is logged.
+// Run starts a program, and terminates it at the end of the test. The program gets the variables in
+// env in addition to those of the test. If the test fails, the program's output is logged.
 func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -211,8 +213,8 @@ func Run(t testing.TB, env []string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Client returns an HTTP client that trusts only the certificates in a file, and expects a
-// certificate for the name server.
+// Client returns an HTTP client that trusts only the certificates in a file. It expects servers to
+// present a certificate for the given server name.
 func Client(file, server string) *http.Client {
 	roots := x509.NewCertPool()
 	b, _ := os.ReadFile(file) // else it trusts none

@@ -112,8 +112,8 @@ func (o Object) String() string {
 // Tenant returns the name of the tenant to which the object belongs.
 func (o Object) Tenant() string { return o.tenant }
 
-// Namespace returns the namespace of the object. It returns Any for all namespaces of a tenant, and
-// "" for a whole tenant.
+// Namespace returns the name of the namespace that contains the object. For all namespaces of a
+// tenant, it returns Any. For a whole tenant, it returns "".
 func (o Object) Namespace() string { return o.namespace }
 
 // Covers reports whether o equals or contains the other object.
@@ -131,8 +131,8 @@ func (o Object) Covers(other Object) bool {
 	return o.kind == other.kind && o.namespace == other.namespace && (o.name == Any || o.name == other.name)
 }
 
-// Intersect returns the smaller of two objects if one covers the other. Otherwise the second result
-// is false.
+// Intersect returns the resources that two objects have in common: the smaller object if the other
+// covers it. If neither covers the other, the second result is false.
 func Intersect(a, b Object) (Object, bool) {
 	switch {
 	case a.Covers(b):

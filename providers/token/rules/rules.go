@@ -30,7 +30,8 @@ const (
 	ManageGroupings = "rbac.assignment.manage"
 )
 
-// Policy is a rule that permits a subject to carry out an action on an object.
+// Policy is a rule that permits a subject, such as a service or a group of people, to carry out an
+// action on an object.
 type Policy struct {
 	Subject string `json:"subject"`
 	Action  string `json:"action"`
@@ -62,13 +63,14 @@ var (
 	claim = regexp.MustCompile(`^[!#-+\--~]{1,255}$`) // printable, without space, quote and comma
 )
 
-// Subject returns the name of a token's subject in rules. For the issuer corp and the subject
-// alice, it is subject:corp/alice. It returns an error if sub contains characters that rules cannot
-// contain.
+// Subject returns the name by which rules refer to the subject of a token. For the issuer corp and
+// the subject alice, it is subject:corp/alice. If the subject contains characters that rules cannot
+// contain, Subject returns an error.
 func Subject(issuer, sub string) (string, error) { return claimed("subject:"+issuer+"/", sub) }
 
-// Group returns the name of a group in rules. For the issuer corp and the group devs, it is
-// group:corp/devs. It returns an error if the group contains characters that rules cannot contain.
+// Group returns the name by which rules refer to a group. For the issuer corp and the group devs,
+// it is group:corp/devs. If the group contains characters that rules cannot contain, Group returns
+// an error.
 func Group(issuer, group string) (string, error) { return claimed("group:"+issuer+"/", group) }
 
 func claimed(prefix, value string) (string, error) {
@@ -78,8 +80,8 @@ func claimed(prefix, value string) (string, error) {
 	return prefix + value, nil
 }
 
-// CheckPolicy returns an error if a policy names an unknown subject, an invalid action, or an
-// object of another tenant.
+// CheckPolicy returns an error if a rule names an unknown subject, an invalid action, or an object
+// of another tenant.
 func (t Tenant) CheckPolicy(p Policy) error {
 	if err := t.checkSubject(p.Subject); err != nil {
 		return err
@@ -91,8 +93,8 @@ func (t Tenant) CheckPolicy(p Policy) error {
 	return err
 }
 
-// Object parses an object of the tenant. It returns an error if the object belongs to another
-// tenant or to an unknown namespace.
+// Object parses the name of an object in this tenant. If the object belongs to another tenant or to
+// an unknown namespace, Object returns an error.
 func (t Tenant) Object(s string) (Object, error) {
 	o, err := ParseObject(s)
 	switch {
@@ -145,14 +147,15 @@ func (t Tenant) checkSubject(s string) error {
 	return fmt.Errorf("subject %.200q: want a SPIFFE ID, subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME", s)
 }
 
-// Rules contains the checked rules of a tenant. It is immutable, so several goroutines may use it.
+// Rules contains all rules of a tenant after they were checked, and answers which permissions they
+// give. It is immutable, so several goroutines may use it.
 type Rules struct {
 	permitted map[string][]Permission // by subject
 	roles     map[string][]string     // by member
 }
 
-// Compile checks the rules of a tenant in all sets, and combines them. The sets may have rules in
-// common. It returns the first error.
+// Compile checks all rules of a tenant and combines the given sets of rules, which may have rules
+// in common. If a rule is not valid, Compile returns an error.
 func Compile(t Tenant, sets ...Set) (*Rules, error) {
 	r := &Rules{map[string][]Permission{}, map[string][]string{}}
 	for _, s := range sets {
@@ -191,14 +194,16 @@ func (r *Rules) withRoles(subjects []string) []string {
 	return all
 }
 
-// Narrow restricts permissions to the listed actions and objects. An empty list restricts nothing.
+// Narrow limits permissions to the listed actions and objects. If one of the lists is empty, it
+// limits nothing.
 type Narrow struct {
 	Actions []string
 	Objects []Object
 }
 
-// Permissions returns the sorted permissions of a caller, given by its subjects: its own name and
-// its groups. The argument n narrows them. A permission that another one covers is left out.
+// Permissions returns the permissions that the rules give to a caller, sorted. The subjects are the
+// caller's own name and its groups. The argument n limits the result. A permission that another one
+// includes is left out.
 func (r *Rules) Permissions(subjects []string, n Narrow) []Permission {
 	found := map[Permission]bool{}
 	for _, s := range r.withRoles(subjects) {

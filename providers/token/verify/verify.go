@@ -40,8 +40,8 @@ type Token struct {
 	Permissions []rules.Permission
 }
 
-// May reports whether the token permits an action on an object and on everything that the object
-// covers. It returns false for an invalid object.
+// May reports whether the token permits an action on a whole object, such as
+// "namespace:acme/payments". If the object is not valid, it returns false.
 func (t Token) May(action, of string) bool {
 	o, err := rules.ParseObject(of)
 	if err != nil {
@@ -64,8 +64,8 @@ const reread = time.Second
 // skew is the tolerated difference between clocks.
 const skew = 30 * time.Second
 
-// Verifier verifies tokens of one tenant. Its methods may be called by several goroutines. Do not
-// copy a Verifier after its first use.
+// Verifier verifies the tokens of one tenant. Several goroutines may use it at the same time. Do
+// not copy it after its first use.
 type Verifier struct {
 	Issuer string // issuer of the tenant, as in its tokens
 
@@ -79,14 +79,14 @@ type Verifier struct {
 	set  jose.JSONWebKeySet
 }
 
-// File returns a function for Verifier.Keys that reads the keys from a file. Replace the file
-// atomically when the keys change.
+// File returns a function for the field Verifier.Keys, which reads the keys from a file. When the
+// keys change, replace the file atomically.
 func File(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
 // Verify checks the type, signature, issuer and lifetime of a token at the time now, and returns
-// its content. The error tells why the token is not valid.
+// its content. If the token is not valid, the error says why.
 func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 	if len(token) > maxToken {
 		return Token{}, fmt.Errorf("token of %d bytes, want at most %d", len(token), maxToken)

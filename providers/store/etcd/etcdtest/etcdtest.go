@@ -47,15 +47,15 @@ type Member struct {
 	t    testing.TB
 }
 
-// Start starts an etcd cluster of n members, and returns when each of them knows the leader. The
-// test is skipped if etcd is not installed. The cluster ends with the test.
+// Start starts an etcd cluster with n members for a test, and returns when each member knows the
+// leader. If etcd is not installed, the test is skipped. The cluster stops at the end of the test.
 func Start(t testing.TB, n int) *Cluster {
 	t.Helper()
 	return start(&Cluster{t: t}, n, "http://")
 }
 
-// StartTLS is like Start, but members and clients use TLS, with certificates from a CA like that of
-// an operator.
+// StartTLS is like Start, but members and clients use TLS. Their certificates come from a CA such
+// as an operator creates for a state store.
 func StartTLS(t testing.TB, n int) *Cluster {
 	t.Helper()
 	program.Require(t, "etcd")
@@ -68,8 +68,8 @@ func StartTLS(t testing.TB, n int) *Cluster {
 	return start(c, n, "https://")
 }
 
-// Certificates returns a directory with the files that the given host needs to connect to a cluster
-// of StartTLS: the certificate of the CA, and the host's certificate and key.
+// Certificates returns a directory with the files that a host needs to connect to a cluster of
+// StartTLS: the certificate of the CA, and a certificate for the given host with its key.
 func (c *Cluster) Certificates(host string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
@@ -166,7 +166,8 @@ func (c *Cluster) Open(t testing.TB) *etcd.Store {
 	return c.Tree(t, rand.Text())
 }
 
-// Tree opens a store on the tree with the given name. The store is closed at the end of the test.
+// Tree opens a store for one tree in the cluster, and closes it at the end of the test. A tree
+// consists of the keys with a common prefix.
 func (c *Cluster) Tree(t testing.TB, tree string) *etcd.Store {
 	t.Helper()
 	s, err := etcd.Open(etcd.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Tree: tree})
@@ -210,8 +211,8 @@ func (c *Cluster) wait(otherwise string, until func() bool) {
 	c.t.Fatalf("etcd: waited in vain: %s", otherwise)
 }
 
-// Compact makes the cluster forget all changes up to a revision. A watch that begins at an earlier
-// revision then fails with store.ErrCompacted.
+// Compact makes the cluster forget the changes up to the given revision. A watch that begins at an
+// earlier revision then fails with store.ErrCompacted.
 func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
 	if err != nil {
@@ -222,7 +223,7 @@ func (c *Cluster) Compact(ctx context.Context, revision int64) error {
 	return err
 }
 
-// EndLeases ends all leases in the cluster, as if no client had kept them alive.
+// EndLeases ends all leases in the cluster, as if their clients had stopped renewing them.
 func (c *Cluster) EndLeases(t testing.TB) {
 	t.Helper()
 	client, err := clientv3.New(clientv3.Config{Endpoints: c.Endpoints(), TLS: c.tls(), Logger: zap.NewNop()})
@@ -292,8 +293,8 @@ func (m *Member) Lose() {
 	}
 }
 
-// Ended waits until the process of the member has ended by itself, and returns its last log lines.
-// After 30 seconds it fails the test.
+// Ended waits until the process of the member has ended by itself, and returns the last lines of
+// its log. If this takes longer than 30 seconds, the test fails.
 func (m *Member) Ended() string {
 	m.t.Helper()
 	ended := make(chan error, 1)
@@ -308,8 +309,8 @@ func (m *Member) Ended() string {
 	return string(b[max(0, len(b)-2000):])
 }
 
-// Stop suspends the process of the member. It no longer answers, but its connections stay open.
-// Continue resumes it.
+// Stop suspends the process of the member, which then no longer answers. Its connections stay open.
+// Call Continue to resume it.
 func (m *Member) Stop() { _ = m.cmd.Process.Signal(syscall.SIGSTOP) }
 
 // Continue resumes a member that was suspended by Stop.

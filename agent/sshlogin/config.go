@@ -9,7 +9,9 @@
 package sshlogin
 
 import (
+	"context"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 
@@ -35,7 +37,24 @@ type Config struct {
 	Layout      hostdir.Layout
 	Program     string // absolute path of flor
 	TrustDomain string // needed for Client only
+
+	// Penalties is true if sshd refuses connections from addresses of which logins failed. All
+	// callers have the address of the forwarder, so one of them would lock out all others.
+	Penalties bool
 }
+
+// Penalties reports whether the OpenSSH of this host has penalties, which begin with release 9.8.
+func Penalties(ctx context.Context) bool {
+	out, err := exec.CommandContext(ctx, "ssh", "-V").CombinedOutput()
+	var major, minor int
+	if n, _ := fmt.Sscanf(string(out), "OpenSSH_%d.%d", &major, &minor); err != nil || n < 2 {
+		return false
+	}
+	return major > 9 || major == 9 && minor >= 8
+}
+
+// loopback lists the addresses of the forwarder.
+const loopback = "127.0.0.0/8,::1"
 
 // command returns the command line that runs a command of flor ssh. The argument token stands for the
 // arguments, which ssh or sshd fills in without a shell.
@@ -55,14 +74,18 @@ func (c Config) command(name, token string) string {
 // the forwarder is, are admitted by a certificate: a certificate is worth nothing without access to
 // the service. If sshd_config itself permits files with principals, they would bypass the manifest.
 func (c Config) Server() string {
+	var exempt string
+	if c.Penalties {
+		exempt = "PerSourcePenaltyExemptList " + loopback + "\n"
+	}
 	return fmt.Sprintf(`# Logins with certificates of Florete. Written by: %s ssh server-config
-Match Address 127.0.0.0/8,::1
+%sMatch Address %s
 	TrustedUserCAKeys %s
 	AuthorizedPrincipalsCommand %s
 	AuthorizedPrincipalsCommandUser %s
 	AuthorizedPrincipalsFile none
 Match all
-`, c.Instance.Program("flor"), c.file(NeedKeys, document.FileSSHAuthority), c.command("principals", "%u %k"), Account)
+`, c.Instance.Program("flor"), exempt, loopback, c.file(NeedKeys, document.FileSSHAuthority), c.command("principals", "%u %k"), Account)
 }
 
 // Client returns the configuration for ssh. It applies to all services of the trust domain. An

@@ -3,29 +3,40 @@ package kit
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
-// Programs puts the programs flor, florctl and flor-provider into the directory dir. If the
-// environment variable FLORETE_PROGRAMS names a directory, which tests/run fills once for all
-// tests, it copies them from there. Otherwise it compiles them from repo, the root of this
-// repository.
-func Programs(ctx context.Context, repo, dir string) error {
+// programs maps the names of the programs to the directories of their packages.
+var programs = map[string]string{"flor": "./agent/cmd/flor", "florctl": "./nix/cmd/florctl", "flor-provider": "./providers/cmd/flor-provider"}
+
+// Programs puts the programs with the given names into the directory dir, or all programs if no name
+// is given. If the environment variable FLORETE_PROGRAMS names a directory, which tests/run fills
+// once for all tests, it copies them from there. Otherwise it compiles them from repo, the root of
+// this repository. The programs are static.
+func Programs(ctx context.Context, repo, dir string, names ...string) error {
+	if len(names) == 0 {
+		names = slices.Sorted(maps.Keys(programs))
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	made := os.Getenv("FLORETE_PROGRAMS")
 	if made == "" {
-		cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/", "./agent/cmd/flor", "./nix/cmd/florctl", "./providers/cmd/flor-provider")
-		cmd.Dir = repo
+		cmd := exec.CommandContext(ctx, "go", "build", "-o", dir+"/")
+		for _, name := range names {
+			cmd.Args = append(cmd.Args, programs[name])
+		}
+		cmd.Dir, cmd.Env = repo, append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go build: %w: %s", err, out)
 		}
 		return nil
 	}
-	for _, name := range []string{"flor", "florctl", "flor-provider"} {
+	for _, name := range names {
 		if out, err := exec.CommandContext(ctx, "cp", filepath.Join(made, name), dir).CombinedOutput(); err != nil {
 			return fmt.Errorf("FLORETE_PROGRAMS: cp: %w: %s", err, out)
 		}

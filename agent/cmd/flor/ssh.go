@@ -31,6 +31,9 @@ func newServerConfigCmd(m *instance) *cobra.Command {
 applies to connections from the forwarder only. Then reload sshd, for example with systemctl
 reload ssh. To undo it, remove the file and reload sshd again.
 
+If the sshd is of OpenSSH 9.8 or newer, the configuration exempts the forwarder from penalties
+for failed logins. Write it again after an upgrade from an older release.
+
 sshd runs flor at each login, and refuses to run it if another account than root can replace
 the program.`,
 		Example: "  # Accept certificates from the next reload of sshd on.\n  flor ssh server-config > /etc/ssh/sshd_config.d/florete.conf",
@@ -65,7 +68,7 @@ func newSSHConfigCmd(m *instance, cmd *cobra.Command, print func(sshlogin.Config
 	var c sshlogin.Config
 	cmd.Args = cobra.NoArgs
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		c.Instance = m.Instance
+		c.Instance, c.Penalties = m.Instance, sshlogin.Penalties(cmd.Context())
 		if c.Program == "" {
 			if c.Program, err = exec.LookPath(os.Args[0]); err != nil {
 				return err
@@ -103,7 +106,7 @@ to standard error and to the system log, and exits 0.`,
 				return err
 			}
 			reason := fmt.Sprintf("login as %q refused: %v", args[0], err)
-			// sshd discards standard error.
+			// sshd discards standard error unless it writes its own log there.
 			if log, err := syslog.New(syslog.LOG_AUTHPRIV|syslog.LOG_NOTICE, "flor"); err == nil {
 				_ = log.Notice(reason)
 			}

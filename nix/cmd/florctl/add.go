@@ -110,7 +110,7 @@ service to the file of that role yourself.`,
 	cmd.MarkFlagRequired("port")
 	role := f.String("for", "", "name of a new `ROLE` to create, which reaches the service")
 	there := func(t compile.Topology, name string) bool { _, ok := t.Services[name]; return ok }
-	return adding(&cobra.Command{Use: "service", Short: "Add a service"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
+	service := adding(&cobra.Command{Use: "service", Short: "Add or rename a service"}, cmd, there, func(t compile.Topology, args []string) ([]scaffold.File, error) {
 		s.Name, s.Roles = args[0], distinct(s.Roles)
 		for flag, port := range map[string]int{"--port": s.Port, "--listen-port": s.ListenPort} {
 			if port < 1 || port > 65535 {
@@ -125,6 +125,8 @@ service to the file of that role yourself.`,
 		}
 		return []scaffold.File{s.File(), scaffold.Role(*role, s.Name)}, scaffold.CheckName("--for", *role)
 	})
+	service.AddCommand(newServiceRenameCmd())
+	return service
 }
 
 func newUserCmd() *cobra.Command {

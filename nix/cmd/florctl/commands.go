@@ -120,6 +120,8 @@ var examples = map[string]string{
   florctl secret unset wiki/smtp`,
 	"service add": `# Add the service wiki, which listens on port 8080 of the host ursula.
   florctl service add wiki --host ursula --port 8080`,
+	"service rename": `# Rename the service wiki to docs, and print the difference only.
+  florctl service rename wiki docs --dry-run`,
 	"state backup": `# Write the state of the providers on the host forge to forge.state.
   florctl state backup forge forge.state`,
 	"state migrate": `# Wait until the host forge has moved its state.

@@ -20,24 +20,24 @@ import (
 	"github.com/florete/florete/providers/pkcs11"
 )
 
-// RootKey selects how the private key of a root is stored: in a plain file, in a file encrypted
-// with age, or on a PKCS #11 token.
+// RootKey contains an operator's choice of how to store the private key of a root: in a plain file,
+// in a file encrypted with age, or on a PKCS #11 token.
 type RootKey struct {
 	*agefile.To
 	token string // URI of the key
 }
 
-// RootKeyFlags adds flags to cmd with which an operator selects how the private key of a root is
-// stored: those of agefile.Flags, and --pkcs11.
+// RootKeyFlags adds flags to a command with which an operator chooses how to store the private key
+// of a root. They are the flags of agefile.Flags, and --pkcs11.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
 	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+pkcs11.DefaultModule+". Without pin-source, the PIN is read from the terminal")
 	return how
 }
 
-// Make creates the root and the enrolment certificate of a new trust domain, with their keys, and
-// stores them in dir. It returns an error if dir already contains a root. It also returns a text
-// that tells the operator where the private key of the root is stored.
+// Make creates the root of a new trust domain and an enrolment certificate, with their private
+// keys, and stores them in dir. If dir already contains a root, it returns an error. The string
+// kept tells the operator where the private key of the root is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {
@@ -128,8 +128,8 @@ func sameKey(c *x509.Certificate, key crypto.Signer) bool {
 	return ok && public.Equal(key.Public())
 }
 
-// Opening returns the age identities that decrypt a file. It is the function that agefile.Opening
-// returns.
+// Opening is a function that returns the age identities with which to decrypt a file. The function
+// agefile.Opening returns one.
 type Opening func(file string) ([]age.Identity, error)
 
 // load returns a root with its private key. The root can sign until the caller calls the function

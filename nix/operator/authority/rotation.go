@@ -22,9 +22,9 @@ import (
 	"github.com/florete/florete/providers/cert"
 )
 
-// Rotation is the state of the rotation in which a new root replaces a cluster's root. It is
-// derived from the files in the root's directory, the flake and the reports of hosts. Nothing else
-// is stored about it.
+// Rotation describes how far the replacement of a cluster's root by a new one has come, and what
+// comes next. It is computed from the files in the root's directory, the flake and the reports of
+// hosts. Nothing else is stored about a rotation.
 type Rotation struct {
 	ca.Rotation
 	dir  ca.Dir
@@ -38,8 +38,9 @@ type Rotation struct {
 	next    string            // description of the next step
 }
 
-// Examine returns the state of the rotation of a cluster's root, whose files are in dir. The last
-// argument lists hosts that will not come back. The rotation does not wait for them.
+// Examine finds out how far the rotation of a cluster's root has come. The root's files are in dir.
+// The argument without lists hosts that will never come back, so that the rotation does not wait
+// for them.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error
@@ -117,8 +118,8 @@ func (r *Rotation) sign(w io.Writer) {
 	}
 }
 
-// Print prints the state of the rotation and the next step. If that step is not ready yet, the
-// error is fleet.ErrAttention.
+// Print prints how far the rotation has come and which step is next. If that step cannot be taken
+// yet, the error is fleet.ErrAttention.
 func (r *Rotation) Print() error {
 	w := r.in.Out
 	t := terminal.NewTable(w, "ROOT", "UNTIL", "IN THE FLAKE", "TRUSTED BY", "CERTIFICATES OF", "IS")
@@ -151,8 +152,8 @@ func (r *Rotation) Print() error {
 // waitsFor returns the sorted names of the hosts that delay the next step.
 func (r *Rotation) waitsFor() []string { return slices.Sorted(maps.Keys(r.waiting)) }
 
-// Ready reports whether the next step can be taken now: the flake needs no change before, and no
-// host delays the step.
+// Ready reports whether the next step of the rotation can be taken now. It returns false if the
+// flake must be changed first, or if the step must wait for a host.
 func (r *Rotation) Ready() bool { return r.edit == "" && len(r.waiting) == 0 }
 
 // root is a root in the flake or in the directory.
@@ -193,7 +194,7 @@ func (r *Rotation) role(c *x509.Certificate) string {
 	return "of no file in " + string(r.dir)
 }
 
-// JSON returns the state of the rotation as a value to encode in JSON.
+// JSON returns a value to encode in JSON that tells how far the rotation has come.
 func (r *Rotation) JSON() any {
 	waiting := r.waiting
 	if waiting == nil {
@@ -208,8 +209,8 @@ func (r *Rotation) JSON() any {
 	}{r.Stage, r.roots(), r.edit, waiting, r.next}
 }
 
-// Take takes the next step of the rotation, and prints what the operator does after it. Call it
-// only if Ready returns true.
+// Take carries out the next step of the rotation, and prints what the operator must do afterwards.
+// Call it only if Ready returns true.
 func (r *Rotation) Take(how *RootKey) error {
 	err := r.step(how)
 	switch {

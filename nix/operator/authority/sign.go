@@ -21,9 +21,9 @@ func checkLifetime(d time.Duration) error {
 	return nil
 }
 
-// SignIssuing signs a provider's request for an issuing certificate with the key of the root, and
-// returns the certificate and the root's trust domain. The fourth argument names the source of the
-// request in errors.
+// SignIssuing signs a provider's request for an issuing certificate with the key of the root. It
+// returns the issuing certificate and the root's trust domain. The argument from names the source
+// of the request in errors.
 func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err
@@ -49,9 +49,9 @@ func SignIssuing(certificate, key string, open Opening, from string, request io.
 	return root.TrustDomain(), issuing, nil
 }
 
-// SignEnrolment signs a new enrolment certificate with the key of the root in dir, stores it in
-// dir, and returns it with the root's trust domain. Operators issue identity files with this
-// certificate.
+// SignEnrolment signs a new enrolment certificate with the key of the root in dir, and stores it in
+// dir. With that certificate, operators issue identity files. SignEnrolment returns it and the
+// root's trust domain.
 func SignEnrolment(dir ca.Dir, open Opening, seal *agefile.To, lifetime time.Duration) (trustDomain string, c *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err

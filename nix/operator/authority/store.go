@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// MakeStore creates the CA of the shared state store, and stores it as store-ca.crt and
-// store-ca.key in dir. It returns an error if one of these files exists.
+// MakeStore creates the CA for the state store that provider hosts share, in the files store-ca.crt
+// and store-ca.key in dir. If one of the files exists, it returns an error.
 func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	for _, name := range []string{"store-ca.crt", "store-ca.key"} {
 		if path := filepath.Join(dir, name); exists(path) {
@@ -30,17 +30,17 @@ func MakeStore(dir, trustDomain string) (*x509.Certificate, error) {
 	return a.Certificate, pair(dir, "store-ca", a.Certificate, a.Key)
 }
 
-// StoreHost is a host that uses the shared state store. A host with addresses also runs a member of
-// the store.
+// StoreHost is a host that uses the shared state store. If it has addresses, a server of the store
+// runs on it.
 type StoreHost struct {
 	Host      string
 	Addresses []string
 	Lifetime  time.Duration // maximum lifetime of its certificates
 }
 
-// Issue creates the keys and certificates with which the host uses the shared state store, and
-// stores them in dir. The arguments certificate and key are the files of the store's CA. Issue
-// prints a summary to w.
+// Issue creates the keys and certificates with which the host uses the shared state store, in dir,
+// and prints a summary to w. The arguments certificate and key are the paths of the certificate and
+// the key of the store's CA.
 func (h StoreHost) Issue(certificate, key, dir string, w io.Writer) error {
 	if err := checkLifetime(h.Lifetime); err != nil {
 		return err

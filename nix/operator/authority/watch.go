@@ -20,9 +20,9 @@ import (
 // report at the same interval.
 const rotationPoll = 10 * time.Second
 
-// Watch takes each step of the rotation as soon as it is ready, until the old root is retired. It
-// calls examine to update the state. Watch can be interrupted and started again at any time,
-// because it stores no state of its own.
+// Watch carries out the steps of the rotation, each as soon as it is ready, until the old root is
+// retired. It calls examine again and again to learn how far the rotation has come. Watch can be
+// interrupted and started again at any time.
 func (r *Rotation) Watch(ctx context.Context, examine func() (*Rotation, error), how *RootKey, open Opening) error {
 	w := r.in.Out
 	said, signed := "", false

@@ -36,8 +36,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// BinTar returns the directory of the commands on a host that is installed from a tar.gz. Pass it
-// to compile.ReadUnits.
+// BinTar returns the directory in which the programs are on a host that was installed from a tar.gz
+// bundle. Pass it to compile.ReadUnits.
 func BinTar(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/local/bin"
@@ -45,8 +45,8 @@ func BinTar(m hostdir.Instance) string {
 	return path.Join("/usr/local/lib", m.String(), "current/bin")
 }
 
-// BinDeb returns the directory of the commands on a host that is installed from a Debian package.
-// Pass it to compile.ReadUnits.
+// BinDeb returns the directory in which the programs are on a host that was installed from a Debian
+// package. Pass it to compile.ReadUnits.
 func BinDeb(m hostdir.Instance) string {
 	if m == "" {
 		return "/usr/bin"
@@ -54,16 +54,17 @@ func BinDeb(m hostdir.Instance) string {
 	return path.Join("/usr/lib", m.String(), "bin")
 }
 
-// Bundle contains everything that one host needs to run: documents, units and programs.
+// Bundle contains everything that an operator installs on one host: its documents, systemd units
+// and programs.
 type Bundle struct {
 	Documents []document.Document
 	Units     compile.Units
 	Programs  Programs
 }
 
-// Read returns the bundle for a host of the compiled cluster c. It reads the programs from dir, or
-// from the directory of the running program if dir is empty. The function installed is BinTar or
-// BinDeb.
+// Read returns the bundle for a host of a compiled cluster. It reads the programs from the
+// directory dir or, if dir is empty, from the directory of the running program. The argument
+// installed is BinTar or BinDeb.
 func Read(ctx context.Context, src compile.Source, c compile.Cluster, host, dir string, installed func(hostdir.Instance) string) (b Bundle, err error) {
 	if dir == "" {
 		self, err := os.Executable()
@@ -173,8 +174,8 @@ func (b Bundle) envelope() document.Envelope { return b.Documents[0].Envelope }
 // bundles therefore have equal bytes.
 func (b Bundle) time() time.Time { return time.Unix(b.envelope().Serial, 0) }
 
-// Version returns a text that identifies the content of the bundle: the serial of the manifest, a
-// hyphen, and a digest of all files.
+// Version returns a string that changes with the content of the bundle: the serial of the manifest,
+// a hyphen, and a digest of all files.
 func (b Bundle) Version() string {
 	sum := sha256.New()
 	for _, f := range b.files() {

@@ -29,8 +29,8 @@ var (
 var architectures = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64", elf.EM_RISCV: "riscv64", elf.EM_386: "i386", elf.EM_ARM: "armhf"}
 
 // WriteDeb writes the bundle to w as a Debian package (deb(5)) named florete or florete-<instance>.
-// The bundle must have been read with BinDeb. WriteDeb returns an error for an architecture that
-// Debian does not have.
+// Call it only for a bundle that was read with BinDeb. If Debian does not have the architecture of
+// the programs, WriteDeb returns an error.
 func (b Bundle) WriteDeb(w io.Writer) error {
 	arch, ok := architectures[b.Programs.Machine]
 	if !ok {

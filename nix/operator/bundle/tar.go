@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// WriteTar writes the bundle to w as a tar.gz with a single directory, florete-<host>. The bundle
-// must have been read with BinTar.
+// WriteTar writes the bundle to w as a tar.gz with a single directory, florete-<host>. Call it only
+// for a bundle that was read with BinTar.
 func (b Bundle) WriteTar(w io.Writer) error {
 	files := b.files()
 	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})

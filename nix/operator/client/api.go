@@ -27,15 +27,16 @@ type Importing struct {
 	BeyondBudget bool
 }
 
-// Versions returns the published versions of the documents that the provider stores, newest first.
+// Versions returns descriptions of the versions of the documents that the provider stores, newest
+// first.
 func (p *Provider) Versions(ctx context.Context) ([]archive.Version, error) {
 	var v control.Versions
 	err := p.Get(ctx, "/v1/versions", &v)
 	return v.Versions, err
 }
 
-// Reports returns the last report of each host that reported to the provider, by the name of the
-// host.
+// Reports returns the last report of each host that has reported to the provider, by the name of
+// the host.
 func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	all := map[string]hostreport.Kept{}
 	for after := ""; ; {
@@ -64,8 +65,8 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import publishes the signed documents in r, which have the form that publish.Encode writes. It
-// returns the provider's message.
+// Import publishes the signed documents in r, which publish.Encode has written. It returns the
+// provider's message about the result.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path, query := "/v1/publish", url.Values{}
 	switch {
@@ -96,8 +97,8 @@ func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (stri
 	return report, nil
 }
 
-// Rollout returns the status of the rollout in progress, or of the last one. If act is not empty,
-// Rollout carries it out first.
+// Rollout returns the status of the rollout in progress or, if there is none, of the last one. If
+// act is not empty, Rollout first changes the rollout, for example pauses it.
 func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Status, err error) {
 	if act != "" {
 		body, err := p.request(ctx, http.MethodPost, "/v1/rollout/"+string(act), nil)
@@ -110,9 +111,10 @@ func (p *Provider) Rollout(ctx context.Context, act advance.Act) (s advance.Stat
 	return s, err
 }
 
-// Claim reserves a place in each disruption budget of a host, so that the host can be deployed now.
-// The reservation ends after the given duration, which is rounded down to seconds. If a budget does
-// not permit a change of the host now, Claim reserves nothing and returns the reason.
+// Claim asks whether a host may be deployed now, and reserves a place for it in each of its
+// disruption budgets, which limit how many hosts change at the same time. The reservation ends
+// after the given duration, rounded down to seconds. If a budget does not permit a change now,
+// Claim reserves nothing and returns the reason.
 func (p *Provider) Claim(ctx context.Context, host string, lasts time.Duration) (waits string, err error) {
 	var claimed control.Claimed
 	err = p.Post(ctx, "/v1/claims/"+url.PathEscape(host), control.Claim{Seconds: int(lasts.Seconds())}, &claimed)
@@ -137,8 +139,8 @@ func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
 }
 
-// Rotate orders a host to replace the secret of a need, and returns a message for the operator. The
-// host receives the order with the answer to its next report.
+// Rotate orders a host to replace the secret of a need. The host receives the order with the answer
+// to its next report. Rotate returns a message for the operator.
 func (p *Provider) Rotate(ctx context.Context, host, need string) (string, error) {
 	var ordered control.Ordered
 	if err := p.Post(ctx, "/v1/rotate", control.Rotate{Host: host, Need: need}, &ordered); err != nil {
@@ -154,7 +156,7 @@ func (p *Provider) Tokens(ctx context.Context) ([]join.Token, error) {
 	return t.Tokens, err
 }
 
-// CreateToken records a new join token at the provider, and returns the record.
+// CreateToken sends a new join token to the provider, which records it, and returns the record.
 func (p *Provider) CreateToken(ctx context.Context, t join.Token) (made join.Token, err error) {
 	err = p.Post(ctx, "/v1/tokens", t, &made)
 	return made, err
@@ -173,14 +175,14 @@ func (p *Provider) Joins(ctx context.Context) ([]join.Request, error) {
 	return j.Joins, err
 }
 
-// DecideJoin sends an operator's decision on a host's join request, and returns the request as
-// decided.
+// DecideJoin approves or rejects a host's join request at the provider, and returns the request
+// with the decision.
 func (p *Provider) DecideJoin(ctx context.Context, host string, d control.Decision) (r join.Request, err error) {
 	err = p.Post(ctx, "/v1/joins/"+url.PathEscape(host), d, &r)
 	return r, err
 }
 
-// Issued records the certificates of an identity file in the provider's audit log.
+// Issued makes the provider write an audit row about the certificates in an identity file.
 func (p *Provider) Issued(ctx context.Context, i join.Issued) error {
 	return p.Post(ctx, "/v1/issued", i, &i)
 }

@@ -20,14 +20,16 @@ import (
 	"github.com/florete/florete/providers/tlog"
 )
 
-// AuditLog is the audit log of one kind of need on a provider host. It implements tlog.Source.
+// AuditLog is an audit log on a provider host. Each kind of need has its own log. AuditLog
+// implements tlog.Source.
 type AuditLog struct {
 	*Provider
 	kind string
 }
 
 // AuditLogs returns the audit logs that can be read through the provider. Over SSH, these are the
-// logs of all kinds of need on its host, and through the forwarder only the log of kind config.
+// logs of all kinds of need on its host. Through the forwarder, it is only the log of the kind
+// "config".
 func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	var found control.AuditLogs
 	err = p.Get(ctx, "/v1/audit/logs", &found)
@@ -37,8 +39,8 @@ func (p *Provider) AuditLogs(ctx context.Context) (all []AuditLog, err error) {
 	return all, err
 }
 
-// Audit yields the rows of all audit logs that can be read through the provider, from the time
-// since, oldest first. It ends at the first error.
+// Audit yields the rows of all audit logs that can be read through the provider, oldest first. It
+// leaves out rows from before the time since. It ends at the first error.
 func (p *Provider) Audit(ctx context.Context, since auditview.Moment) iter.Seq2[auditview.Row, error] {
 	return func(yield func(auditview.Row, error) bool) {
 		logs, err := p.AuditLogs(ctx)
@@ -71,16 +73,16 @@ func (l AuditLog) Head(ctx context.Context) (h tlog.Head, err error) {
 	return h, err
 }
 
-// Rows returns a page of rows of the log, beginning at the given index. The argument size is the
-// number of rows in the state of the log that is read.
+// Rows returns a page of rows of the log, beginning at the given index. The log is read as it was
+// when it had the given size, in rows.
 func (l AuditLog) Rows(ctx context.Context, from, size uint64) ([]tlog.Logged, error) {
 	var page control.Logged
 	err := l.get(ctx, "/log/rows", url.Values{"from": {strconv.FormatUint(from, 10)}, "size": {strconv.FormatUint(size, 10)}}, &page)
 	return page.Rows, err
 }
 
-// Proof returns the proof that the log contains a row, given by its key or its time. If the log
-// does not contain the row, the error is tlog.ErrNoRow.
+// Proof returns the proof that the log contains a row. The argument row is the key of the row or
+// its time. If the log does not contain the row, the error is tlog.ErrNoRow.
 func (l AuditLog) Proof(ctx context.Context, row string) (proof tlog.Proof, err error) {
 	err = l.get(ctx, "/log/proof", url.Values{"row": {row}}, &proof)
 	if err != nil && strings.Contains(err.Error(), tlog.ErrNoRow.Error()) {
@@ -95,8 +97,8 @@ func (l AuditLog) get(ctx context.Context, path string, q url.Values, v any) err
 }
 
 // RunMode verifies or follows the audit logs of all providers, or proves that one of them contains
-// a row, as m selects. If some providers do not answer, it still reads the logs of the others, and
-// returns an error that names those that failed.
+// a row, depending on m. If some providers do not answer, it continues with the others, and returns
+// an error that names those that failed.
 func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.Filter, asJSON bool) error {
 	var logs []tlog.Source
 	var failed []error
@@ -119,9 +121,9 @@ func (p Providers) RunMode(cmd *cobra.Command, m *auditview.Mode, f *auditview.F
 	return errors.Join(append(failed, err)...)
 }
 
-// Unread returns the kinds of need whose audit logs cannot be read through the providers, for a
-// warning. Each kind has its own log, and through the forwarder only the log of kind config can be
-// read.
+// Unread returns the kinds of need whose audit logs cannot be read through the providers, so that a
+// command can print a warning. Each kind has its own log, and through the forwarder only the log of
+// the kind "config" can be read.
 func (p Providers) Unread(t compile.Topology) []string {
 	if p[0].OverSSH() {
 		return nil

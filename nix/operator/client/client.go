@@ -36,19 +36,19 @@ type Provider struct {
 	root *Root // set if the provider is called over SSH
 }
 
-// New returns a client of the config provider on a host. The argument base is the URL of its
-// control API, without a final slash.
+// New returns a client of the config provider on a host. The argument base is the URL of that
+// provider's control API, without a final slash.
 func New(host, base string, c *http.Client) *Provider {
 	p := &Provider{Host: host, base: base, http: c}
 	p.explain = p.unreachable
 	return p
 }
 
-// OverSSH reports whether the client calls the provider over SSH, as root of the provider's host.
+// OverSSH reports whether the client reaches the provider over SSH, as root of the provider's host.
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
-// Reach returns clients of all config providers of a cluster. The last argument selects the
-// connection, "forwarder" or "ssh". If the cluster has no config provider, Reach returns an error.
+// Reach returns clients of all config providers of a cluster. The argument how selects how to
+// connect, "forwarder" or "ssh". If the cluster has no config provider, Reach returns an error.
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {
@@ -107,8 +107,8 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends a value as JSON in a POST request to a path of the control API, and decodes the answer
-// into v. If the value is nil, the request has no body.
+// Post sends a POST request to a path of the control API, with the value about as JSON, and decodes
+// the answer into v. If about is nil, the request has no body.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {

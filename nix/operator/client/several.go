@@ -16,13 +16,13 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Providers contains clients of all config providers of a cluster. An operation calls all of them,
-// or one after the other until one answers. It fails only if none of them answers. For each that
-// does not answer, it prints a warning on standard error.
+// Providers contains clients of all config providers of a cluster. Its methods call all providers,
+// or one after the other until one answers. They fail only if no provider answers. For each
+// provider that does not answer, they print a warning on standard error.
 type Providers []*Provider
 
-// All calls do with each provider. It returns an error only if do fails for all of them; otherwise
-// errors become warnings.
+// All calls do with each provider. If do fails for every provider, All returns the errors. If it
+// fails only for some, All prints the errors as warnings.
 func (p Providers) All(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -33,8 +33,8 @@ func (p Providers) All(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// First calls do with one provider after the other until it returns nil. If do fails for all of
-// them, First returns their errors.
+// First calls do with one provider after the other until do succeeds. If it fails for every
+// provider, First returns the errors.
 func (p Providers) First(do func(*Provider) error) error {
 	var failed []error
 	for _, at := range p {
@@ -47,8 +47,9 @@ func (p Providers) First(do func(*Provider) error) error {
 	return p.Failed(failed)
 }
 
-// Each calls a function with each provider, and returns the items of all providers. Items with the
-// same key are returned once, because providers that share a state store have the same items.
+// Each calls a function with each provider, and returns the items from all providers. Providers
+// that share a state store return the same items, so Each returns items with the same key only
+// once.
 func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) string) ([]V, error) {
 	found, seen := []V{}, map[string]bool{}
 	err := p.All(func(at *Provider) error {
@@ -71,8 +72,8 @@ func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 	return newest, err
 }
 
-// Hosts returns the newest report of each host and the join requests that wait for approval, each
-// by the name of the host, from all providers.
+// Hosts returns the newest report of each host, and the join requests that wait for approval. Both
+// maps have the name of the host as key, and combine the answers of all providers.
 func (p Providers) Hosts(ctx context.Context) (newest map[string]hostreport.Kept, waiting map[string]join.Request, err error) {
 	newest, waiting = map[string]hostreport.Kept{}, map[string]join.Request{}
 	err = p.All(func(at *Provider) error {
@@ -102,9 +103,9 @@ func (p *Provider) addReports(ctx context.Context, newest map[string]hostreport.
 	return err
 }
 
-// Stopped returns the problems of config providers that serve no hosts because of the state of
-// their systemd unit, by the name of the host. It checks only providers that are called over SSH. A
-// provider that answers through the forwarder is running.
+// Stopped returns, by the name of the host, why config providers serve no hosts: for example
+// because their systemd unit has failed. It checks only providers that are reached over SSH,
+// because a provider that answers through the forwarder is running.
 func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	found := map[string]hostreport.Problem{}
 	var lock sync.Mutex
@@ -129,9 +130,9 @@ func (p Providers) Stopped(ctx context.Context) map[string]hostreport.Problem {
 	return found
 }
 
-// Audit returns the rows of all audit logs that can be read through the providers, oldest first.
-// Call end after reading them. It prints a warning for each provider that did not answer, or
-// returns an error if none did.
+// Audit yields the rows of all audit logs that can be read through the providers, oldest first.
+// Call the function end afterwards. It prints a warning for each provider that did not answer. If
+// no provider answered, it returns an error instead.
 func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.Seq2[auditview.Row, error], end func() error) {
 	var logs []iter.Seq2[auditview.Row, error]
 	var failed []error
@@ -151,8 +152,8 @@ func (p Providers) Audit(ctx context.Context, since auditview.Moment) (log iter.
 	return auditview.Merge(logs), func() error { return p.Failed(failed) }
 }
 
-// Failed prints the given errors of providers as warnings. If there are as many errors as
-// providers, it returns them instead.
+// Failed prints the given errors as warnings if some providers answered. If there are as many
+// errors as providers, none answered, and Failed returns the errors.
 func (p Providers) Failed(failed []error) error {
 	if len(failed) == len(p) {
 		return errors.Join(failed...)

@@ -28,12 +28,12 @@ type Root struct {
 	instance hostdir.Instance
 }
 
-// RootOf returns a Root, which runs commands as root on a host of the cluster over SSH.
+// RootOf returns a Root for a host of the cluster. It runs commands on that host over SSH, as root.
 func RootOf(t compile.Topology, host string) Root {
 	return Root{host, t.Hosts[host].Instance}
 }
 
-// RootOfProvider is like RootOf, but returns an error unless the host is a provider host.
+// RootOfProvider is like RootOf, but returns an error if the host is not a provider host.
 func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	for _, p := range t.Providers {
 		if slices.Contains(p.Hosts, host) {
@@ -43,8 +43,8 @@ func RootOfProvider(t compile.Topology, host string) (Root, error) {
 	return Root{}, fmt.Errorf("cluster %s: host %q is not a provider host: want one of providers.KIND.hosts", t.Name, host)
 }
 
-// Backup writes a backup of the host's provider state to the file at path, and returns a
-// description of the backup. If path is "-", it writes to out instead, and printed is true.
+// Backup writes a backup of the provider's state on the host to a file, and returns a description
+// of the backup. If path is "-", it writes the backup to out, and printed is true.
 func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup.Backup, printed bool, err error) {
 	printed, err = atomicfile.Output(path, 0o600, out, func(f *os.File) (err error) {
 		if err = r.Run(ctx, nil, f, "state", "backup"); err == nil {
@@ -55,8 +55,8 @@ func (r Root) Backup(ctx context.Context, path string, out io.Writer) (b *backup
 	return b, printed, err
 }
 
-// OpenBackup opens a backup file for reading, after checking that the backup is complete. The
-// caller closes the file.
+// OpenBackup checks that a backup file is complete, and opens it for reading. The caller must close
+// it.
 func OpenBackup(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckBundles returns the faults of foreign trust bundles that Nix cannot find: a bundle that
-// hosts cannot read, and a bundle whose roots have all expired.
+// CheckBundles returns faults in the trust bundles of foreign trust domains that Nix cannot find: a
+// bundle that hosts cannot read, or a bundle whose roots have all expired.
 func CheckBundles(federated map[string]Federated, now time.Time) []Fault {
 	var faults []Fault
 	for name, f := range federated {

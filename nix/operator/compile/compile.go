@@ -40,8 +40,8 @@ type Cluster struct {
 	Instances map[string]hostdir.Instance
 }
 
-// Fault is a fault that the compiler found in a topology. nix/check/rules.nix lists all IDs of
-// faults.
+// Fault is an error or a warning that the compiler reports about a topology. All IDs of faults are
+// in nix/check/rules.nix.
 type Fault struct {
 	ID       string `json:"id"`       // stable, such as "FL010"
 	Severity string `json:"severity"` // "error" or "warning"
@@ -89,8 +89,8 @@ func (e *FaultsError) Error() string {
 // maxPlaces bounds the places named in a line of Lines.
 const maxPlaces = 20
 
-// Lines returns faults as lines of text, in the form of nix/lib/fault.nix, without duplicates.
-// Three or more faults that differ only in their places share one line.
+// Lines returns faults as lines of text, without duplicates. If three or more faults differ only in
+// their places, they share one line. The lines have the same form as in nix/lib/fault.nix.
 func Lines(faults []Fault) (lines []string) {
 	seen := map[string]bool{}
 	faults = slices.DeleteFunc(slices.Clone(faults), func(f Fault) bool {
@@ -120,7 +120,7 @@ func Lines(faults []Fault) (lines []string) {
 	return lines
 }
 
-// NoClusterError is the error for a flake that does not contain the requested cluster.
+// NoClusterError is the error if a flake does not contain the requested cluster.
 type NoClusterError struct {
 	Flake, Cluster string
 	Has            []string // names of its clusters, sorted; may be empty
@@ -163,9 +163,9 @@ type answer struct {
 	Runs      map[string]Runs
 }
 
-// Compile compiles a cluster and returns the documents of the named hosts, or of all hosts if none
-// is named. If the cluster has faults, the error is a *FaultsError. It also returns an error for an
-// unknown host.
+// Compile compiles a cluster and returns the documents of the named hosts. If no host is named, it
+// returns those of all hosts. If the cluster has faults, the error is a *FaultsError. An unknown
+// host is an error as well.
 func Compile(ctx context.Context, src Source, hosts ...string) (Cluster, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quoted(hosts)+" ];")
 	if err != nil {

@@ -22,10 +22,10 @@ func name(variable string) string {
 	return before
 }
 
-// Environ returns the environment for running Nix from this process. It sets the initial heap of
-// Nix to 768 MiB, or to a quarter of the machine's memory if that is less. For a large cluster, Nix
-// otherwise spends a third of the time on garbage collection. Environ leaves out variables that
-// would make git use another repository.
+// Environ returns the environment variables for running Nix from this process. They make Nix start
+// with a heap of 768 MiB, or of a quarter of the machine's memory if that is less, because for a
+// large cluster Nix otherwise spends a third of its time on garbage collection. Environ leaves out
+// variables that would make git use another repository.
 func Environ() []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return elsewhere[name(v)] })
 	var si syscall.Sysinfo_t

@@ -22,9 +22,9 @@ type lockNode struct {
 	Locked map[string]any
 }
 
-// ReadInputs returns the locked references of a flake's inputs, by the path of the input, such as
-// "florete/nixpkgs". A locked reference contains the hash of the input's content. For an input that
-// Source.Args overrides, it is the override.
+// ReadInputs returns the locked references of a flake's inputs. The keys are paths of inputs, such
+// as "florete/nixpkgs". A locked reference contains a hash of the input's content. If Source.Args
+// overrides an input, its value is the override.
 func ReadInputs(ctx context.Context, src Source) (map[string]string, error) {
 	if err := src.exists(); err != nil {
 		return nil, err

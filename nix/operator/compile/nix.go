@@ -83,7 +83,7 @@ func isFolder(path string) bool {
 }
 
 // Exists reports whether Source.Flake is an existing directory or looks like a flake reference. It
-// does not check that the reference leads to a flake.
+// does not check that there is a flake.
 func (s Source) Exists() bool { return s.exists() == nil }
 
 // ref returns the flake reference in the form that Nix accepts. A directory is returned as an

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// NoHost returns the error for a host that the cluster does not have. The error suggests a similar
-// name from known, or lists these names if they are few.
+// NoHost returns the error to print if the cluster does not have a host of the given name. The
+// error suggests a similar name from known, or lists these names if they are few.
 func NoHost(cluster, host string, known []string) error {
 	remedy := fmt.Sprintf("it has %d others", len(known))
 	if near := terminal.Suggest(host, known); near != "" {

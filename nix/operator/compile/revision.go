@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// At returns the source at a git revision of the flake, such as "HEAD" or "main~2", without
-// uncommitted changes. If rev contains a colon, it is a flake reference, which replaces the one of
-// s.
+// At returns the source for a git revision of the flake, such as "HEAD" or "main~2". Uncommitted
+// changes are not part of it. If rev contains a colon, it is a flake reference, which At uses in
+// place of the reference in s.
 func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	if strings.Contains(rev, ":") {
 		s.Flake = rev
@@ -48,8 +48,8 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless a git revision of the flake contains all commits of an earlier
-// revision, which is the last argument. The flake must be in a local git clone.
+// Descends returns an error unless the git revision rev of the flake contains all commits of the
+// earlier revision from. The flake must be in a local git clone.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil
@@ -74,9 +74,8 @@ func (s Source) Descends(ctx context.Context, rev, from string) error {
 // itself does not write the lock file.
 const LockCommand = "nix flake lock && git add flake.lock && git commit -m 'pin inputs' flake.lock"
 
-// Unlocked reports whether the documents have no git revision because flake.lock does not pin all
-// inputs of the flake. If src overrides inputs, Unlocked returns false, because the cause is then
-// unknown.
+// Unlocked reports whether the documents have no git revision because flake.lock does not lock all
+// inputs of the flake. If src overrides inputs, the cause is unknown, and Unlocked returns false.
 func (c Cluster) Unlocked(src Source) bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -87,7 +86,7 @@ func (c Cluster) Unlocked(src Source) bool {
 }
 
 // Unversioned reports whether the documents of the cluster have neither a serial nor a revision,
-// because the flake does not pass self to mkCluster.
+// because the flake calls mkCluster without self.
 func (c Cluster) Unversioned() bool {
 	for _, documents := range c.Documents {
 		for _, d := range documents {
@@ -97,8 +96,8 @@ func (c Cluster) Unversioned() bool {
 	return false
 }
 
-// NoteLock returns a warning for the operator if the flake has inputs but no flake.lock. Otherwise
-// it returns "".
+// NoteLock returns a warning to print if the flake has inputs but no flake.lock. Otherwise it
+// returns "".
 func (s Source) NoteLock(ctx context.Context) string {
 	dir := s.dir()
 	if fi, err := os.Stat(dir); err != nil || !fi.IsDir() || len(s.Args) > 0 {

@@ -14,10 +14,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if no earlier root of the cluster is among its new roots. The
-// arguments are the earlier and the new roots, in PEM. Hosts trust only the earlier roots, so they
-// would reject all providers and never receive other documents. If there were no earlier roots,
-// CheckRootsKept returns nil.
+// CheckRootsKept returns an error if none of the cluster's earlier roots, in was, is among its new
+// roots, in is. Both are in PEM. Hosts trust only the earlier roots until they receive new
+// documents. They would reject all providers, and would therefore never receive any. If there were
+// no earlier roots, CheckRootsKept returns nil.
 func CheckRootsKept(was, is []string) error {
 	return CheckFingerprintsKept(Fingerprints(was), Fingerprints(is))
 }
@@ -45,8 +45,8 @@ func CheckFingerprintsKept(was, is []string) error {
 	return fmt.Errorf("trust.roots has none of the roots that hosts trust, %s: keep the present root there beside the next root until the present root is retired: florctl ca rotate", strings.Join(short, ", "))
 }
 
-// CheckRoots returns the faults of a trust domain's roots at the time now, for example a root that
-// has expired. Each text in roots contains one or more certificates in PEM.
+// CheckRoots returns the faults of a trust domain's roots, for example that a root has expired at
+// the time now. Each string in roots contains one or more certificates in PEM.
 func CheckRoots(roots []string, trustDomain string, now time.Time) []Fault {
 	var faults []Fault
 	for i, text := range roots {

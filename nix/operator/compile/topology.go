@@ -13,9 +13,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Topology is the declaration of a cluster with all references resolved, as nix/resolve/export.nix
-// defines it. All lists are sorted, except the hosts of a provider, which are in order of
-// preference.
+// Topology is the declaration of a cluster in the flake, with all references resolved. The file
+// nix/resolve/export.nix defines its form. All lists are sorted, except the hosts of a provider,
+// which are in order of preference.
 type Topology struct {
 	Name          string
 	TrustDomain   string
@@ -108,14 +108,14 @@ type Service struct {
 	Facts       map[string]any                  // values that configurations of other hosts may read
 }
 
-// Gated reports whether strangers must sign in at the ingress before they reach the service.
+// Gated reports whether people from outside the cluster (strangers) must sign in before an ingress
+// host lets them reach the service.
 func (s Service) Gated() bool { return s.SSO.Mode == "gate" }
 
 // Scoped reports whether the service has a separate identity on each host.
 func (s Service) Scoped() bool { return s.Scope == "node" || s.Scope == "both" }
 
-// User is a person in the cluster. A user without hosts has no access, because nobody can act as
-// the user.
+// User is a person in the cluster, who acts on certain hosts. A user without hosts has no access.
 type User struct {
 	ID    spiffe.ID
 	Roles []string                 // roles of the user, including the roles of teams
@@ -138,15 +138,16 @@ type Port struct {
 	Outside    string // as in Service
 }
 
-// PublicPort is a port of ingress hosts at which strangers reach a service.
+// PublicPort is a port at which callers from outside the cluster (strangers) reach a service. The
+// port is on hosts that act as an ingress.
 type PublicPort struct {
 	Port              int
 	Hosts             []string // empty for all hosts with an ingress
 	From, ServerNames []string // networks of callers, and names in the TLS handshake; empty for all
 }
 
-// Outside is a machine without an agent, which reaches services through a host of the cluster. The
-// cluster knows the machine by a client certificate or only by its addresses.
+// Outside is a machine without an agent, such as a printer, that reaches services through a host of
+// the cluster. That host recognizes the machine by a client certificate, or only by its addresses.
 type Outside struct {
 	ID        spiffe.ID // identity that its certificate proves; zero if it has none
 	Addresses []string  // required of its connections; empty for all, if it has a certificate
@@ -157,20 +158,20 @@ type Outside struct {
 // Entrance is the name of the port to which an ingress connects if a service has several ports.
 const Entrance = "http"
 
-// Face is the smallest part of a service to which access can be granted: one identity of the
-// service or, if the service has several ports, one port of one identity.
+// Face is the smallest part of a service to which access can be granted. If the service has several
+// ports, it is one port of one identity of the service. Otherwise it is one identity.
 type Face struct {
 	ID   spiffe.ID
 	Port string
 }
 
-// MarshalText returns the SPIFFE ID of the face, followed by ":" and the name of the port if there
-// is one.
+// MarshalText returns the SPIFFE ID of the face. If the face has a port, ":" and the name of the
+// port follow.
 func (f Face) MarshalText() ([]byte, error) {
 	return []byte(strings.TrimSuffix(f.ID.String()+":"+f.Port, ":")), nil
 }
 
-// Faces returns all faces of the service, by identity and then by the name of the port.
+// Faces returns all faces of the service, sorted by identity and then by the name of the port.
 func (s Service) Faces() (faces []Face) {
 	for _, id := range s.IDs {
 		if s.Ports == nil {
@@ -183,7 +184,8 @@ func (s Service) Faces() (faces []Face) {
 	return faces
 }
 
-// Part is the service on some of its hosts, or one port of the service.
+// Part is a part of a service to which a role can refer by its own name: the service on some of its
+// hosts, or one of its ports.
 type Part struct {
 	Service string
 	Hosts   []string
@@ -191,8 +193,8 @@ type Part struct {
 	Port    string
 }
 
-// Role lists the services that holders of the role reach, and the capabilities that their hosts
-// must have. Those of all roles within the role are included.
+// Role lists the services that its holders reach. It also lists the capabilities that the holders'
+// hosts must have. If the role contains other roles, both lists include theirs.
 type Role struct {
 	Services, ServiceGroups, Requires []string
 	Except                            []string               // services and parts that the role excludes
@@ -215,8 +217,8 @@ func (r Role) Names() (services, groups []string) {
 	return r.Services, r.ServiceGroups
 }
 
-// Leads returns the published services that holders of a role reach, with the faces that they reach
-// of each.
+// Leads returns the published services that holders of a role reach. For each service, it returns
+// the faces that they reach.
 func (t Topology) Leads(role string) map[string][]Face {
 	r, leads := t.Roles[role], map[string][]Face{}
 	names := slices.Clone(r.Services)
@@ -242,8 +244,9 @@ func (t Topology) Leads(role string) map[string][]Face {
 	return leads
 }
 
-// Named returns the service that a name in a role or group refers to, and the faces that the name
-// includes. The name is that of a service, such as "shell", or of a part, such as "shell@eu".
+// Named finds the service to which a name in a role or service group refers, and the faces of that
+// service that the name includes. The name is that of a service, such as "shell", or of a part of
+// one, such as "shell@eu".
 func (t Topology) Named(name string) (service string, faces []Face) {
 	part, is := t.Parts[name]
 	if !is {
@@ -269,20 +272,21 @@ type Secret struct {
 	Public     bool     // the public half is recorded in the flake
 }
 
-// Federated is a foreign trust domain. Some of its identities have roles in this cluster.
+// Federated is a foreign trust domain, some of whose identities have roles in this cluster.
 type Federated struct {
 	TrustDomain, Endpoint, EndpointID, Profile, Bundle string
 	Elsewhere
 }
 
-// Elsewhere contains those identities and services of another cluster that this cluster uses.
+// Elsewhere lists the identities and services of another cluster that have to do with this cluster:
+// the identities have roles here, and roles of this cluster reach the services.
 type Elsewhere struct {
 	Identities map[spiffe.ID][]string // roles of these identities
 	Services   map[spiffe.ID][]string // roles that reach these services
 }
 
-// Others returns all other clusters that the topology declares, by the place of the declaration,
-// such as "clusters.blue" or "federated.acme".
+// Others returns all other clusters that the topology declares. The keys are the places of their
+// declarations, such as "clusters.blue" or "federated.acme".
 func (t Topology) Others() map[string]Elsewhere {
 	all := map[string]Elsewhere{}
 	for name, f := range t.Federated {
@@ -294,8 +298,8 @@ func (t Topology) Others() map[string]Elsewhere {
 	return all
 }
 
-// Origin returns the name of another cluster for people, given the place of its declaration. For
-// "clusters.blue" it is "cluster blue", and for a foreign trust domain the name of the trust
+// Origin returns a name for people to read for another cluster, given the place of its declaration.
+// For "clusters.blue" it is "cluster blue". For a foreign trust domain it is the name of the trust
 // domain.
 func (t Topology) Origin(place string) string {
 	if name, foreign := strings.CutPrefix(place, "federated."); foreign {
@@ -304,8 +308,8 @@ func (t Topology) Origin(place string) string {
 	return "cluster " + strings.TrimPrefix(place, "clusters.")
 }
 
-// Provider lists the hosts that answer needs of one kind, and the capabilities that these hosts
-// must have.
+// Provider lists the hosts that answer requests for one kind of need, and the capabilities that
+// these hosts must have.
 type Provider struct {
 	Hosts, Requires []string
 	Issuer          string // of kind oidc: where people sign in
@@ -318,8 +322,8 @@ func ReadTopology(ctx context.Context, src Source) (Topology, error) {
 	return a.Topology, err
 }
 
-// Snapshot contains a cluster's topology and all its documents. Both come from one evaluation, so
-// they match.
+// Snapshot contains the topology of a cluster and all its documents. Nix evaluated both at the same
+// time, so they match.
 type Snapshot struct {
 	Topology  Topology
 	Documents map[string]map[string]Raw // by host, then document kind

@@ -15,7 +15,8 @@ import (
 	"github.com/nix-community/go-nix/pkg/nar"
 )
 
-// Tree is the copy of a flake in the Nix store, which every account on the machine can read.
+// Tree is the copy of a flake that Nix makes in its store. Every account on the machine can read
+// it.
 type Tree struct {
 	// Revision is the git commit of the flake. It is empty if the tree has uncommitted changes or
 	// is not in a repository. The envelopes of documents do not always contain the commit, because
@@ -44,10 +45,10 @@ const (
 	maxKeyTree = 64 << 20
 )
 
-// Faults searches the files of the flake for private keys, and the JSON files of the cluster for
-// duplicate names. It returns a fault for each. Files above 1 MiB, and everything after the first
-// 64 MiB, are not searched. Faults reads the files through Nix, because the store can be at another
-// place than its paths say.
+// Faults searches the files of the flake for mistakes that would be dangerous: private keys, and
+// duplicate names in the JSON files of the cluster. It returns a fault for each. It does not search
+// files above 1 MiB, nor anything after the first 64 MiB. It reads the files through Nix, because
+// the Nix store can be at another place than the paths of its files say.
 func (t Tree) Faults(ctx context.Context) ([]Fault, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -17,7 +17,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Units contains the systemd configuration with which a host runs as a member of a cluster.
+// Units contains the systemd units and related settings that an operator installs on a host of a
+// cluster.
 type Units struct {
 	Instance hostdir.Instance
 	Files    map[string]string // unit files by name, such as "florete-agent.service"
@@ -26,8 +27,8 @@ type Units struct {
 	Runs     map[string]Runs   // services of the host by name
 }
 
-// Runs describes how the topology expects a service to run on a host: its address, its account and
-// its units.
+// Runs tells how a service must run on a host to match the topology: on which address it listens,
+// under which account and in which systemd units.
 type Runs struct {
 	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
 	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
@@ -37,14 +38,14 @@ type Runs struct {
 	Units []string          `json:"units"` // systemd units that act as the service or are restarted with its delivered files; sorted
 }
 
-// RunsAt is the address and the protocols of one port of a service.
+// RunsAt is the address and the protocol of one port of a service on a host.
 type RunsAt struct {
 	Upstream  string   `json:"upstream"`
 	Protocols []string `json:"protocols"`
 }
 
-// ReadUnits returns the systemd units of a host. They run the commands in the directory bin. See
-// bundle.BinTar.
+// ReadUnits returns the systemd units that run Florete on a host. The programs that they start are
+// in the directory bin on that host. See bundle.BinTar.
 func ReadUnits(ctx context.Context, src Source, host, bin string) (Units, error) {
 	a, err := ask(ctx, src, "documents = true; hosts = [ "+quote(host)+" ]; bin = "+quote(bin)+";")
 	if err != nil {
@@ -79,14 +80,16 @@ func addUnits(runs map[string]Runs, m document.Manifest) {
 	}
 }
 
-// Enabled returns the names of the units that have an [Install] section, sorted.
+// Enabled returns the names of the units that have an [Install] section, so that an operator can
+// enable them. The names are sorted.
 func (u Units) Enabled() []string {
 	names := slices.Sorted(maps.Keys(u.Files))
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.Contains("\n"+u.Files[name], "\n[Install]\n") })
 }
 
-// Write writes the units, <instance>.sysusers and <instance>.sysctl to dir. It removes other files
-// named <instance>-* there, which an earlier call has written.
+// Write writes the units to dir, with the files <instance>.sysusers and <instance>.sysctl. It
+// removes other files there whose names begin with <instance>-, because an earlier call may have
+// written them.
 func (u Units) Write(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -114,7 +117,7 @@ func (u Units) Write(dir string) error {
 	return nil
 }
 
-// Text prints the services of the host as a table, and the command that enables its units.
+// Text prints a table of the services on the host, and the command that enables the units.
 func (u Units) Text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	if len(u.Runs) > 0 {

@@ -31,8 +31,8 @@ func isPart(file string) bool {
 	return inFolder.MatchString(file) && part.MatchString(file) && !readme.MatchString(file)
 }
 
-// Unseen returns the files of the cluster that git does not track, and which Nix therefore does not
-// read. Files that git ignores are included only in the folders of the cluster.
+// Unseen returns the files of the cluster that Nix does not read because git does not track them. A
+// file that git ignores is included only if it is in a folder of the cluster.
 func (s Source) Unseen(ctx context.Context) []string {
 	unseen := slices.DeleteFunc(s.listFiles(ctx, "--others", "--exclude-standard"), func(f string) bool {
 		return !belongs.MatchString(f) && !isPart(f)
@@ -48,8 +48,8 @@ func (s Source) Unseen(ctx context.Context) []string {
 	})
 }
 
-// Submodules returns the folders of the flake that are git submodules, unless the flake reference
-// includes them. By default Nix leaves them out.
+// Submodules returns the folders of the flake that are git submodules and that Nix does not read.
+// If the flake reference says that Nix reads submodules, the list is empty.
 func (s Source) Submodules(ctx context.Context) (folders []string) {
 	if strings.Contains(s.ref(), "submodules=1") {
 		return nil

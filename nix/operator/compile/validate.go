@@ -18,8 +18,8 @@ type Report struct {
 	together members
 }
 
-// Err returns a *FaultsError with the faults of severity error, or nil if there are none. If strict
-// is true, warnings count as well.
+// Err returns a *FaultsError with all faults of severity error. If strict is true, it includes
+// warnings. If there are no such faults, Err returns nil.
 func (r Report) Err(strict bool) error {
 	found := errorsOf(r.Faults)
 	if strict {
@@ -31,11 +31,12 @@ func (r Report) Err(strict bool) error {
 	return nil
 }
 
-// Validate returns all faults of a cluster. If src names no cluster and the flake has several, it
-// checks each of them and compares their declarations of the same machines. Validate also makes
-// checks that need a clock or a parser, which Nix does not have: roots and foreign bundles must be
-// valid at the time now, and the files of the flake must contain no private keys. The error is nil
-// even if there are faults.
+// Validate returns all faults of a cluster. If src names no cluster and the flake has several,
+// Validate checks each of them, and compares how they declare the same machines.
+//
+// Some checks need a clock or a parser, which Nix does not have, so Validate makes them itself:
+// that roots and foreign bundles are valid at the time now, and that the flake contains no private
+// keys. If the faults could be determined, the error is nil, even if there are some.
 func Validate(ctx context.Context, src Source, now time.Time) ([]Report, error) {
 	a, err := ask(ctx, src, "validate = true;")
 	var found *FaultsError

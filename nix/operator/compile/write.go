@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/internal/document"
 )
 
-// WriteAll writes the documents of each host to dir/<host>. It removes documents of other hosts
-// that an earlier call has written, and keeps all other files.
+// WriteAll writes the documents of each host to the directory dir/<host>. It removes the documents
+// of other hosts that an earlier call has written. All other files stay.
 func WriteAll(dir string, hosts map[string][]document.Document) error {
 	for host, documents := range hosts {
 		if err := Write(filepath.Join(dir, host), documents); err != nil {
@@ -38,8 +38,8 @@ func WriteAll(dir string, hosts map[string][]document.Document) error {
 	return nil
 }
 
-// Write writes the documents of one host to dir, in the form that document.Read reads. It first
-// removes the documents of an earlier call, so no other program may read dir at that time.
+// Write writes the documents of one host to a directory, from which document.Read can read them. It
+// first removes the documents of an earlier call, so no other program may be reading the directory.
 func Write(dir string, documents []document.Document) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

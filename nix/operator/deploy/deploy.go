@@ -36,8 +36,9 @@ type Host struct {
 	Issues    bool           // whether it is the only host that issues certificates
 }
 
-// Read returns the topology and the named hosts with everything that Run deploys. It reads the
-// programs of bundles from the directory bin, or from that of the running program if bin is empty.
+// Read returns the topology of a cluster, and the named hosts with everything that Run deploys to
+// them. It takes the programs for bundles from the directory bin or, if bin is empty, from the
+// directory of the running program.
 func Read(ctx context.Context, src compile.Source, names []string, bin string) (t compile.Topology, hosts []Host, err error) {
 	if t, err = compile.ReadTopology(ctx, src); err != nil {
 		return t, nil, err
@@ -65,8 +66,8 @@ func Read(ctx context.Context, src compile.Source, names []string, bin string) (
 	return t, hosts, nil
 }
 
-// Deployment contains the settings for deploying hosts, and functions that call the config
-// providers.
+// Deployment contains the settings of florctl deploy, which installs documents and programs on
+// hosts, and functions that call the config providers.
 type Deployment struct {
 	Flake   string        // flake reference for nixos-rebuild
 	Timeout time.Duration // time after which an unconfirmed host rolls back
@@ -93,8 +94,8 @@ const poll = 2 * time.Second
 // rollback.
 const grace = 2 * time.Minute
 
-// Run deploys the hosts, Jobs of them at a time. It continues if a host fails, and returns the
-// errors of all hosts joined.
+// Run deploys the hosts, at most Jobs of them at the same time. If a host fails, Run continues with
+// the others, and returns the errors of all failed hosts joined.
 func (d Deployment) Run(ctx context.Context, hosts []Host) error {
 	var group sync.WaitGroup
 	slots := make(chan struct{}, d.Jobs)

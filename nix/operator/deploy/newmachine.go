@@ -17,9 +17,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// NewMachine prepares a directory that nixos-anywhere copies to a new machine, and prints the next
-// steps for the operator. The directory contains the SSH host key with which the machine enrols.
-// NewMachine generates the key if it does not exist. The list names must contain exactly one host.
+// NewMachine prepares a directory whose files nixos-anywhere copies to a new machine, and prints
+// the next steps for the operator. The directory contains the SSH host key by which providers
+// recognize the machine. If the key does not exist yet, NewMachine generates it. The list names
+// must contain exactly one host.
 func NewMachine(ctx context.Context, src compile.Source, names []string, dir string, out io.Writer) error {
 	if len(names) != 1 {
 		return fmt.Errorf("--new %s: found %d hosts, want one, because the directory contains the key of one machine", dir, len(names))

@@ -23,7 +23,8 @@ type Access struct {
 	excepted   map[string][]Chain     // chains to a service that are removed by exceptions of their roles
 }
 
-// Principal is a node, a service or a user. Its roles determine which services it reaches.
+// Principal is somebody or something that can have access to services: a node, a service or a user.
+// Its roles determine which services it reaches.
 type Principal struct {
 	ID    spiffe.ID
 	Roles []string                 // sorted
@@ -36,12 +37,13 @@ type Principal struct {
 	ended   []string // roles that have ended, sorted
 }
 
-// New returns the Access of a topology in which no role has ended.
+// New returns an Access for questions about a topology. It takes no account of time, so all roles
+// count, even roles that have ended.
 func New(t compile.Topology) *Access { return At(t, time.Time{}) }
 
-// At returns the Access of a topology at the time now. Roles that end at or before that time give
-// no access. The topology can contain such roles, because the compiler removes only those that
-// ended before the commit was made.
+// At returns an Access for questions about a topology at the time now. Roles that end at or before
+// that time give no access. The topology can contain such roles, because the compiler removes only
+// those that ended before the commit was made.
 func At(t compile.Topology, now time.Time) *Access {
 	t.Services = maps.Clone(t.Services)
 	if t.Services == nil {
@@ -153,7 +155,8 @@ func (a *Access) stranger(p Principal, service string) bool {
 	return a.foreign[service] != "" && p.foreign
 }
 
-// Reach returns the names of the services that a principal reaches from one of its hosts, sorted.
+// Reach returns the names of all services that a principal reaches from at least one of its hosts,
+// sorted.
 func (a *Access) Reach(p Principal) []string {
 	return slices.Sorted(maps.Keys(a.reach(p, p.Roles)))
 }

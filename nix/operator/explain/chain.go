@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Chain is one way in which a role leads to a service: directly, or through a service group. If
-// Group is empty, the role names the service itself.
+// Chain is one reason why holders of a role reach a service. The role names the service or, if
+// Group is set, a service group that contains the service.
 type Chain struct {
 	Team  string `json:"team,omitempty"` // team through which a user has the role
 	Role  string `json:"role"`
@@ -29,7 +29,8 @@ type Chain struct {
 	faces []compile.Face // faces to which it leads
 }
 
-// Exception is a service, or a part of one, that a role excludes.
+// Exception is a service, or a part of one, that holders of a role do not reach although the role
+// would otherwise include it.
 type Exception struct {
 	Role string `json:"role"`
 	Name string `json:"name"` // "shell" or "shell@eu"

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Entry is a port of a host at which callers without a SPIFFE ID reach a service.
+// Entry is a port of a host at which callers that are not part of the cluster reach a service.
 type Entry struct {
 	Host        string   `json:"host"`
 	Port        int      `json:"port"`

@@ -16,8 +16,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Explanation tells whether a principal reaches a service, and why. Access is allowed if there is
-// at least one chain and no obstacle.
+// Explanation tells whether a principal reaches a service, and why. The principal has access if
+// there is at least one chain (a reason for access) and no obstacle.
 type Explanation struct {
 	Principal spiffe.ID `json:"principal"`
 	Service   string    `json:"service"`
@@ -48,7 +48,8 @@ type Explanation struct {
 	foreign bool   // the principal belongs to another cluster
 }
 
-// Way is a chain to a service, with the principals that hold its role.
+// Way is a chain, which is a reason why a role reaches a service, together with the principals that
+// hold the role.
 type Way struct {
 	Chain
 	Holders []spiffe.ID `json:"holders"` // sorted
@@ -57,7 +58,8 @@ type Way struct {
 	Ends map[spiffe.ID]unixtime.Time `json:"ends,omitempty"`
 }
 
-// Obstacle is a setting that prevents a principal's access to a service, whatever its roles.
+// Obstacle is a setting in the topology that prevents a principal's access to a service, even if
+// one of its roles reaches the service.
 type Obstacle struct {
 	Problem string `json:"problem"`
 	Remedy  Remedy `json:"remedy"`
@@ -94,7 +96,8 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	return e
 }
 
-// Ways returns all ways to a service, including those on which an obstacle prevents access.
+// Ways returns all roles that reach a service, with their holders. It includes roles to whose
+// holders an obstacle denies access.
 func (a *Access) Ways(service string) []Way {
 	ways := []Way{}
 	for _, c := range a.to(service) {

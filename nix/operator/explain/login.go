@@ -9,14 +9,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Login is an account at an SSH service, such as root at shell@forge.
+// Login names a Unix account that can be reached over SSH at a service. An example is the account
+// root at the service shell@forge.
 type Login struct {
 	Account string `json:"account"`
 	Service string `json:"service"`
 }
 
-// Login parses the name of an account at a service, such as "root@shell.forge". The result ok is
-// false if the name is that of a service, such as "shell@forge", or of nothing.
+// Login parses the name of an account at an SSH service, such as "root@shell.forge". If the name is
+// that of a service, such as "shell@forge", or unknown, ok is false.
 func (a *Access) Login(name string) (l Login, ok bool) {
 	if _, err := a.Service(name); err == nil {
 		return Login{}, false
@@ -26,8 +27,8 @@ func (a *Access) Login(name string) (l Login, ok bool) {
 	return Login{account, found}, account != "" && err == nil
 }
 
-// LoginExplanation explains whether and why a user may log in as an account at a service. The user
-// needs a role that permits the login, and must reach the service.
+// LoginExplanation tells whether a user may log in to an account at an SSH service, and why. The
+// user needs a role that permits the login, and must reach the service.
 type LoginExplanation struct {
 	Account string `json:"account"`
 	LogsIn  bool   `json:"logsIn"`
@@ -42,7 +43,7 @@ type LoginExplanation struct {
 	isSSH bool // the service is an SSH service
 }
 
-// ExplainLogin explains why a principal may log in as an account at a service, or may not.
+// ExplainLogin explains why a principal may or may not log in to an account at an SSH service.
 func (a *Access) ExplainLogin(p Principal, l Login) LoginExplanation {
 	of, _ := a.target(l.Service)
 	chains := a.permitting(l)
@@ -78,7 +79,8 @@ func (a *Access) users(role string) []spiffe.ID {
 	return slices.DeleteFunc(slices.Clone(a.holders[role]), func(id spiffe.ID) bool { return id.Kind() != spiffe.KindUser })
 }
 
-// LoginAnswer lists the users who may log in as an account at a service, and reach the service.
+// LoginAnswer lists the users who may log in to an account at an SSH service and also reach the
+// service.
 type LoginAnswer struct {
 	Login
 	Users  []spiffe.ID `json:"users"` // sorted
@@ -87,7 +89,7 @@ type LoginAnswer struct {
 	nodes  int
 }
 
-// WhoCanLogIn returns the users who may log in as an account at a service.
+// WhoCanLogIn returns the users who may log in to an account at an SSH service.
 func (a *Access) WhoCanLogIn(l Login) LoginAnswer {
 	answer := LoginAnswer{Login: l, Users: []spiffe.ID{}, domain: a.t.TrustDomain, nodes: len(a.t.Hosts)}
 	reaches := func(id spiffe.ID) bool { return a.Explain(a.principals[id], l.Service).Allowed }

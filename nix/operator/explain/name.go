@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Principal returns the principal with a name that a person typed: a SPIFFE ID, "user/alice",
-// "user:alice", or just "alice" if only one principal has that name. For an unknown name, the error
-// suggests similar names.
+// Principal finds the principal for a name that a person typed: a SPIFFE ID, "user/alice",
+// "user:alice", or just "alice" if only one principal has that name. If there is no such principal,
+// the error suggests similar names.
 func (a *Access) Principal(name string) (Principal, error) {
 	id, err := a.find(name, slices.Collect(maps.Keys(a.principals)))
 	if err != nil {
@@ -59,10 +59,11 @@ func (a *Access) others(name string) (all []string) {
 	return all
 }
 
-// Service returns the name in the topology of a service that a person typed. The typed name can be
-// a SPIFFE ID, "service/wiki", "wiki", an alias, the name that programs use
-// ("wiki.demo.flor.rete"), or a URL. If each host has its own service, "wiki@forge" and
-// "service/forge/wiki" name the one of a host. "tickets@blue" names a service of another cluster.
+// Service finds the service for a name that a person typed, and returns the name of the service in
+// the topology. The typed name can be a SPIFFE ID, "service/wiki", "wiki", an alias, the name that
+// programs use ("wiki.demo.flor.rete"), or a URL. If the service has an identity on each host,
+// "wiki@forge" and "service/forge/wiki" mean the service on that host. "tickets@blue" means a
+// service of another cluster.
 //
 // One port of a service is named as "wiki:metrics", or by a URL with the port number that callers
 // use.

@@ -10,7 +10,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Edge describes the names of a service, and how callers from outside the cluster reach it.
+// Edge tells how callers from outside the cluster reach a service, and under which names. It also
+// contains the service's additional names within the cluster.
 type Edge struct {
 	// Ingress lists the hosts through which anyone can reach a public service, sorted.
 	Ingress []string `json:"ingress,omitempty"`
@@ -108,8 +109,8 @@ func (a *Access) reachedFrom(host, service string) bool {
 	return false
 }
 
-// String returns the Edge as text, with one line for each statement. For a service that only the
-// cluster uses under its own name, it is empty.
+// String returns the Edge as text for people, one line for each statement. If the service is used
+// only within the cluster and under its own name, there is nothing to say and the result is empty.
 func (e Edge) String() string {
 	var b strings.Builder
 	if len(e.Each) > 0 {

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Remedy is a change of the topology that would give a principal access to a service.
+// Remedy is a change of the topology that would give a principal the access that it lacks.
 type Remedy struct {
 	Place string `json:"place"` // such as "users.alice.roles"
 	Value string `json:"value"` // value to add at Place, or to set for visibility

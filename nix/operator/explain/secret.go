@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// Holders lists the readers of a generated secret, with the hosts on which they read it.
+// Holders lists the services and nodes that can read a generated secret, with the hosts on which
+// they read it.
 type Holders struct {
 	Secret   string   `json:"secret"`
 	Generate string   `json:"generate"`
@@ -15,7 +16,8 @@ type Holders struct {
 	Makes    []string `json:"makes"`   // hosts that provide it
 }
 
-// Holder is a service or a node that has a secret, with the hosts on which it has it.
+// Holder is a service or a node that can read a generated secret, with the hosts on which it reads
+// the secret.
 type Holder struct {
 	Reader string   `json:"reader"` // service/NAME or node/NAME
 	Hosts  []string `json:"hosts"`
@@ -24,8 +26,8 @@ type Holder struct {
 // IsSecret reports whether a name has the form "secret/NAME".
 func IsSecret(name string) bool { return strings.HasPrefix(name, "secret/") }
 
-// WhoHas returns the readers of the generated secret with the given name, such as "secret/db" or
-// "db".
+// WhoHas returns the services and nodes that can read a generated secret. The name of the secret is
+// given as "secret/db" or "db".
 func (a *Access) WhoHas(name string) (Holders, error) {
 	name = strings.TrimPrefix(name, "secret/")
 	s, ok := a.t.Secrets[name]

@@ -36,15 +36,16 @@ type Visit struct {
 	SignIn string `json:"signIn,omitempty"`
 }
 
-// IsStranger reports whether a word that an operator typed in place of a principal means strangers.
-// A principal with that name takes precedence.
+// IsStranger reports whether a word that an operator typed stands for strangers, who are callers
+// from outside the cluster. If a principal has the word as its name, IsStranger returns false.
 func (a *Access) IsStranger(who string) bool {
 	_, err := a.Principal(who)
 	return who == Stranger && err != nil
 }
 
-// Visit tells whether a stranger with a given address reaches a URL, or a public name without a
-// path. The zero Addr stands for all strangers.
+// Visit tells whether somebody from outside the cluster can open a URL that the cluster serves. The
+// argument at is the URL, or only its host name. The argument from is the visitor's network
+// address, and the zero Addr stands for any address.
 func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	if !strings.Contains(at, "://") {
 		at = "https://" + at

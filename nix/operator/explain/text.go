@@ -137,8 +137,8 @@ func service(name, domain string) string {
 	return "service/" + name
 }
 
-// String returns the answer as text for people, with the principals grouped by the way in which
-// they reach the service.
+// String returns the answer as text for people. Principals that reach the service in the same way
+// are listed together.
 func (a Answer) String() string { return a.principals() + a.Edge.String() }
 
 func (a Answer) principals() string {

@@ -15,14 +15,14 @@ type Answer struct {
 	domain string // trust domain of the cluster
 }
 
-// Reaching is a principal that reaches a service, with the chains that lead to it.
+// Reaching is a principal that reaches a service, with the chains that are the reasons for it.
 type Reaching struct {
 	Principal spiffe.ID `json:"principal"`
 	Chains    []Chain   `json:"chains"`
 	Hosts     []string  `json:"hosts"` // hosts that act as the principal
 }
 
-// WhoCan returns the principals that reach a service. Users without hosts are left out, because
+// WhoCan returns the principals that reach a service. It leaves out users without hosts, because
 // they have no access.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)

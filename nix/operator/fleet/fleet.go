@@ -50,15 +50,16 @@ type Note struct {
 	Text string `json:"text"`
 }
 
-// Seen contains what providers know about hosts, by the name of the host.
+// Seen contains the information about hosts that came from providers, such as the hosts' reports.
+// The keys of the maps are names of hosts.
 type Seen struct {
 	Reports map[string]hostreport.Kept    // last report
 	Waiting map[string]join.Request       // join request that waits for approval
 	Stopped map[string]hostreport.Problem // problem of a config provider that serves no hosts
 }
 
-// Join combines the hosts in the flake with what providers know about them. It returns every host
-// in the flake, sorted by name.
+// Join combines the hosts in the flake with the information about them that came from providers. It
+// returns every host in the flake, sorted by name.
 func Join(s compile.Snapshot, seen Seen, now time.Time) ([]Host, error) {
 	all := []Host{}
 	for _, name := range slices.Sorted(maps.Keys(s.Topology.Hosts)) {

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Absent returns an error if a host lacks a capability that the cluster requires of it. Only
-// capabilities that hosts detect themselves are checked, and only hosts that have reported
+// Absent returns an error if a host does not have a capability that the cluster requires of it. It
+// checks only capabilities that hosts detect themselves, and only hosts that have reported
 // recently.
 func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Time) error {
 	var lines []string

@@ -13,17 +13,17 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Roots contains the roots that the hosts of a cluster trust and use, according to their last
-// reports. In its methods, a root is given by its fingerprint, and the value for a host in a result
-// is the reason.
+// Roots tells which roots the hosts of a cluster trust, and to which roots their certificates lead,
+// according to their last reports. Its methods identify a root by its fingerprint. A map that they
+// return has the names of hosts as keys and reasons for people as values.
 type Roots struct {
 	now   time.Time
 	hosts map[string]hostreport.Roots
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots returns the Roots of a cluster from the reports of its hosts. It leaves out the hosts
-// in the third argument. It returns an error if one of these is not in the cluster.
+// ReadRoots collects from the reports of hosts which roots they trust and use. It leaves out the
+// hosts in the list without. If one of these is not in the cluster, ReadRoots returns an error.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {
@@ -56,8 +56,8 @@ func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without [
 	return r, nil
 }
 
-// Left returns an error if certificates of hosts lead to a root that the flake does not contain.
-// The argument lists the fingerprints of the roots in the flake. Such certificates would no longer
+// Left returns an error if certificates of hosts lead to a root that is not in the flake. The
+// argument pins lists the fingerprints of the roots in the flake. Such certificates would no longer
 // be accepted, and their hosts could not reach a provider.
 func (r Roots) Left(pins []string) error {
 	hosts := map[string][]string{}
@@ -79,7 +79,7 @@ func (r Roots) Left(pins []string) error {
 	return errors.New(strings.Join(all, "\n"))
 }
 
-// Trusting returns the number of hosts on which every program trusts a root.
+// Trusting returns the number of hosts on which every program trusts the given root.
 func (r Roots) Trusting(root string) (n int) {
 	return r.count(func(h hostreport.Roots) bool { return slices.Contains(h.Trusted, root) })
 }
@@ -115,8 +115,8 @@ func (r Roots) Unacknowledged(root string) map[string]string {
 // a host takes to report a connection to a peer that has not renewed its SVID.
 const settled = 30 * time.Second
 
-// Unrenewed returns the hosts that use another root: their own SVIDs or those of connected peers
-// lead to it. Hosts that stopped using it only recently are included.
+// Unrenewed returns the hosts on which certificates lead to another root than the given one: their
+// own SVIDs, or those of connected peers. It includes hosts on which this was so until recently.
 func (r Roots) Unrenewed(root string) map[string]string {
 	return r.lacking(func(h hostreport.Roots) string {
 		if others := slices.DeleteFunc(slices.Clone(h.Anchors), func(a string) bool { return a == root }); len(others) > 0 {

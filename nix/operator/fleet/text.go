@@ -15,8 +15,8 @@ import (
 // maxNotes is the maximum number of notes for each host in the table.
 const maxNotes = 3
 
-// Text writes a table of the hosts, with the notes about each host below its line. Control
-// characters in the reports of hosts are made harmless for terminals.
+// Text writes a table of the hosts to w. Below the line of each host are the notes about it. Text
+// makes control characters in the reports of hosts harmless for terminals.
 func Text(w io.Writer, hosts []Host, now time.Time) error {
 	var table strings.Builder
 	t := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)

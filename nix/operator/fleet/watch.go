@@ -15,7 +15,8 @@ import (
 // seconds.
 const again = 5 * time.Second
 
-// Read returns the hosts in the flake, each with its newest report from all providers.
+// Read returns the hosts in the flake, each with its newest report. It calls all providers for
+// this.
 func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) ([]Host, error) {
 	stopped := make(chan map[string]hostreport.Problem, 1)
 	go func() { stopped <- providers.Stopped(ctx) }()
@@ -27,9 +28,9 @@ func Read(ctx context.Context, s compile.Snapshot, providers client.Providers) (
 	return Join(s, seen, time.Now())
 }
 
-// Watch prints the hosts repeatedly, as Text does, until ctx ends. Each time, it first writes the
-// control sequence that clears a terminal to the last writer. It returns nil when ctx ends, and
-// otherwise the first error.
+// Watch prints the table of hosts to w again and again, as Text does, until ctx ends. Before each
+// table, it clears the terminal by writing a control sequence to screen. When ctx ends, Watch
+// returns nil. At the first other error, it returns that error.
 func Watch(ctx context.Context, s compile.Snapshot, providers client.Providers, w, screen io.Writer) error {
 	for {
 		hosts, err := Read(ctx, s, providers)

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster to draw, or a part of one. See Around.
+// Cluster is a cluster that is drawn as a graph, or a part of one. Around returns such a part.
 type Cluster struct {
 	compile.Topology
 	// Needs lists the kinds of need that a host requests from a provider. The first key is the
@@ -144,8 +144,8 @@ func (c Cluster) entered(host string) (services []string) {
 }
 
 // Around returns the part of a cluster that concerns one host: the services that its identities
-// reach, the principals that reach its services, and its providers. Other hosts are not included
-// only because of a role that every node holds.
+// reach, the principals that reach its services, and its providers. If another host reaches those
+// services only through a role that every node holds, it is left out.
 func (c Cluster) Around(host string) (Cluster, error) {
 	h, ok := c.Hosts[host]
 	if !ok {

@@ -18,8 +18,8 @@ var colours = []string{
 	"#3b7dd8", "#d9730d", "#2f9e6e", "#b5489b", "#a08000", "#1f9db3", "#8560d0", "#c4483c", "#5f8f2f", "#8a6a4f",
 }
 
-// SVG returns a picture of the cluster as an SVG file without external references. Its colours are
-// dark if the viewer prefers a dark scheme.
+// SVG draws the cluster as an SVG file without external references. If the viewer prefers a dark
+// scheme, the colours are dark.
 func SVG(c Cluster) []byte {
 	p := lay(c)
 	s := &svg{}

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// DOT returns a graph of the cluster in DOT, the language of Graphviz, with a subgraph for each
-// host.
+// DOT returns a graph of the cluster in DOT, the language of Graphviz. Each host is a subgraph.
 func DOT(c Cluster) []byte {
 	var b strings.Builder
 	fmt.Fprintf(&b, "digraph %s {\n", quoted(c.Name))

@@ -27,7 +27,8 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Issuing contains the options for one identity file. Its method Issue creates the file.
+// Issuing contains the options for creating an identity file, which gives a machine its
+// certificates without a provider. The method Issue creates the file.
 type Issuing struct {
 	// Exactly one of Host, Request and ID is set. Host is the name of a host, for which new keys
 	// are generated and stored in the file. Request is the path of a file with a host's request. ID
@@ -48,8 +49,8 @@ type Issuing struct {
 	record   []Issued
 }
 
-// CheckLifetime returns an error if certificates in an identity file may not have the lifetime d.
-// It must be between a minute and trust.MaxLifetime.
+// CheckLifetime returns an error unless the lifetime d of certificates is between a minute and
+// trust.MaxLifetime, as identity files require.
 func CheckLifetime(d time.Duration) error {
 	if d < time.Minute || d > trust.MaxLifetime {
 		return fmt.Errorf("--lifetime %s: want between a minute and %s", d, trust.MaxLifetime)
@@ -57,11 +58,12 @@ func CheckLifetime(d time.Duration) error {
 	return nil
 }
 
-// Issue returns a new identity file, and records its certificates. The function open returns the
-// age identities that decrypt the enrolment key. The file is encrypted to the age recipients that
-// the function recipients returns or, if there are none, to the host itself. The function online
-// returns the cluster, whose providers supply the revocation list and the joined devices, and
-// record the certificates in their audit log. If online is nil, the providers are not called.
+// Issue returns a new identity file, and records the certificates in it. The file is encrypted to
+// the age recipients that the function recipients returns or, if there are none, to the host
+// itself. The function open returns the age identities with which to decrypt the enrolment key.
+//
+// The function online returns the cluster. Its providers supply the revocation list and the joined
+// devices, and record the certificates in their audit log. If online is nil, no provider is called.
 func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (published.Cluster, error), open func(string) ([]age.Identity, error), recipients func() ([]age.Recipient, error)) ([]byte, error) {
 	i.now = time.Now()
 	read := i.read
@@ -113,8 +115,8 @@ func (i *Issuing) Issue(ctx context.Context, src compile.Source, online func() (
 	return sealed, nil
 }
 
-// Print prints the certificates in the issued identity file, and the next step for the operator.
-// The argument path is the path of the file.
+// Print prints a description of the certificates in the identity file, and the next step for the
+// operator. The argument path is the place where the file was written.
 func (i *Issuing) Print(w io.Writer, path string) {
 	for _, r := range i.record {
 		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Issued is the record of one certificate that was issued in an identity file. Records are stored
-// beside the enrolment certificate.
+// Issued is the record of one certificate in an identity file. The operator keeps these records in
+// the directory of the enrolment certificate.
 type Issued struct {
 	Time   unixtime.Time `json:"time"`
 	Host   string        `json:"host,omitempty"` // empty for a machine that is not a host
@@ -31,8 +31,9 @@ type Issued struct {
 	Device string        `json:"device,omitempty"` // fingerprint of the host's device key, if it joins
 }
 
-// Record returns the records of issued certificates in a directory, oldest first. If there is no
-// record file, it returns none. A malformed line is an error.
+// Record returns the records in a directory about certificates that were issued in identity files,
+// oldest first. If there is no file with records, Record returns none. A malformed line is an
+// error.
 func Record(dir ca.Dir) (all []Issued, err error) {
 	path := dir.Path(ca.EnrolmentRecord)
 	b, err := os.ReadFile(path)

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Input is an input of the flake whose locked reference changes. Hosts run code from inputs as
-// root, so a plan shows such changes.
+// Input is an input of the flake, such as nixpkgs, whose locked revision a change replaces. A plan
+// lists such inputs because hosts run code from them as root.
 type Input struct {
 	Name   string `json:"name"`             // path of the input, such as "florete/nixpkgs"
 	Before string `json:"before,omitempty"` // missing if the input is new

@@ -9,8 +9,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Loss is data or an account that no need refers to any more after a change, such as the database
-// of a service that was renamed. Then tells what becomes of it.
+// Loss is data, such as a database, or an account that nothing in the topology uses any more after
+// a change, for example because a service was renamed. The field Then tells what happens to it.
 type Loss struct {
 	What string `json:"what"` // such as "database wiki_main at postgres"
 	Then string `json:"then"` // description of what happens to it, and when

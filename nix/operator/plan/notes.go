@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Note is a warning about a place in the topology that an operator should read before publishing a
-// change.
+// Note is a warning that an operator should read before publishing a change, with the place in the
+// topology to which it refers.
 type Note struct {
 	Place string `json:"place"`
 	Text  string `json:"text"`

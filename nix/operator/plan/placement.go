@@ -19,8 +19,8 @@ type Placed struct {
 	Hosts   []string `json:"hosts"`
 }
 
-// PlacementOf returns the services of a topology with the hosts on which they run, sorted by
-// service.
+// PlacementOf returns all services of a topology, sorted by name, and the hosts on which each of
+// them runs.
 func PlacementOf(t compile.Topology) Placement {
 	all := Placement{}
 	for _, name := range slices.Sorted(maps.Keys(t.Services)) {

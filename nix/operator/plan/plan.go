@@ -49,7 +49,8 @@ type Move struct {
 	After   []string `json:"after"`
 }
 
-// Stay is a declaration, such as a service, that still names a host that is being drained.
+// Stay is a declaration that keeps something, such as a service, on a host that an operator wants
+// to empty (drain).
 type Stay struct {
 	Drain  string `json:"drain"` // such as "hosts.forge.drain"
 	What   string `json:"what"`  // such as "service wiki"
@@ -80,7 +81,8 @@ type Host struct {
 	domain string // trust domain of the host
 }
 
-// Unit is a systemd unit that restarts because one of its needs is requested again.
+// Unit is a systemd unit that will be restarted because the host requests a certificate or secret
+// for it again.
 type Unit struct {
 	Unit string `json:"unit"`
 	Need string `json:"need"`

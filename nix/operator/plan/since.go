@@ -10,8 +10,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Since returns the changes of a cluster between the git revision rev of the source src and the
-// source now. If the flake did not contain the cluster at rev, everything in the cluster is new.
+// Since returns the changes of a cluster from the git revision rev of the source src to the source
+// now. If the flake did not contain the cluster at that revision, everything in the cluster is new.
 func Since(ctx context.Context, rev string, src, now compile.Source) (p Plan, err error) {
 	old, err := src.At(ctx, rev)
 	if err != nil {

@@ -19,8 +19,8 @@ const (
 	plain  = "\x1b[0m"
 )
 
-// Text writes the plan to w as text for people, with the escape sequences for colours if colour is
-// true. Hosts with the same changes share one paragraph.
+// Text writes the plan to w as text for people. Hosts with the same changes share one paragraph. If
+// colour is true, the text contains the escape sequences of terminals for colours.
 func (p Plan) Text(w io.Writer, colour bool) error {
 	if p.Empty() && len(p.Stays) == 0 {
 		_, err := fmt.Fprintf(w, "cluster %s: nothing changes on any of %d hosts\n", p.Cluster, p.Unchanged)

@@ -10,10 +10,11 @@ import (
 	"github.com/florete/florete/providers/file"
 )
 
-// Ask calls a path of the control API that belongs to a kind of need, such as "file", and decodes
-// the answer. It sends a value in a POST request or, if the value is nil, a GET request. Ask calls
-// config providers on hosts that provide the kind, until one of them answers, and returns the name
-// of its host. It returns an error for providers that are called over SSH.
+// Ask sends a request to the process of a kind of need, such as "file", and decodes the answer into
+// the argument answer. It sends the value about in a POST request. If about is nil, it sends a GET
+// request. The requests go to config providers on hosts that also provide the kind, one after the
+// other until one answers. Ask returns the name of that host. If the providers are reached over
+// SSH, Ask returns an error.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
 	instead := "" // alternative for operators

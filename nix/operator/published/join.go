@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Approve approves a host's join request by signing an admission of the requesting device. The
-// argument device is the fingerprint that the device key must have. If it is empty, the operator is
-// asked to compare the fingerprint.
+// Approve approves a host's join request by signing a statement that the requesting device is that
+// host (an admission). The argument device is the fingerprint of the device key that the operator
+// expects. If it is empty, Approve asks the operator to compare the fingerprint.
 func (c Cluster) Approve(ctx context.Context, host, device string, key Key) error {
 	by, err := key.begin(c.Topology.Name, actAdmit, c.Topology.Trust.Signers())
 	if err != nil {
@@ -95,8 +95,7 @@ func (c Cluster) decide(ctx context.Context, host string, how func(join.Request)
 }
 
 // CreateToken creates a join token at the first provider that answers, and prints it. If key is not
-// nil, it also signs a grant: a device with the token is then admitted without an operator's
-// approval.
+// nil, the key signs a grant, and devices with the token then need no approval by an operator.
 func (c Cluster) CreateToken(ctx context.Context, t join.Token, key *Key) error {
 	if err := checkJoins(c.Topology, t.Hosts); err != nil {
 		return err
@@ -160,8 +159,8 @@ func (c Cluster) grant(token hostapi.JoinToken, record join.Token, key Key) (*tr
 	return &trust.SignedGrant{Grant: text, Signature: sig}, err
 }
 
-// RevokeToken revokes the join token whose ID begins with id, which must have at least eight
-// characters.
+// RevokeToken revokes a join token. The argument id is the token's ID, or at least the first eight
+// characters of it.
 func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 	var at *client.Provider
 	whole := ""

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Key is an operator's private key, which signs documents and revocation lists, together with the
-// record of what it has signed.
+// Key is an operator's private key for signing documents and revocation lists. It knows the file
+// that records what it has signed.
 type Key struct {
 	signature.SecretKey
 	file   string
@@ -28,16 +28,17 @@ type Key struct {
 	others []signatures // signature files of other operators
 }
 
-// SignOnly returns a copy of the key for the option --sign-only. Operations with the copy change
-// nothing. They only write signatures to the file, which another operator passes to With. If file
-// is empty, the copy is an ordinary key.
+// SignOnly returns a copy of the key for the option --sign-only, with which an operator only
+// contributes a signature. An operation with that copy changes nothing, but writes its signature to
+// the file. Another operator then passes the file to With. If file is empty, the copy is an
+// ordinary key.
 func (k Key) SignOnly(file string) Key {
 	k.only = file
 	return k
 }
 
-// With returns a copy of the key that signs together with other operators. Their signatures are
-// read from the given files, which they wrote with --sign-only.
+// With returns a copy of the key that adds the signatures of other operators to its own. The given
+// files contain these signatures. The other operators wrote the files with --sign-only.
 func (k Key) With(with []string) (Key, error) {
 	for _, file := range with {
 		s, err := readSignatures(file)
@@ -49,8 +50,9 @@ func (k Key) With(with []string) (Key, error) {
 	return k, nil
 }
 
-// CheckAlone returns an error if more than one key of the set must sign. Use it for acts that
-// several operators cannot carry out together. The argument act names the act in the error.
+// CheckAlone returns an error if the cluster requires signatures by more than one key. Call it
+// before an operation that several operators cannot sign together. The argument act names the
+// operation in the error.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
 		return fmt.Errorf("%s: trust.threshold requires signatures by %d keys, but only one key signs", act, by.Need())
@@ -59,8 +61,8 @@ func (k Key) CheckAlone(act string, by signers.Set) error {
 }
 
 // ReadKey reads a signing key from a file in the format of nix key generate-secret. The argument
-// record is the path of the file that records what the key has signed, by default the path of the
-// key with the suffix ".signed".
+// record is the path of the file that records what the key has signed. If it is empty, that file is
+// next to the key, with the suffix ".signed".
 func ReadKey(file, record string) (k Key, err error) {
 	if file == "" {
 		return k, errors.New("--key FILE: want the secret signing key, as for florctl publish")
@@ -79,8 +81,8 @@ func ReadKey(file, record string) (k Key, err error) {
 	return k, nil
 }
 
-// CheckPinned returns an error if the manifest of a host does not contain the key in
-// trust.signingKeys. That host would refuse the key's signatures.
+// CheckPinned returns an error if the manifest of any host does not contain the key in
+// trust.signingKeys. That host would refuse signatures by the key.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
 	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
@@ -88,8 +90,9 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not in the trust.signingKeys of a cluster. The last
-// argument is a word for the programs that would refuse the key's signatures, for the error.
+// CheckOf returns an error if the key is not among the trust.signingKeys of a cluster. The argument
+// those is a word for the programs that would refuse signatures by the key. It becomes part of the
+// error.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)
@@ -108,8 +111,8 @@ func (r *round) signJSON(what string, v any, text func(string) string) (encoded,
 	return string(b), signed, err
 }
 
-// SignJSON encodes v in JSON, and returns the JSON and a signature by this key alone. It calls the
-// function text with the JSON, and signs the result.
+// SignJSON encodes v as JSON, and returns the JSON with a signature by this key alone. The function
+// text returns the text to sign for that JSON.
 func (k Key) SignJSON(v any, text func(string) string) (encoded, signed string, err error) {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Signed contains the signed documents of one commit of a cluster, ready for publishing.
+// Signed contains the signed documents of one commit of a cluster. An operator publishes them or
+// writes them to a file.
 type Signed struct {
 	Name    string // name of the cluster
 	key     Key
@@ -30,9 +31,9 @@ type Signed struct {
 	tree    publish.Tree
 }
 
-// Sign compiles the committed state of a cluster and signs its documents. It returns an error if
-// the flake has uncommitted changes or the cluster has faults. The map closures contains the store
-// path of the system of each host that fetches its system from the binary cache.
+// Sign compiles the last commit of a cluster and signs its documents. It returns an error if the
+// flake has uncommitted changes, or if the cluster has faults. Some hosts fetch their NixOS system
+// from the binary cache. For these hosts, the map closures contains the store path of the system.
 func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]string) (s Signed, err error) {
 	tree, err := compile.ReadTree(ctx, src)
 	if err != nil {
@@ -75,8 +76,8 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 	return s, nil
 }
 
-// SignDocuments signs the documents of a cluster for publication, and adds the signatures of other
-// operators; see With.
+// SignDocuments signs the documents of a cluster so that they can be published. If the key comes
+// from With, it adds the signatures of the other operators.
 func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, error) {
 	tree, _, err := k.signDocuments(cluster, documents)
 	return tree, err
@@ -113,7 +114,7 @@ func (s Signed) String() string {
 }
 
 // CheckRootsKept returns an error if the documents contain none of the roots that were published
-// before. Hosts trust only the earlier roots, and would reject all providers.
+// before. Hosts trust only the earlier roots, so they would reject all providers.
 func (s Signed) CheckRootsKept() error {
 	if err := compile.CheckFingerprintsKept(s.record.roots(), s.version.Roots); err != nil {
 		return fmt.Errorf("cluster %s: %w; pass --replace-roots if you then deploy every host by hand", s.Name, err)
@@ -121,8 +122,8 @@ func (s Signed) CheckRootsKept() error {
 	return nil
 }
 
-// WriteSignatures writes the signature file and returns ErrSignedOnly, if SignOnly made the key.
-// Otherwise it does nothing and returns nil.
+// WriteSignatures writes the signatures to a file and returns ErrSignedOnly, if the key comes from
+// SignOnly. Otherwise it does nothing and returns nil.
 func (s Signed) WriteSignatures(out io.Writer) error {
 	if s.key.only == "" {
 		return nil
@@ -133,8 +134,8 @@ func (s Signed) WriteSignatures(out io.Writer) error {
 	return s.round.write(out, fmt.Sprintf("cluster %s, %d hosts, serial %d, %s", s.Name, len(s.tree), s.version.Serial, s.version.Digest))
 }
 
-// Write writes the signed documents to the file at path, or to stdout if path is "-". A provider
-// can import them from there.
+// Write writes the signed documents to a file, from which a provider can import them. If path is
+// "-", it writes them to stdout.
 func (s Signed) Write(path string, stdout io.Writer) error {
 	if err := s.record.offered(s.version); err != nil {
 		return err

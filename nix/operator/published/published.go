@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Cluster is a cluster in the flake, with clients of its config providers and the operator's
-// terminal.
+// Cluster is a cluster in the flake that an operator works with. It contains clients of the
+// cluster's config providers and the operator's terminal.
 type Cluster struct {
 	Topology         compile.Topology
 	Providers        client.Providers // at least one

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns the newest revocation list of all providers, or nil if there is none.
+// Revocations returns the newest revocation list that any provider has. If there is none, it
+// returns nil.
 func (c Cluster) Revocations(ctx context.Context) (*trust.Revocations, error) {
 	all, err := c.lists(ctx)
 	return newestOf(all), err
@@ -116,9 +117,9 @@ func (c Cluster) supply(ctx context.Context, r *record) error {
 	return nil
 }
 
-// Continued returns the revocation list that the next list must follow: the newest of the lists at
-// the providers and the last list in the record of key k. It returns an error if that list does not
-// follow one of the others.
+// Continued returns the revocation list that the next list must continue: the newest among the
+// lists at the providers and the last list that the key k has signed. If the newest does not
+// continue one of the others, Continued returns an error.
 func (c Cluster) Continued(ctx context.Context, k Key) (*trust.Revocations, error) {
 	r, err := openRecord(k.record, c.Topology.Name)
 	if err != nil {
@@ -255,9 +256,9 @@ func (c Cluster) ahead(ctx context.Context, number int64) (highest int64, host s
 	return highest, host, err
 }
 
-// Lagging returns the hosts on which a revocation list is not in force yet, according to their
-// reports, each with the reason. It also returns the number of hosts that should have the list.
-// Hosts that the list revokes are not counted, because they receive no lists.
+// Lagging returns the hosts that do not use a revocation list yet, according to their reports, each
+// with the reason. The second result is the number of hosts that should use it. Hosts that the list
+// revokes are not counted, because they receive no lists.
 func (c Cluster) Lagging(ctx context.Context, list *trust.Revocations) (late map[string]string, of int, err error) {
 	late = map[string]string{}
 	if list == nil {

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Target parses the arguments of a command that name the target of a revocation. The argument id is
-// empty, a SPIFFE ID, or a short ID such as "user/alice". The keys are SSH host keys or their
-// fingerprints, and the serials are serial numbers of certificates in hex.
+// Target returns the target of a revocation, given the arguments of a command. The argument id is a
+// SPIFFE ID, a short ID such as "user/alice", or empty. The keys are SSH host keys or their
+// fingerprints, and the serials are serial numbers of certificates in hexadecimal.
 func (c Cluster) Target(id string, keys, serials []string) (t revocation.Target, err error) {
 	if id != "" {
 		if !strings.Contains(id, "/") {
@@ -75,9 +75,9 @@ type Revising struct {
 	Force bool          // publish even if a host reports a newer list than the providers have
 }
 
-// Revoke publishes a revocation list that also revokes a target. If the target is a host, its SSH
-// host key is revoked as well. If it is a key, certificates that hosts with this key have received
-// are revoked as well.
+// Revoke publishes a revocation list that also revokes the given target. Revoking a host also
+// revokes its SSH host key. Revoking a key also revokes the certificates that hosts with this key
+// have received.
 func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) error {
 	for id, key := range hostKeys(c.Topology) {
 		if id == t.ID {
@@ -89,8 +89,8 @@ func (c Cluster) Revoke(ctx context.Context, how Revising, t revocation.Target) 
 	return c.Revise(ctx, how, func(list *trust.Revocations) error { revocation.Revoke(list, t); return nil })
 }
 
-// Reinstate publishes a revocation list that no longer revokes a target. It then prints the
-// commands with which the target's hosts request new certificates at once.
+// Reinstate publishes a revocation list that no longer revokes the given target. It prints the
+// commands with which the hosts of the target request new certificates at once.
 func (c Cluster) Reinstate(ctx context.Context, how Revising, t revocation.Target) error {
 	err := c.Revise(ctx, how, func(list *trust.Revocations) error { return revocation.Reinstate(list, t) })
 	if err == nil || errors.Is(err, fleet.ErrAttention) {
@@ -122,8 +122,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise publishes the next revocation list, and waits until hosts have put it in force. The last
-// argument is a function that changes the list before it is signed.
+// Revise publishes a new revocation list, and waits until hosts use it. The function with receives
+// a copy of the current list and changes it before it is signed.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)
@@ -152,8 +152,8 @@ func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revo
 	return c.await(ctx, next, began, how.Wait)
 }
 
-// Supply sends a signed revocation list from a file to the providers, which offer it to hosts. It
-// waits at most the given duration until hosts have put the list in force.
+// Supply reads a signed revocation list from a file and sends it to the providers, which offer it
+// to hosts. It waits until hosts use the list, but no longer than the given duration.
 func (c Cluster) Supply(ctx context.Context, file string, wait time.Duration) error {
 	b, err := os.ReadFile(file)
 	if err != nil {

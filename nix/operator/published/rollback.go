@@ -24,8 +24,8 @@ type Rollback struct {
 	BeyondBudget bool
 }
 
-// Rollback publishes the documents of an earlier version again, as the newest version. It returns
-// an error if to.Serial is the newest version already.
+// Rollback publishes the documents of an earlier version again, as the newest version. If the
+// requested version is the newest already, Rollback returns an error.
 func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	versions, err := c.Versions(ctx)
 	if err != nil {

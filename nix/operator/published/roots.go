@@ -42,10 +42,11 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 }
 
 // CheckRootsKept returns an error if a cluster contains none of the roots that were published last.
-// The argument signed is the path of the signing key's record. If it is empty, the last commit is
-// taken for the published version, or the commit before it if there are no uncommitted changes.
-// CheckRootsKept returns nil if it cannot compare, for example without a git clone or with several
-// clusters.
+// The published roots are in the signing key's record, at the path signed. If signed is empty, the
+// last commit counts as published or, if there are no uncommitted changes, the commit before it.
+//
+// If there is nothing to compare with, for example because the flake is not in a git clone or has
+// several clusters, CheckRootsKept returns nil.
 func CheckRootsKept(ctx context.Context, src compile.Source, signed string) error {
 	is, err := compile.ReadTopology(ctx, src)
 	if err != nil {

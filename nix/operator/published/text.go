@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// PrintRevocations prints a revocation list, which may be nil, and the hosts on which it is not in
-// force. Lagging returns these hosts.
+// PrintRevocations prints a revocation list and the hosts that do not use it yet, which Lagging
+// returns. The list may be nil.
 func PrintRevocations(w io.Writer, list *trust.Revocations, late map[string]string, now time.Time) error {
 	if list == nil {
 		_, err := fmt.Fprintln(w, "nothing has been revoked in this cluster")

@@ -12,9 +12,9 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// WarnUndeclared prints a warning for each identity and key in a target that the flake does not
-// contain. This is not an error, because an identity may be revoked after it was removed from the
-// flake.
+// WarnUndeclared prints a warning for each identity and key to be revoked that the flake does not
+// contain, because the operator may have mistyped it. It is not an error, because an identity may
+// be revoked after it was removed from the flake.
 func (c Cluster) WarnUndeclared(of revocation.Target) {
 	t := c.Topology
 	if of.ID.TrustDomain() == t.TrustDomain {

@@ -18,7 +18,8 @@ import (
 	"github.com/florete/florete/providers/publish"
 )
 
-// Versions returns the versions of the documents that any provider stores, newest first.
+// Versions returns descriptions of all versions of the documents that the providers store, newest
+// first.
 func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	all, err := client.Each(c.Providers, func(at *client.Provider) ([]archive.Version, error) { return at.Versions(ctx) },
 		func(v archive.Version) string { return fmt.Sprint(v.Serial, v.Digest) })
@@ -26,8 +27,8 @@ func (c Cluster) Versions(ctx context.Context) ([]archive.Version, error) {
 	return all, err
 }
 
-// PrintSigning prints a line with the keys that signed the newest version. If one key suffices in
-// this cluster, it prints nothing.
+// PrintSigning prints which keys have signed the newest version. If the cluster requires only one
+// signature, it prints nothing.
 func (c Cluster) PrintSigning(ctx context.Context, w io.Writer) error {
 	need := c.Topology.Trust.Signers().Need()
 	if need == 1 {
@@ -53,8 +54,8 @@ func (c Cluster) newest(ctx context.Context, r *record) (newest version, err err
 	return newest, err
 }
 
-// Snapshot returns the version with the given serial in the form of a compile.Snapshot. Its
-// topology contains only the name of the cluster, and its documents are complete.
+// Snapshot returns all documents of the version with the given serial, as a compile.Snapshot. The
+// topology in the result contains only the name of the cluster.
 func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, error) {
 	s := compile.Snapshot{Topology: compile.Topology{Name: c.Topology.Name}, Documents: map[string]map[string]compile.Raw{}}
 	hosts, err := c.read(ctx, serial)

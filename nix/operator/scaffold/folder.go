@@ -15,11 +15,13 @@ import (
 	"github.com/florete/florete/nix/operator/plan"
 )
 
-// Folder is the path of the directory in which a cluster is declared. It is in a git work tree.
+// Folder is the path of the directory in which a cluster is declared. The directory is in a git
+// work tree.
 type Folder string
 
-// Add writes new files to the folder and adds them to git, because Nix reads only tracked files. It
-// then calls check. If anything fails, Add removes the files again and returns the error.
+// Add writes new files to the folder and adds them to git, because Nix reads only files that git
+// tracks. It then calls check. If anything fails, Add removes the files again and returns the
+// error.
 func (f Folder) Add(ctx context.Context, files []File, check func() error) (err error) {
 	var written, dirs []string
 	defer func() {
@@ -48,10 +50,10 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 	return check()
 }
 
-// Extend adds an item, such as a host, to the cluster. The function make returns the files of the
-// item for the current topology. Extend adds them to the folder, and prints them and the changes
-// that they cause. The function there reports whether a topology contains the item. If the new
-// topology does not, or if it has faults, Extend removes the files again and returns an error.
+// Extend adds an item, such as a host, to the declaration of the cluster. It calls make for the
+// files of the item, adds them to the folder, and prints them with the changes that they cause. The
+// function there reports whether a topology contains the item. If the new topology does not contain
+// it or has faults, Extend removes the files again and returns an error.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)

@@ -14,17 +14,17 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// KeySource tells where the public SSH host key of a new host comes from: from the command line or
-// from the host itself. A host that joins with a token has none in the flake.
+// KeySource tells how to get the public SSH host key of a new host: from the command line, or from
+// the host itself. A host that joins with a token has no key in the flake.
 type KeySource struct {
 	Key, Fingerprint string // public key line, or the fingerprint that the fetched key must have; may be empty
 	Join             bool   // the host joins with a token, and the flake declares no key
 	Port             int    // port of its SSH server
 }
 
-// Get returns the public SSH host key of a host, in authorized_keys form without a comment. If
-// k.Key is empty, it fetches the key from the host's SSH server. For a host that joins with a
-// token, it returns "".
+// Get returns the public SSH host key of a host in the form of authorized_keys, without a comment.
+// If k.Key is empty, Get fetches the key from the SSH server of the host. For a host that joins
+// with a token, Get returns "".
 func (k KeySource) Get(ask terminal.Console, h Host) (string, error) {
 	if k.Join {
 		return "", nil

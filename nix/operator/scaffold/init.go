@@ -21,10 +21,10 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Init creates the flake of a new cluster at path and commits it. The directory must be empty or
-// absent. Init creates the cluster's keys in the directory keys, outside of the flake, unless they
-// exist. It fills in empty fields of c with defaults. It returns the absolute paths of both
-// directories.
+// Init creates the flake of a new cluster in the directory path, which must be empty or absent, and
+// commits it. It creates the keys of the cluster in the directory keys, outside of the flake,
+// unless they exist. It sets empty fields of c to their defaults. The results are the absolute
+// paths of both directories.
 func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.RootKey) (dir, keyDir string, err error) {
 	if dir, err = filepath.Abs(path); err != nil {
 		return "", "", err

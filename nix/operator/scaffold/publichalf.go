@@ -25,8 +25,9 @@ type recorded struct {
 	Public     []string `json:"public"`
 }
 
-// RecordPublics writes the public halves of generated secrets to the JSON file at path. If a secret
-// has not been generated yet, its entry stays unchanged, and the error is fleet.ErrAttention.
+// RecordPublics writes the public keys of generated secrets to a JSON file, so that the flake can
+// contain them. If a secret has not been generated yet, its entry in the file stays unchanged, and
+// the error is fleet.ErrAttention.
 func RecordPublics(out io.Writer, path string, wanted map[string]compile.Secret, made []secret.Public) error {
 	before, err := os.ReadFile(path)
 	all := map[string]recorded{}

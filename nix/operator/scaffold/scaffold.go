@@ -30,13 +30,14 @@ type Cluster struct {
 	PathSalt    string // random text
 }
 
-// SigningKeyName returns the name of the signing key: the part of SigningKey before the colon.
+// SigningKeyName returns the name of the signing key, which is the text before the colon in
+// SigningKey.
 func (c Cluster) SigningKeyName() string {
 	name, _, _ := strings.Cut(c.SigningKey, ":")
 	return name
 }
 
-// Files returns the files of the new cluster, except flake.lock, which Nix writes.
+// Files returns all files of a new cluster except flake.lock, which Nix writes.
 func (c Cluster) Files() (files []File, err error) {
 	parsed, err := template.New("").Funcs(template.FuncMap{"string": quote}).ParseFS(templates, "cluster/*")
 	if err != nil {
@@ -86,8 +87,8 @@ func (h Host) File() File {
 	return File{dir + h.Name + ".nix", set(attr{"kind", kind}, attr{"address", address}, attr{"sshHostKey", h.SSHHostKey}, attr{"users", h.Users})}
 }
 
-// Providers returns a file that makes one host the provider of the kinds cert and config, which
-// every cluster needs.
+// Providers returns a file of the topology that makes one host the provider of the kinds "cert" and
+// "config". Every cluster needs a provider of these.
 func Providers(host string) File {
 	return File{"providers.nix", set(attr{"cert.hosts", []string{host}}, attr{"config.hosts", []string{host}})}
 }
@@ -105,7 +106,7 @@ func (s Service) File() File {
 	return File{"services/" + s.Name + ".nix", set(attr{"host", s.Host}, attr{"port", s.Port}, attr{"listenPort", s.ListenPort}, attr{"user", s.User}, attr{"roles", s.Roles})}
 }
 
-// Role returns a file that declares a role with access to one service.
+// Role returns a file of the topology that declares a role. The role gives access to one service.
 func Role(name, service string) File {
 	return File{"roles/" + name + ".nix", set(attr{"services", []string{service}})}
 }

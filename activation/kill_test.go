@@ -15,6 +15,7 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
 )
@@ -111,6 +112,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 	forge := c.Serve("forge", l)
 	defer forge.Stop()
 	m := c.Manifest()
+	m.Needs = append(m.Needs, sshNeeds()...)
 	m.Providers["forge"] = Provides("forge", l.Addr().String())
 	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: at}
 	kit.Write(v.Closure, kit.Document(1, m))
@@ -144,6 +146,7 @@ func killAt(t *testing.T, at int64) (done bool) {
 			}
 		}
 	}
+	readSSH(t, layout)
 	if _, err := os.Stat(filepath.Join(v.Told, "outline.service")); err != nil {
 		t.Errorf("step %d: the unit was not told", at)
 	}
@@ -156,6 +159,80 @@ func killAt(t *testing.T, at int64) (done bool) {
 	})
 	if len(left) > 0 {
 		t.Errorf("step %d: left over: %v", at, left)
+	}
+	return false
+}
+
+// TestKilledAtEachStepOfRenewal kills an activation that replaces an SSH certificate before each
+// change that it makes to the disk. At every moment a key with its certificate is in force. The next
+// activation completes the renewal with the same request.
+func TestKilledAtEachStepOfRenewal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes long")
+	}
+	const together = 5
+	var done atomic.Bool
+	for from := int64(0); !done.Load() && !t.Failed(); from += together {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+			for at := from; at < from+together; at++ {
+				t.Run(fmt.Sprint(at), func(t *testing.T) {
+					t.Parallel()
+					if !killRenewalAt(t, at) {
+						return
+					}
+					if done.Store(true); at < 10 {
+						t.Errorf("only %d steps", at)
+					}
+				})
+			}
+		})
+	}
+}
+
+// killRenewalAt reports whether the renewal completed before it was killed.
+func killRenewalAt(t *testing.T, at int64) (done bool) {
+	c := NewCluster(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forge := c.Serve("forge", l)
+	defer forge.Stop()
+	m := c.Manifest()
+	user := kit.SSHNeed(alice, "forge")
+	m.Needs = []document.Need{m.Needs[0], user}
+	m.Providers["forge"] = Provides("forge", l.Addr().String())
+	v := victim{State: filepath.Join(t.TempDir(), "state"), Closure: t.TempDir(), HostKey: c.HostKey, Told: t.TempDir(), At: 1 << 40}
+	kit.Write(v.Closure, kit.Document(1, m))
+	if code, out := v.start(t); code != event.ExitFulfilled {
+		t.Fatalf("exit %d\n%s", code, out)
+	}
+	layout := hostdir.Layout(v.State)
+	old := readSSH(t, layout)
+	m.Needs[1].Generation = 2
+	kit.Write(v.Closure, kit.Document(2, m))
+	v.At = at
+	code, out := v.start(t)
+	if code == event.ExitFulfilled {
+		return true
+	}
+	if code != -1 {
+		t.Fatalf("step %d: exit %d\n%s", at, code, out)
+	}
+	readSSH(t, layout)
+	v.At = 1 << 40
+	if code, out = v.start(t); code != event.ExitFulfilled {
+		t.Fatalf("step %d: after it: exit %d\n%s", at, code, out)
+	}
+	if readSSH(t, layout).Serial == old.Serial {
+		t.Errorf("step %d: the certificate was not replaced", at)
+	}
+	keys := map[string]bool{}
+	for _, call := range forge.Calls(user.ID) {
+		keys[call.Key] = true
+	}
+	if len(keys) != 2 {
+		t.Errorf("step %d: %d certificates were requested, want 2", at, len(keys))
 	}
 	return false
 }

@@ -30,6 +30,7 @@ type Cluster struct {
 	Former  *kit.CA             // older CA that providers still trust, although they issue below CA; nil if there is none
 	Signing signature.SecretKey // key for signing documents
 	HostKey string              // file of the host's SSH key
+	SSH     ssh.Signer          // key that signs SSH certificates
 
 	mu      sync.Mutex
 	hostPub ssh.PublicKey // public host key in the providers' policies
@@ -38,7 +39,7 @@ type Cluster struct {
 // NewCluster returns a test cluster with one host, the host under test. It creates new keys, and
 // writes the host's SSH key to a temporary directory of the test.
 func NewCluster(t testing.TB) *Cluster {
-	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key")}
+	c := &Cluster{t: t, CA: kit.NewCA(), Signing: kit.SigningKey("demo-1"), HostKey: filepath.Join(t.TempDir(), "ssh_host_ed25519_key"), SSH: kit.NewHostKey()}
 	c.Declare(kit.WriteHostKey(c.HostKey))
 	return c
 }
@@ -79,7 +80,7 @@ func (c *Cluster) Manifest() document.Manifest {
 // although the host under test has no such need.
 func Provides(name, address string) map[string]document.Provider {
 	p := document.Provider{ID: kit.ProviderID(name, "cert"), Addresses: document.Addresses{address}}
-	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "tls": p}
+	return map[string]document.Provider{"cert": p, "config": p, "oidc": p, "ssh": p, "tls": p}
 }
 
 // trusts returns the roots that providers use to verify the certificates of callers.

@@ -1,6 +1,7 @@
 package activationtest
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -20,12 +21,15 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
+	providerssh "github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -33,7 +37,7 @@ import (
 // same answer to a repeated request. Its methods make it fail in various ways, such as refusing
 // requests (SetRefuse) or losing answers (SetLose).
 type Provider struct {
-	Lifetime time.Duration // lifetime of SVIDs; zero means a day
+	Lifetime time.Duration // lifetime of certificates; zero means a day for SVIDs, and an hour for SSH certificates
 
 	cluster  *Cluster
 	id       spiffe.ID
@@ -400,6 +404,7 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 	}
 	a := hostapi.Answer{Values: map[string]string{
 		"clientId": "outline", "clientSecret": fmt.Sprintf("secret-%d", q.Generation), "issuer": "http://auth",
+		"ca": string(ssh.MarshalAuthorizedKey(p.cluster.SSH.PublicKey())),
 	}}
 	if rotated > 0 {
 		a.Values["clientSecret"] += fmt.Sprintf(".%d", rotated)
@@ -421,6 +426,18 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 		a = hostapi.Answer{Expires: now.Add(lifetime).Unix(), Values: map[string]string{
 			"svid": string(ca.EncodeCertificates(svid, issuing.Certificate)), "bundle": "whatever the provider says",
 		}}
+	}
+	var user hostapi.SSHBody
+	if err := json.Unmarshal(q.Body, &user); err == nil && user.PublicKey != "" {
+		public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(user.PublicKey))
+		if err != nil {
+			return a, hostapi.Errorf(hostapi.CodeMalformed, "publicKey: %v", err)
+		}
+		now := time.Now()
+		until := now.Add(cmp.Or(p.Lifetime, time.Hour))
+		c, err := providerssh.Certify(p.cluster.SSH, public, user.ID, Node.Name(), now, until)
+		p.cluster.must(err)
+		a = hostapi.Answer{Expires: until.Unix(), Values: map[string]string{"certificate": string(ssh.MarshalAuthorizedKey(c))}}
 	}
 	p.answers[key] = hostapi.Answer{Values: maps.Clone(a.Values), Expires: a.Expires}
 	return a, nil

@@ -48,20 +48,27 @@ func (h *Host) certRequest(n document.Need) (body json.RawMessage, key string, e
 // key, and as the bundle the roots of the manifest, because the manifest alone decides which roots
 // are trusted.
 func (h *Host) complete(a Attempt, p pending, answer *hostapi.Answer) *hostapi.Error {
-	if now := time.Now(); answer.Expires != 0 && answer.Expires <= now.Unix() {
+	now := time.Now()
+	if answer.Expires != 0 && answer.Expires <= now.Unix() {
 		return hostapi.Errorf(hostapi.CodeClock, "answer: expired at %s, here it is %s: set the clock",
 			time.Unix(answer.Expires, 0).UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
-	if a.Need.Kind == document.KindFederation {
+	switch a.Need.Kind {
+	case document.KindCert:
+		return h.completeSVID(a.Need, p, answer)
+	case document.KindFederation:
 		return h.checkBundle(a.Need, answer.Values["bundle"])
-	}
-	if a.Need.Kind == document.KindTLS {
+	case document.KindSSH:
+		return completeSSH(a.Need, p, answer, now)
+	case document.KindTLS:
 		return completeTLS(a.Need, p, answer)
 	}
-	if a.Need.Kind != document.KindCert {
-		return nil
-	}
-	id, err := h.certID(a.Need)
+	return nil
+}
+
+// completeSVID checks an answer of kind cert, and adds the private key and the bundle.
+func (h *Host) completeSVID(n document.Need, p pending, answer *hostapi.Answer) *hostapi.Error {
+	id, err := h.certID(n)
 	if err != nil {
 		return hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}

@@ -22,7 +22,7 @@ type pending struct {
 	Answers    int             `json:"answers"` // number of earlier answers to the need
 	Rotation   int             `json:"rotation,omitempty"`
 	Body       json.RawMessage `json:"body"`
-	PrivateKey string          `json:"privateKey,omitempty"` // PEM, PKCS #8 (RFC 5958)
+	PrivateKey string          `json:"privateKey,omitempty"` // PEM: PKCS #8 (RFC 5958), or OpenSSH's format for kind ssh
 }
 
 func (h *Host) pendingPath(need string) string {
@@ -54,15 +54,16 @@ func (h *Host) pending(a Attempt) (pending, error) {
 		return p, err
 	}
 	p = pending{Digest: a.Digest, Answers: a.Answers, Rotation: a.Rotation, Body: a.Need.Request}
-	if a.Need.Kind == document.KindCert {
-		if p.Body, p.PrivateKey, err = h.certRequest(a.Need); err != nil {
-			return pending{}, err
-		}
+	switch a.Need.Kind {
+	case document.KindCert:
+		p.Body, p.PrivateKey, err = h.certRequest(a.Need)
+	case document.KindSSH:
+		p.Body, p.PrivateKey, err = sshRequest(a.Need)
+	case document.KindTLS:
+		p.Body, p.PrivateKey, err = h.tlsRequest(a.Need, time.Now())
 	}
-	if a.Need.Kind == document.KindTLS {
-		if p.Body, p.PrivateKey, err = h.tlsRequest(a.Need, time.Now()); err != nil {
-			return pending{}, err
-		}
+	if err != nil {
+		return pending{}, err
 	}
 	if p.Key, err = h.request(a, p).Key(h.Manifest.Identity.ID); err != nil {
 		return pending{}, err

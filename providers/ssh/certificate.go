@@ -48,9 +48,9 @@ func parseKey(text string) (ssh.PublicKey, error) {
 	return nil, fmt.Errorf("key of type %s", key.Type())
 }
 
-// certify returns a certificate for the public key of a user. The node is the one that requested
-// it.
-func certify(authority ssh.Signer, key ssh.PublicKey, id spiffe.ID, node string, now, until time.Time) (*ssh.Certificate, error) {
+// Certify returns a certificate for the public key of a user, signed by a key of the certificate
+// authority. The argument node is the name of the node that requested the certificate.
+func Certify(authority ssh.Signer, key ssh.PublicKey, id spiffe.ID, node string, now, until time.Time) (*ssh.Certificate, error) {
 	var serial [8]byte
 	if _, err := rand.Read(serial[:]); err != nil {
 		return nil, err

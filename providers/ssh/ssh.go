@@ -153,7 +153,7 @@ func (a *Authority) Answer(ctx context.Context, p *Policy, c server.Call) (serve
 		return server.Decision{}, err
 	}
 	until := now.Add(p.lifetime)
-	certificate, err := certify(signer, key, r.ID, c.Caller.Name(), now, until)
+	certificate, err := Certify(signer, key, r.ID, c.Caller.Name(), now, until)
 	if err != nil {
 		return server.Decision{}, err
 	}

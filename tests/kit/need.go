@@ -58,6 +58,22 @@ func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	return n
 }
 
+// SSHNeed returns a need for the SSH certificate of a user. If the ID is that of a node, it returns
+// the need of the node for the public keys that verify such certificates.
+func SSHNeed(of spiffe.ID, providers ...string) document.Need {
+	if of.Kind() == spiffe.KindNode {
+		n := need("ssh-keys", document.KindSSH, of, document.SSHRequest{}, providers)
+		n.Deliver.Files[document.FileSSHAuthority] = document.File{Value: "ca", Mode: "0444"}
+		n.Renew.AtPercent = 50
+		return n
+	}
+	n := need("ssh-user-"+of.Name(), document.KindSSH, of, document.SSHRequest{ID: of}, providers)
+	n.Deliver.Files[document.FileSSHKey] = document.File{Value: "key", Mode: "0400"}
+	n.Deliver.Files[document.FileSSHCertificate] = document.File{Value: "certificate", Mode: "0444"}
+	n.Renew.AtPercent = 66
+	return n
+}
+
 // ConfigNeed returns the need of a host for its own documents.
 func ConfigNeed(node spiffe.ID, providers ...string) document.Need {
 	n := need("config-documents", "config", node, struct{}{}, providers)

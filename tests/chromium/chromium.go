@@ -40,8 +40,8 @@ type Config struct {
 	Roots []string          // files of certificates (PEM) trusted for websites, in addition to the built-in ones
 }
 
-// Require returns the path of a program in PATH, or skips the test if there is none. The last
-// argument names the Debian package that contains the program, for the message.
+// Require returns the path of a program in PATH. If there is no such program, it skips the test,
+// with a message that names the Debian package to install, which is the argument in.
 func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -97,8 +97,8 @@ func Start(t *testing.T, c Config) *Browser {
 	return b
 }
 
-// Call sends a command of the Chrome DevTools Protocol, and decodes its result into the last
-// argument, unless that is nil. Events that arrive before the result are skipped.
+// Call sends a command of the Chrome DevTools Protocol, and decodes the result into the argument
+// into, unless that is nil. It skips events that arrive before the result.
 func (b *Browser) Call(method string, params any, into any) {
 	b.t.Helper()
 	b.stuck.Reset(2 * patience)
@@ -143,8 +143,8 @@ func (b *Browser) Call(method string, params any, into any) {
 	}
 }
 
-// Eval returns the value of a script in the page. If the script throws, it returns nil. A script
-// may throw while the browser leaves the page.
+// Eval returns the value of a script in the page. If the script throws an exception, which can
+// happen while the browser leaves the page, Eval returns nil.
 func (b *Browser) Eval(script string) any {
 	b.t.Helper()
 	var r struct{ Result struct{ Value any } }
@@ -170,8 +170,8 @@ func (b *Browser) Write(field, text string) {
 	b.Call("Input.insertText", map[string]any{"text": text}, nil)
 }
 
-// Visit opens a page. If the browser cannot load it, Visit returns the reason, such as
-// "net::ERR_CONNECTION_REFUSED". Otherwise it returns "".
+// Visit opens a page and returns "". If the browser cannot load the page, Visit returns the reason,
+// such as "net::ERR_CONNECTION_REFUSED".
 func (b *Browser) Visit(url string) (refusal string) {
 	b.t.Helper()
 	var r struct{ ErrorText string }
@@ -179,8 +179,8 @@ func (b *Browser) Visit(url string) (refusal string) {
 	return r.ErrorText
 }
 
-// Picture writes a screenshot to the artifact directory of the test, as name.png. It fails the test
-// if the screenshot is blank.
+// Picture writes a screenshot to the file name.png in the artifact directory of the test. If the
+// screenshot is blank, the test fails.
 func (b *Browser) Picture(name string) {
 	b.t.Helper()
 	var shot struct{ Data string }

@@ -19,10 +19,10 @@ var ports struct {
 	given  int            // ports given out, over all blocks
 }
 
-// Address returns a TCP address on the loopback interface for a server of a test. The server can
-// start later, in another process, and can be restarted. While this process runs, no other caller
-// of Address gets the same address, not even in another test process. To ensure this, each process
-// reserves blocks of ports by listening on the first port of each block.
+// Address returns a TCP address on the loopback interface for a server that a test starts, possibly
+// later or in another process. The server can also be restarted at the same address. While this
+// process runs, no other caller gets that address, not even in another test process, because each
+// process reserves blocks of ports by listening on the first port of each block.
 func Address() string {
 	ports.Lock()
 	defer ports.Unlock()

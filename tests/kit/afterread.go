@@ -2,8 +2,8 @@ package kit
 
 import "net"
 
-// AfterRead is a connection that calls Do after each Read, so that a test can act between two
-// reads.
+// AfterRead is a connection that calls the function Do after each Read. With it, a test can act
+// between two reads.
 type AfterRead struct {
 	net.Conn
 	Do func()

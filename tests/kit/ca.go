@@ -19,8 +19,8 @@ import (
 // age is the age of the certificates of a new CA.
 const age = 30 * 24 * time.Hour
 
-// CA is the root of a trust domain together with the issuing CA of one provider. Both have the
-// certificates that florctl ca creates.
+// CA is the certificate authority of a test: the root of a trust domain and the issuing CA of one
+// provider. Their certificates are like those that florctl ca creates.
 type CA struct {
 	Root, Issuing *ca.Authority
 }
@@ -34,14 +34,15 @@ func NewCAOf(domain string) *CA {
 	return (&CA{Root: root}).Beside()
 }
 
-// Beside returns a CA with the same root and a new issuing CA, as a second provider would have.
+// Beside returns a CA with the same root and a new issuing CA, for a second provider in the same
+// trust domain.
 func (c *CA) Beside() *CA {
 	key := NewKey()
 	return &CA{c.Root, c.issuing(key, ca.IssuingLifetime-age)}
 }
 
-// Renew replaces the issuing certificate with a new one for the same key. It is valid for the given
-// lifetime from now.
+// Renew replaces the issuing certificate with a new one for the same key, which is valid for the
+// given lifetime from now.
 func (c *CA) Renew(lifetime time.Duration) { c.Issuing = c.issuing(c.Issuing.Key, lifetime) }
 
 func (c *CA) issuing(key crypto.Signer, lifetime time.Duration) *ca.Authority {
@@ -57,9 +58,9 @@ func (c *CA) Roots() *trust.Roots {
 	return must(trust.NewRoots(c.Root.TrustDomain(), []string{c.RootPEM()}))
 }
 
-// Bundle returns the SPIFFE bundle of the trust domain in JSON, as bundle endpoints serve it, with
-// the given sequence number and refresh hint. It contains the root of c and the roots of the other
-// CAs.
+// Bundle returns the SPIFFE bundle of the trust domain as JSON, with the given sequence number and
+// refresh hint. It contains the root of this CA and the roots of the others. A bundle endpoint
+// serves such a bundle.
 func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byte {
 	b := spiffebundle.New(spiffeid.RequireTrustDomainFromString(c.Root.TrustDomain()))
 	for _, c := range append(others, c) {
@@ -70,22 +71,23 @@ func (c *CA) Bundle(sequence uint64, refresh time.Duration, others ...*CA) []byt
 	return must(b.Marshal())
 }
 
-// Issue issues an SVID that is valid for the given lifetime from now. With a negative lifetime, the
-// SVID has already expired.
+// Issue issues an SVID that is valid for the given lifetime from now. If the lifetime is negative,
+// the SVID has already expired.
 func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	now := time.Now()
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt issues an SVID that is valid from one time until another. The current time does not
-// matter.
+// IssueAt issues an SVID as if the current time were now. It is valid until the time until, which
+// may have passed.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// Deliver issues an SVID, and writes it to the directory of a need as activation does.
+// Deliver issues an SVID and writes it, with its key, to the directory need, in the form in which
+// activation writes an SVID for a host.
 func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	svid := c.Issue(id, lifetime)
 	chain, key := EncodeSVID(svid)
@@ -95,8 +97,8 @@ func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Cer
 	return svid
 }
 
-// EncodeSVID returns the certificate chain and the key of an SVID in PEM, as the two files that
-// activation delivers contain them.
+// EncodeSVID returns the certificate chain and the private key of an SVID in PEM. They have the
+// form of the two files that activation writes.
 func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 	for _, der := range svid.Certificate {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
@@ -107,5 +109,6 @@ func EncodeSVID(svid *tls.Certificate) (chain, key []byte) {
 // NewKey generates a key pair for an SVID or a CA.
 func NewKey() *ecdsa.PrivateKey { return must(ca.NewKey()) }
 
-// CSR returns a certificate signing request for the SVID of id, in PEM, signed with the key.
+// CSR returns a certificate request in PEM for an SVID with the given SPIFFE ID. The key signs the
+// request.
 func CSR(id spiffe.ID, key crypto.Signer) string { return string(must(ca.NewCSR(id, key))) }

@@ -15,7 +15,8 @@ import (
 )
 
 // Document returns an unsigned document with the given serial. The body is a document.Manifest or a
-// document.Policy. Lists that are nil become empty lists, because documents must not contain null.
+// document.Policy. Document replaces nil lists in the body by empty lists, because documents must
+// not contain null.
 func Document(serial int64, body any) document.Document {
 	raw := bytes.ReplaceAll(JSON(body), []byte(":null"), []byte(":[]"))
 	e := document.Envelope{Schema: document.EnvelopeSchema, Format: document.NewestFormat, Digest: document.Digest(raw), Serial: serial, Rev: "8eeec93"}
@@ -30,8 +31,8 @@ func Document(serial int64, body any) document.Document {
 	return must(document.Open(JSON(e), raw, ""))
 }
 
-// Signed returns a signed document as a config provider serves it. The body is a document.Manifest
-// or a document.Policy.
+// Signed returns a signed document in the form in which a config provider serves it. The body is a
+// document.Manifest or a document.Policy.
 func Signed(serial int64, body any, key signature.SecretKey) hostapi.SignedDocument {
 	envelope, raw, _ := Document(serial, body).Bytes()
 	sig := must(key.Sign(nil, document.SignedText(envelope)))
@@ -44,9 +45,9 @@ func Write(dir string, d document.Document) {
 	check(d.Write(dir))
 }
 
-// Swap replaces all files in the directory to which a symbolic link leads, as activation does: it
-// writes the new files to a new directory, and then points the link at that directory. Only the
-// owner can read the file with a private key.
+// Swap replaces all files in a directory at the same moment, as activation does. The directory is
+// the target of a symbolic link. Swap writes the new files to a new directory, and then makes it
+// the target of the link. The file with the private key can be read only by its owner.
 func Swap(link string, files map[string][]byte) {
 	check(os.MkdirAll(filepath.Dir(link), 0o755))
 	dir := must(os.MkdirTemp(filepath.Dir(link), "gen-"))

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// Accept accepts connections until the listener is closed, and calls serve with each of them in its
-// own goroutine. It closes the connection when serve returns.
+// Accept accepts connections until the listener is closed. It calls serve with each connection in a
+// new goroutine, and closes the connection when serve returns.
 func Accept(l net.Listener, serve func(net.Conn)) {
 	for {
 		conn, err := l.Accept()

@@ -21,8 +21,8 @@ func WriteHostKey(path string) ssh.PublicKey {
 	return must(ssh.NewPublicKey(key.Public()))
 }
 
-// Authorized returns a public SSH key in authorized_keys form without a comment or newline, as
-// documents contain it.
+// Authorized returns a public SSH key in the form of authorized_keys, without a comment or a
+// newline. Documents contain keys in this form.
 func Authorized(key ssh.PublicKey) string {
 	return strings.TrimSpace(string(ssh.MarshalAuthorizedKey(key)))
 }

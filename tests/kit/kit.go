@@ -13,8 +13,8 @@ import (
 // function takes another one.
 const Domain = "demo.flor"
 
-// ID returns the SPIFFE ID with the given path in the trust domain Domain. The path has the form
-// "kind/name" or "kind/node/name", for example "node/forge".
+// ID returns the SPIFFE ID with a given path in the trust domain Domain. The path has the form
+// "kind/name", such as "node/forge", or "kind/node/name".
 func ID(short string) spiffe.ID { return IDIn(Domain, short) }
 
 // IDIn is like ID, but returns an ID in the given trust domain.

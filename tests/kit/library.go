@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// CopyLibrary copies a directory of this repository, such as nix/, without Go files and test data.
-// Tests use the copy in flakes, because Nix hashes every file of a flake and the Nix files are a
-// tenth of the directory.
+// CopyLibrary copies a directory of this repository, such as nix/, but leaves out Go files and test
+// data. Nix hashes every file of a flake, so tests whose flakes contain the copy are faster.
 func CopyLibrary(to, from string) error {
 	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() && d.Name() == "testdata" {

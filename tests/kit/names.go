@@ -11,8 +11,8 @@ import (
 )
 
 // Names makes this process resolve only the given DNS names until the end of the test. The map
-// contains the addresses of each name. Names replaces net.DefaultResolver by one that asks a DNS
-// server in this process.
+// contains the addresses of each name. For this, Names replaces net.DefaultResolver by a resolver
+// that asks a DNS server in this process.
 func Names(t testing.TB, names map[string][]string) {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

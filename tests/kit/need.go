@@ -9,8 +9,8 @@ import (
 // Issuer is the OIDC issuer at which the users of a test cluster sign in.
 const Issuer = "http://auth." + Domain + ".rete"
 
-// CertNeed returns a need for an SVID with the given ID. For the ID of a node, the need depends on
-// no other. For any other ID, it depends on the node's own SVID.
+// CertNeed returns a need for the SVID of a given SPIFFE ID, as a manifest contains it. The need
+// depends on the node's own SVID, unless the ID is that of a node.
 func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	n := need("cert-"+string(of.Kind())+"-"+of.Name(), "cert", of, map[string]any{"id": of}, providers)
 	n.Deliver.Files = map[string]document.File{
@@ -25,8 +25,8 @@ func CertNeed(of spiffe.ID, providers ...string) document.Need {
 	return n
 }
 
-// OIDCNeed returns a need for the OIDC client of a service. The unit of the service is restarted
-// when the client changes.
+// OIDCNeed returns a need for the OIDC client of a service, as a manifest contains it. When the
+// client changes, the host restarts the unit of the service.
 func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 	n := need(id, "oidc", service, map[string]any{
 		"issuer": Issuer, "service": service, "redirectURIs": []string{"http://" + service.Name() + "/callback"},
@@ -43,8 +43,8 @@ func OIDCNeed(id string, service spiffe.ID, providers ...string) document.Need {
 // TokenIssuer is the issuer of the JWT-SVIDs of a test cluster.
 const TokenIssuer = "http://tokens." + Domain + ".rete"
 
-// JWTNeed returns a need for JWT-SVIDs of a service for the given audiences. Without audiences, it
-// returns a node's need for the public keys that verify JWT-SVIDs.
+// JWTNeed returns a need for JWT-SVIDs of a service for the given audiences, as a manifest contains
+// it. Without audiences, it returns the need of a node for the public keys that verify JWT-SVIDs.
 func JWTNeed(of spiffe.ID, audiences ...string) document.Need {
 	r, id := document.JWTRequest{Issuer: TokenIssuer}, "jwt-keys"
 	file, f := document.FileJWTKeys, document.File{Value: "jwks", Mode: "0444"}

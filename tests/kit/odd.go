@@ -15,9 +15,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// Sign signs a certificate as given, even one that the product would never sign, so that tests can
-// check that it is refused. If the template has no validity, the certificate is valid from an hour
-// ago until an hour from now.
+// Sign signs a certificate exactly as the template says, so that a test can create certificates
+// that the product would never sign, and check that they are refused. If the template has no
+// validity, the certificate is valid from an hour ago until an hour from now.
 func Sign(template *x509.Certificate, key crypto.PublicKey, by *ca.Authority) *x509.Certificate {
 	if template.NotBefore.IsZero() {
 		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
@@ -30,8 +30,8 @@ func SelfSigned(template *x509.Certificate, key crypto.Signer) *x509.Certificate
 	return Sign(template, key.Public(), &ca.Authority{Certificate: template, Key: key})
 }
 
-// OddIssuing returns an issuing CA of the trust domain Domain below the given root. The further
-// functions alter its certificate before it is signed.
+// OddIssuing returns an issuing CA below the given root, for the trust domain Domain. The given
+// functions alter its certificate before the root signs it, for example to make it invalid.
 func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Certificate)) *ca.Authority {
 	c := issuing()
 	for _, f := range change {
@@ -40,9 +40,9 @@ func OddIssuing(root *ca.Authority, key crypto.Signer, change ...func(*x509.Cert
 	return &ca.Authority{Certificate: Sign(c, key.Public(), root), Key: key}
 }
 
-// LookAlikes returns n CA certificates in DER with the subject and key ID of the given CA. A
-// verifier must try each of them as the issuer of that CA's certificates. Their keys are as long as
-// crypto/tls accepts, so that this is slow.
+// LookAlikes returns n CA certificates in DER that look like the certificate of the given CA: they
+// have its subject and key ID. To verify a certificate of that CA, a verifier must try each of
+// them. This is slow, because their keys are as long as crypto/tls accepts.
 func LookAlikes(n int, of *ca.Authority) (all [][]byte) {
 	for range n {
 		c := issuing()
@@ -63,8 +63,8 @@ func issuing() *x509.Certificate {
 // forged is an RSA key that has no private half. Instead of signatures it returns random bytes.
 type forged struct{ public rsa.PublicKey }
 
-// RSA8192 returns a random RSA public key of 8192 bits as a crypto.Signer with invalid signatures.
-// Generating a real key would take seconds.
+// RSA8192 returns a crypto.Signer with a random RSA public key of 8192 bits. Its signatures are
+// invalid, because there is no private key. Generating a real key would take seconds.
 func RSA8192() crypto.Signer {
 	b := make([]byte, 8192/8)
 	_ = must(rand.Read(b))

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// Pipe is a net.Listener with connections in memory, for tests in a synctest bubble.
+// Pipe is a net.Listener whose connections are in memory. Use it in tests in a synctest bubble,
+// where real connections do not work.
 type Pipe struct {
 	conns  chan net.Conn
 	closed chan struct{}

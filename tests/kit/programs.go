@@ -13,10 +13,10 @@ import (
 // programs maps the names of the programs to the directories of their packages.
 var programs = map[string]string{"flor": "./agent/cmd/flor", "florctl": "./nix/cmd/florctl", "flor-provider": "./providers/cmd/flor-provider"}
 
-// Programs puts the programs with the given names into the directory dir, or all programs if no name
-// is given. If the environment variable FLORETE_PROGRAMS names a directory, which tests/run fills
-// once for all tests, it copies them from there. Otherwise it compiles them from repo, the root of
-// this repository. The programs are static.
+// Programs puts the programs flor, florctl and flor-provider into a directory. If the environment
+// variable FLORETE_PROGRAMS names a directory, it copies them from there. That directory is filled
+// once for all tests by tests/run. Without the variable, it compiles them from repo, the root of
+// this repository.
 func Programs(ctx context.Context, repo, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(programs))

@@ -9,28 +9,29 @@ import (
 	"unicode/utf8"
 )
 
-// Validator checks values against JSON schemas. All contains the schemas by file name, without the
-// suffix .schema.json. A keyword that no schema of this repository uses is not supported, and makes
-// Check return an error.
+// Validator checks values against JSON schemas. The keys of All are the names of schema files,
+// without the suffix .schema.json. If a schema uses a keyword that no schema of this repository
+// uses, Check returns an error.
 type Validator struct{ All map[string]Schema }
 
 // Schema is a decoded JSON schema.
 type Schema = map[string]any
 
-// Place is a schema, or a part of one, and the name of the file that contains it.
+// Place is a JSON schema, or a part of one, together with the name of the file that contains it.
 type Place struct {
 	File   string
 	Schema Schema
 }
 
-// Child returns the part of a schema under a keyword, or the zero Schema if there is none.
+// Child returns the part of a schema that is the value of a keyword. If the schema does not have
+// the keyword, Child returns the zero Schema.
 func (p Place) Child(key string) Place {
 	s, _ := p.Schema[key].(Schema)
 	return Place{p.File, s}
 }
 
-// Follow returns the schema to which the reference ($ref) at p leads, or p if there is no
-// reference.
+// Follow returns the schema to which a reference ($ref) leads. If there is no reference at p,
+// Follow returns p.
 func (v Validator) Follow(p Place) Place {
 	for {
 		ref, ok := p.Schema["$ref"].(string)
@@ -51,8 +52,8 @@ func (v Validator) Follow(p Place) Place {
 	}
 }
 
-// Check returns an error unless the value matches the schema at p. The value must have the types of
-// encoding/json.
+// Check returns an error unless the value matches the schema at p. The value must be one that
+// encoding/json decodes, such as a map[string]any.
 func (v Validator) Check(p Place, value any) error {
 	p = v.Follow(p)
 	for keyword, arg := range p.Schema {
@@ -160,8 +161,8 @@ func typeName(v any) string {
 	return fmt.Sprintf("%T", v)
 }
 
-// Strings converts a list of strings, as encoding/json decodes it, to a []string. It panics if an
-// item is not a string.
+// Strings converts a list of strings, which encoding/json decodes as []any, to a []string. If an
+// item is not a string, it panics.
 func Strings(v any) []string {
 	list, _ := v.([]any)
 	out := make([]string, len(list))

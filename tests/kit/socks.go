@@ -8,7 +8,8 @@ import (
 )
 
 // SOCKSTo starts a SOCKS5 proxy (RFC 1928) on a loopback address. It connects every client to the
-// given address, whatever the client requests. Close the returned listener to stop it.
+// given address, even if the client requests another one. To stop the proxy, close the returned
+// listener.
 func SOCKSTo(address string) net.Listener {
 	ln := must(net.Listen("tcp", "127.0.0.1:0"))
 	carry := func(c net.Conn) {

@@ -15,8 +15,9 @@ import (
 // value.
 const Patience = 3 * time.Minute
 
-// Eventually calls holds until it returns true. If that takes longer than Patience, the test fails.
-// The argument what describes the condition in the failure message.
+// Eventually waits until a condition is true: it calls holds again and again until it returns true.
+// If that takes longer than Patience, the test fails. The argument what describes the condition in
+// the failure message.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -29,8 +30,9 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// Succeeds calls try until it returns nil. If that takes longer than Patience, the test fails with
-// the last error. The argument what describes the action in the failure message.
+// Succeeds calls try again and again until it returns nil. If that takes longer than Patience, the
+// test fails with the last error. The argument what describes in the failure message what the test
+// tried.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -38,8 +40,8 @@ func Succeeds(t testing.TB, what string, try func() error) {
 	}
 }
 
-// Poll calls try until it returns nil. After Patience, or when ctx ends, Poll returns the last
-// error. The pauses between calls grow from 1 to 20 milliseconds.
+// Poll calls try again and again until it returns nil. After Patience, or when ctx ends, Poll
+// returns the last error. The pauses between calls grow from 1 to 20 milliseconds.
 func Poll(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, Patience)
 	defer cancel()
@@ -55,8 +57,8 @@ func Poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// Reads returns the next value of a channel. If there is none within Patience, the test fails. The
-// argument what describes the value in the failure message.
+// Reads waits for the next value of a channel and returns it. If there is none within Patience, the
+// test fails. The argument what describes the value in the failure message.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
 	select {
@@ -67,9 +69,9 @@ func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	return value
 }
 
-// Settled calls value until its result has stayed the same for about 300 milliseconds, and returns
-// the result. On a busy machine the result may still change afterwards, so a test must not depend
-// on it.
+// Settled waits until a value stops changing. It calls the function value until the result has
+// stayed the same for about 300 milliseconds, and returns the result. On a busy machine the result
+// may still change afterwards, so a test must not depend on it.
 func Settled(value func() int64) int64 {
 	for last, same := value(), 0; ; {
 		time.Sleep(10 * time.Millisecond)
@@ -83,8 +85,8 @@ func Settled(value func() int64) int64 {
 	}
 }
 
-// Parked waits until n goroutines are blocked in a function, which is given by name, such as
-// "net.(*TCPConn).Read". A goroutine is blocked if it neither runs nor is in a system call.
+// Parked waits until n goroutines are blocked in a function with the given name, such as
+// "net.(*TCPConn).Read". A goroutine in a system call does not count as blocked.
 func Parked(t testing.TB, n int, function string) {
 	t.Helper()
 	Eventually(t, fmt.Sprintf("%d of %s to wait", n, function), func() bool {
@@ -99,6 +101,6 @@ func Parked(t testing.TB, n int, function string) {
 	})
 }
 
-// NextSecond waits until the wall clock reaches the next full second, for tests of times in whole
-// seconds.
+// NextSecond waits until the clock reaches the next full second. Tests need it if they compare
+// times that are rounded to seconds.
 func NextSecond() { time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) }

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Decision is a row of a provider's audit log, decoded from the JSON that flor-provider audit
-// prints.
+// Decision is a row of a provider's audit log, decoded from the JSON output of flor-provider audit.
 type Decision struct {
 	From     string `json:"from"`
 	Caller   string `json:"caller"`

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Begin creates everything that exists before the flake of a cluster: the root, the signing key and
-// the installed hosts. It returns the facts about them that the topology needs, for the file
-// facts.json.
+// Begin creates everything that an operator needs before writing the flake of a cluster: the root,
+// the signing key and the installed hosts. The result is the content of the file facts.json, from
+// which the topology takes values such as host keys.
 func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) (map[string]any, error) {
 	if err := os.MkdirAll(o.Path("operator"), 0o700); err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (o Operator) Begin(ctx context.Context, signingKey string, hosts ...*Host) 
 }
 
 // Flake copies the flake of a cluster to the folder cluster, adds the operator's root and the given
-// facts to it, and locks its inputs.
+// facts to it, and locks its inputs. Begin returns the facts.
 func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	if err := o.Checkout(cluster); err != nil {
 		return err
@@ -59,8 +59,9 @@ func (o Operator) Flake(ctx context.Context, cluster string, facts any) error {
 	return o.Lock(ctx)
 }
 
-// Install empties the host's directory, generates its SSH host key, and returns the public key. In
-// place of systemd, the host gets a hook that only logs the units to restart.
+// Install empties the host's directory, generates the host's SSH host key, and returns the public
+// key. There is no systemd on such a host. Instead, a hook only logs which units would be
+// restarted.
 func (h *Host) Install() (public string, err error) {
 	if err := os.RemoveAll(h.Dir); err != nil {
 		return "", err
@@ -75,9 +76,9 @@ func (h *Host) Install() (public string, err error) {
 	return kit.Authorized(kit.WriteHostKey(h.HostKey())), nil
 }
 
-// People writes the file users.hujson on the host, with the people who can sign in at the OIDC
-// issuer. They all have the same password. The e-mail address of each is the name in the trust
-// domain.
+// People writes the file users.hujson on the host, which lists the people who can sign in at the
+// OIDC issuer. The e-mail address of a person is the name, "@" and the trust domain. All people
+// have the same password.
 func (h *Host) People(password string, names ...string) error {
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.DefaultCost)
 	if err != nil {

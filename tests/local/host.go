@@ -26,8 +26,8 @@ import (
 // a slow or busy machine.
 const Limit = kit.Patience
 
-// Host is a host of a cluster whose processes all run on this machine. Dir contains its files, and
-// Bin the programs that it runs.
+// Host is a host of a cluster for a test or a demo: its processes run on this machine, without
+// isolation. Its files are in the directory Dir, and its programs in the directory Bin.
 type Host struct {
 	Name, Dir, Bin string
 	Manifest       document.Manifest // manifest in the documents that were deployed last
@@ -50,7 +50,7 @@ func (h *Host) Socket() string         { return filepath.Join(h.Dir, "agent.sock
 func (h *Host) Refetch() string        { return filepath.Join(h.Dir, "refetch") }
 func (h *Host) Log(part string) string { return filepath.Join(h.Dir, part+".log") }
 
-// Deploy makes a directory of documents the closure of the host, as nixos-rebuild switch does.
+// Deploy gives the host a new directory of documents, as nixos-rebuild switch does on a NixOS host.
 func (h *Host) Deploy(documents string) error {
 	d, err := document.Read(documents, document.DocManifest)
 	if err != nil {
@@ -65,8 +65,9 @@ func (h *Host) Deploy(documents string) error {
 	return os.Rename(tmp, h.Closure())
 }
 
-// Start starts a program from Bin, given by args, as a part of the host, such as "agent". Its
-// output is appended to the file Log(part). If the part is already running, Start stops it first.
+// Start starts a program on the host, as the part with the given name, such as "agent". The program
+// and its arguments are in args, and the program is in the directory Bin. Its output is appended to
+// the file Log(part). If the part is already running, Start stops it first.
 func (h *Host) Start(part string, args ...string) error {
 	if err := h.Stop(part, syscall.SIGTERM); err != nil {
 		return err
@@ -122,8 +123,9 @@ func (h *Host) PID(part string) int {
 	return h.running[part].cmd.Process.Pid
 }
 
-// Stop sends a signal to a part of the host and waits until the part has ended. If it does not end
-// within Limit, Stop kills it and returns an error. If the part is not running, Stop does nothing.
+// Stop sends a signal to a part of the host, which is a process that Start has started, and waits
+// until it has ended. If that takes longer than Limit, Stop kills the process and returns an error.
+// If the part is not running, Stop does nothing.
 func (h *Host) Stop(part string, sig syscall.Signal) error {
 	h.mu.Lock()
 	p := h.running[part]
@@ -153,14 +155,14 @@ func (h *Host) activateArgs(more ...string) []string {
 	return append(args, more...)
 }
 
-// Activate starts activation on the host, with the arguments of its systemd unit.
+// Activate starts the activation process on the host, with the same arguments as its systemd unit.
 func (h *Host) Activate() error { return h.Start("activate", h.activateArgs()...) }
 
 func (h *Host) Agent() error {
 	return h.Start("agent", "flor", "agent", "run", "--state", string(h.Layout()), "--socket", h.Socket())
 }
 
-// Provide starts a provider process for each of the given kinds of need.
+// Provide starts provider processes on the host, one for each of the given kinds of need.
 func (h *Host) Provide(kinds ...string) error {
 	for _, kind := range kinds {
 		if err := h.Start(ProviderPart(kind), "flor-provider", "run", kind, "--settings", filepath.Join(h.Dir, "provider.hujson")); err != nil {
@@ -170,12 +172,12 @@ func (h *Host) Provide(kinds ...string) error {
 	return nil
 }
 
-// ProviderPart returns the name of the part of a host that serves a kind of need, for Start and
-// Stop.
+// ProviderPart returns the name of the provider process for a kind of need. Pass the name to Start
+// and Stop.
 func ProviderPart(kind string) string { return "provider-" + kind }
 
-// Once runs activation until it has requested each due need once, and returns its exit status and
-// output. The error is nil for any exit status.
+// Once runs activation until it has requested each due certificate or secret once, and returns the
+// exit status and the output. An exit status other than zero is not an error.
 func (h *Host) Once(ctx context.Context) (int, string, error) {
 	args := h.activateArgs("--once")
 	cmd := exec.CommandContext(ctx, filepath.Join(h.Bin, args[0]), args[1:]...)
@@ -187,7 +189,8 @@ func (h *Host) Once(ctx context.Context) (int, string, error) {
 	return cmd.ProcessState.ExitCode(), string(out), err
 }
 
-// Needs returns the states of the needs in the host's manifest, by the ID of the need.
+// Needs returns the states of all certificates and secrets (needs) in the host's manifest, by the
+// ID of the need.
 func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	all := map[string]hostdir.NeedState{}
 	for _, n := range h.Manifest.Needs {
@@ -203,8 +206,9 @@ func (h *Host) Needs() (map[string]hostdir.NeedState, error) {
 	return all, nil
 }
 
-// Unfulfilled returns an error with each need of the host that is not fulfilled, and each need
-// whose units have not been restarted yet. If there is none, it returns nil.
+// Unfulfilled returns an error that lists those needs of the host that are not complete: the host
+// has no answer yet, or has not restarted the units that use the answer. If all needs are complete,
+// it returns nil.
 func (h *Host) Unfulfilled() error {
 	all, err := h.Needs()
 	errs := []error{err}
@@ -224,20 +228,22 @@ func (h *Host) Unfulfilled() error {
 // Fulfilled reports whether Unfulfilled returns nil.
 func (h *Host) Fulfilled() bool { return h.Unfulfilled() == nil }
 
-// Requesting reports whether the host has sent a request for a need and has no answer yet.
+// Requesting reports whether the host has sent a request for a certificate or secret, and waits for
+// the answer.
 func (h *Host) Requesting() bool {
 	return slices.ContainsFunc(h.Manifest.Needs, func(n document.Need) bool {
 		return exists(filepath.Join(h.Layout().Need(n.ID), "pending.json"))
 	})
 }
 
-// Value returns the content of a file that activation delivered for a need.
+// Value returns the content of a file that activation has written on the host for a need.
 func (h *Host) Value(need, file string) (string, error) {
 	b, err := os.ReadFile(filepath.Join(hostdir.Current(h.Layout().Need(need)), file))
 	return string(b), err
 }
 
-// SVID returns the certificate and the private key that activation delivered for a need.
+// SVID returns the certificate and the private key that activation has written on the host for a
+// need.
 func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	i := slices.IndexFunc(h.Manifest.Needs, func(n document.Need) bool { return n.ID == need })
 	id, err := h.Manifest.Needs[i].CertID()
@@ -251,8 +257,8 @@ func (h *Host) SVID(need string) (*tls.Certificate, error) {
 	return &svid.Cert, nil
 }
 
-// Ended returns the parts of the host that have ended although Stop was not called, with the last
-// line of output of each.
+// Ended returns those parts of the host that have ended although Stop was not called for them. The
+// value for a part is the last line of its output.
 func (h *Host) Ended() map[string]string {
 	last := map[string]string{}
 	h.mu.Lock()

@@ -11,15 +11,15 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Knock connects to a forwarder with an SVID and opens a TCP connection to a target, as an attacker
-// with a stolen SVID could. It returns nil if the target is reached, and otherwise the forwarder's
-// refusal or the error.
+// Knock connects to a forwarder with an SVID, and asks it to connect to a target over TCP. An
+// attacker with a stolen SVID could do the same. If the target is reached, Knock returns nil, and
+// otherwise the forwarder's refusal or another error.
 func Knock(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate) error {
 	return knock(ctx, address, wire.Preamble{Type: wire.TCP, Target: target}, svid)
 }
 
-// KnockFor is like Knock, but tells the forwarder that the connection comes from a stranger with
-// the addresses in origin.
+// KnockFor is like Knock, but pretends to be an ingress: it tells the forwarder that the connection
+// comes from a stranger with the addresses in origin.
 func KnockFor(ctx context.Context, address string, target spiffe.ID, svid *tls.Certificate, origin wire.Origin) error {
 	return knock(ctx, address, wire.Preamble{Type: wire.Entered, Target: target, Origin: origin}, svid)
 }

@@ -14,9 +14,9 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Operator does the work of an operator, for tests and for the demo. The directory Work contains
-// the flake in the folder cluster, the operator's keys in the folder operator, and a folder with
-// the documents of each commit.
+// Operator does the work of a cluster's operator in tests and in the demo. The directory Work
+// contains the flake in the folder cluster, the operator's keys in the folder operator, and a
+// folder with the documents of each commit.
 type Operator struct {
 	Repo string // path of a checkout of Florete
 	Bin  string // directory with flor, florctl and flor-provider
@@ -28,8 +28,8 @@ func (o Operator) Path(parts ...string) string {
 	return filepath.Join(append([]string{o.Work}, parts...)...)
 }
 
-// Checkout copies the flake of a cluster to Work, and with it the flake of Florete, which is the
-// input of that flake.
+// Checkout copies the flake of a cluster to the directory Work. It also copies the flake of
+// Florete, because the former has it as an input.
 func (o Operator) Checkout(cluster string) error {
 	for _, dir := range []string{"florete", "operator"} {
 		if err := os.MkdirAll(o.Path(dir), 0o700); err != nil {
@@ -48,8 +48,8 @@ func (o Operator) Checkout(cluster string) error {
 	return Copy(cluster, o.Path("cluster"))
 }
 
-// SigningKey generates a key with the given name for signing documents, writes it to
-// operator/signing.key, and returns the public key.
+// SigningKey generates a key for signing documents, with the given name, and writes it to
+// operator/signing.key. It returns the public key.
 func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	secret, err := o.Run(ctx, "nix", "key", "generate-secret", "--key-name", name)
 	if err != nil {
@@ -67,8 +67,8 @@ func (o Operator) SigningKey(ctx context.Context, name string) (string, error) {
 	return strings.TrimSpace(string(public)), nil
 }
 
-// Lock creates the git repository of the cluster, and locks the inputs of its flake. Later commands
-// then need no --override-input, with which Nix would treat the tree as changed.
+// Lock creates the git repository of the cluster and locks the inputs of its flake. Later commands
+// then need no --override-input, which would make Nix treat the flake as changed.
 func (o Operator) Lock(ctx context.Context) error {
 	if err := o.git(ctx, time.Now(), "init", "--quiet", "--initial-branch=main"); err != nil {
 		return err
@@ -80,8 +80,8 @@ func (o Operator) Lock(ctx context.Context) error {
 	return err
 }
 
-// Commit commits the flake at the given time, and writes its documents to the folder with the given
-// name. It also signs them for Publish.
+// Commit commits the flake, with the given time as the time of the commit, and compiles and signs
+// its documents. It writes the documents to the folder with the given name, for Publish.
 func (o Operator) Commit(ctx context.Context, at time.Time, message, name string) error {
 	if err := o.Record(ctx, at, message); err != nil {
 		return err
@@ -93,7 +93,8 @@ func (o Operator) Commit(ctx context.Context, at time.Time, message, name string
 	return err
 }
 
-// Record commits the flake at the given time, without compiling or signing documents.
+// Record commits the flake, with the given time as the time of the commit. It compiles and signs
+// nothing.
 func (o Operator) Record(ctx context.Context, at time.Time, message string) error {
 	if err := o.git(ctx, at, "add", "--all"); err != nil {
 		return err
@@ -101,11 +102,12 @@ func (o Operator) Record(ctx context.Context, at time.Time, message string) erro
 	return o.git(ctx, at, "commit", "--quiet", "--message", message)
 }
 
-// Signed returns the path of the signed documents that Commit has written under a name.
+// Signed returns the path of the file with the signed documents that Commit has written under a
+// name.
 func (o Operator) Signed(name string) string { return o.Path("signed-" + name) }
 
-// Publish imports the signed documents of a commit at a provider host. It waits until the host's
-// provider has created its store.
+// Publish imports the signed documents of a commit at the provider on a host. It first waits until
+// the provider has created its state store.
 func (o Operator) Publish(ctx context.Context, h *Host, name string) error {
 	if err := await(h, filepath.Join(h.Dir, "provider", "config", "state.db")); err != nil {
 		return err
@@ -145,8 +147,8 @@ func (o Operator) git(ctx context.Context, at time.Time, args ...string) error {
 	return nil
 }
 
-// Issue creates the issuing certificate of a provider host. The provider generates the key, and the
-// root signs the CSR for it. Afterwards the documents of the host are in force and the provider is
+// Issue creates the issuing certificate of a provider host: it signs the provider's certificate
+// request with the root. Afterwards, the host has put its documents in force, and its provider is
 // stopped. The provider's settings must name the files issuing.crt and provider in the directory of
 // the host.
 func (o Operator) Issue(ctx context.Context, h *Host) error {
@@ -183,8 +185,8 @@ func Copy(from, to string) error {
 	return os.WriteFile(to, b, 0o644)
 }
 
-// Run runs a program from Bin or, if there is none of that name, from PATH, and returns its
-// standard output. If it fails, the error contains its standard error.
+// Run runs a program and returns its standard output. The program is in the directory Bin or, if
+// there is none of that name, in PATH. If it fails, the error contains its standard error.
 func (o Operator) Run(ctx context.Context, name string, args ...string) (string, error) {
 	if own := filepath.Join(o.Bin, name); exists(own) {
 		name = own

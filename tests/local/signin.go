@@ -12,9 +12,9 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// SignIn signs people in to a web program with OpenID Connect, by the code flow with PKCE (OpenID
-// Connect Core 1.0 section 3.1). It uses the OIDC client that activation delivered to the program's
-// host.
+// SignIn lets people sign in to a web program with OpenID Connect, by the code flow with PKCE
+// (OpenID Connect Core 1.0 section 3.1). It uses the OIDC client that activation has written on the
+// program's host.
 type SignIn struct {
 	Host     *Host
 	Need     string                       // ID of the need that delivers the client
@@ -25,8 +25,8 @@ type SignIn struct {
 	begun map[string]string // PKCE verifier by state
 }
 
-// OIDCClient returns the files of an OIDC client that activation delivered for a need, by file
-// name: client-id, client-secret and issuer.
+// OIDCClient returns the OIDC client that activation has written on the host for a need. The keys
+// of the map are file names: client-id, client-secret and issuer.
 func (h *Host) OIDCClient(need string) (map[string]string, error) {
 	values := map[string]string{}
 	for _, file := range []string{"client-id", "client-secret", "issuer"} {
@@ -56,8 +56,9 @@ func (s *SignIn) Begin(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// End completes a sign-in in the request to which the issuer redirects the browser. It exchanges
-// the code and decodes the claims in the ID token into claims.
+// End completes a sign-in when the issuer has redirected the browser back. Its argument is the
+// request of the browser. End exchanges the code in the request for an ID token, and decodes the
+// claims in the token into claims.
 func (s *SignIn) End(r *http.Request, claims any) error {
 	state := r.FormValue("state")
 	s.mu.Lock()

@@ -32,10 +32,11 @@ var requirements = map[string]requirement{
 	"redis-server": {"6.0.0", "--version"}, // access lists
 }
 
-// Find returns an installed program. It takes the command in the environment variable
-// FLORETE_<NAME>, with the directory in FLORETE_<NAME>_ROOT, where NAME is the program's name in
-// capitals, up to the first hyphen. Without that variable, it looks in PATH and in a directory of
-// system programs. It returns an error if there is no program, or if its version is too old.
+// Find looks for a third-party program that a test needs. It looks in PATH and in a directory of
+// system programs. If the environment variable FLORETE_<NAME> is set, it contains the command
+// instead, and FLORETE_<NAME>_ROOT the directory of its files. NAME is the program's name in
+// capitals, up to the first hyphen. If there is no such program, or if its version is too old, Find
+// returns an error.
 func Find(name string) (Program, error) {
 	head, _, _ := strings.Cut(name, "-")
 	variable := "FLORETE_" + strings.ToUpper(head)

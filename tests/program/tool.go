@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Tool compiles a third-party program and returns its path. The program is a tool of the Go module
-// in the directory tests/<module>. It is built without cgo in net and os/user, like the programs of
-// the product, so that both share compiled packages.
+// Tool compiles a third-party program and returns its path. The program is listed as a tool in the
+// Go module tests/<module>. It is compiled without cgo in net and os/user, like the programs of the
+// product, so that both share compiled packages.
 func Tool(module, name string) (string, error) {
 	_, here, _, _ := runtime.Caller(0)
 	cmd := exec.Command(filepath.Join(filepath.Dir(here), "tool"), name)

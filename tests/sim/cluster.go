@@ -86,8 +86,9 @@ func (f *Fleet) trust() document.Trust {
 	}
 }
 
-// Commit makes a new commit of the flake. For each host, it calls change with the needs of the host
-// and takes the returned ones. Pass the commit to Deploy or Publish to give it an effect.
+// Commit makes a new commit of the simulated flake. It calls change with the name of each host and
+// its needs, which are certificates and secrets. The host's needs in the new commit are those that
+// change returns. The commit takes effect when Deploy or Publish is called.
 func (f *Fleet) Commit(change func(host string, needs []document.Need) []document.Need) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -99,8 +100,8 @@ func (f *Fleet) Commit(change func(host string, needs []document.Need) []documen
 	f.log("commit %d", f.serial)
 }
 
-// Rotate makes a commit that raises the generation of each OIDC need, so that hosts request new
-// secrets.
+// Rotate makes a commit after which hosts request new secrets: it raises the generation of each
+// OIDC need.
 func (f *Fleet) Rotate() {
 	f.Commit(func(_ string, needs []document.Need) []document.Need {
 		for i := range needs {
@@ -130,8 +131,8 @@ func (f *Fleet) Publish(providers ...*Provider) {
 	}
 }
 
-// Deploy replaces the closures of hosts with that of the newest commit, and restarts their
-// activation if it runs.
+// Deploy gives hosts the documents of the newest commit. It restarts activation on those hosts
+// where activation runs.
 func (f *Fleet) Deploy(hosts ...*Host) {
 	for _, h := range hosts {
 		f.mu.Lock()

@@ -29,8 +29,8 @@ type Config struct {
 	Backoff   needstate.Backoff
 }
 
-// Fleet is a simulated set of hosts and providers in one bubble of virtual time (testing/synctest).
-// None of them runs at first.
+// Fleet is a simulated set of hosts and providers. They share a virtual clock (testing/synctest),
+// so a simulated day passes quickly. None of them runs at first.
 type Fleet struct {
 	Config
 	Hosts     []*Host
@@ -112,8 +112,8 @@ func (f *Fleet) Down() {
 	}
 }
 
-// Calm ends all faults: of the network, of processes and of clocks. It starts all hosts and
-// providers, with the newest commit.
+// Calm ends all simulated faults of the network, of processes and of clocks. It starts all hosts
+// and providers with the newest commit.
 func (f *Fleet) Calm() {
 	f.log("calm")
 	f.net.calm()
@@ -129,8 +129,8 @@ func (f *Fleet) Calm() {
 	f.Boot()
 }
 
-// Settle waits until every need is in its final state. If that takes longer than the given
-// duration, Settle reports a violation.
+// Settle waits until every need of the hosts is in its final state. If that takes longer than the
+// given duration, it records a violation of the simulation's rules.
 func (f *Fleet) Settle(within time.Duration) {
 	f.Helper()
 	begin := time.Now()
@@ -152,7 +152,8 @@ func (f *Fleet) settled() bool {
 	return !slices.ContainsFunc(f.Hosts, func(h *Host) bool { return h.open() != "" })
 }
 
-// Sleep advances virtual time by d, and then waits until all goroutines are blocked.
+// Sleep lets the duration d pass on the virtual clock, and then waits until all goroutines are
+// blocked.
 func (f *Fleet) Sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -187,8 +188,8 @@ func (f *Fleet) count(what string) {
 	f.seen[what]++
 }
 
-// Seen returns the number of times that an event has occurred. The event is "killed", "again" for a
-// repeated answer, or the code of an error that a host received.
+// Seen returns how often an event has occurred. The argument what names the event: "killed",
+// "again" for an answer that a provider repeated, or the code of an error that a host received.
 func (f *Fleet) Seen(what string) int {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()
@@ -209,8 +210,9 @@ func (f *Fleet) tail() string {
 	return strings.Join(f.lines[max(0, len(f.lines)-most):], "\n")
 }
 
-// Deaths makes processes of hosts and of providers die the given numbers of times, evenly spread
-// over them. The seed determines the moments.
+// Deaths makes processes end suddenly, as in a crash. The arguments are the numbers of deaths among
+// all hosts and among all providers, which are spread evenly. The seed of the simulation determines
+// the moments.
 func (f *Fleet) Deaths(hosts, providers int) {
 	for i := range hosts {
 		f.Hosts[i%len(f.Hosts)].die(1)
@@ -220,8 +222,8 @@ func (f *Fleet) Deaths(hosts, providers int) {
 	}
 }
 
-// Part cuts the network between a host and a provider. Their connections get no errors, only no
-// data. Heal ends this.
+// Part cuts the network between a host and a provider until Heal is called. Their connections stay
+// open and get no errors, but no data arrives.
 func (f *Fleet) Part(h *Host, p *Provider) {
 	f.log("%s and %s are parted", h.name, p.name)
 	f.net.part(h.name, p.name, true)

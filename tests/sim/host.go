@@ -51,7 +51,8 @@ func (h *Host) path(names ...string) string {
 
 func (h *Host) closure() string { return h.path("closure") }
 
-// State returns the state directory of the host, which is valid until the host dies the next time.
+// State returns the directories in which the host keeps its state. They are valid only until the
+// host dies the next time.
 func (h *Host) State() hostdir.Layout {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -119,8 +120,9 @@ func (h *Host) Wipe() {
 	h.Start()
 }
 
-// Clock simulates that the host's clock was ahead by d until now, or behind if d is negative, and
-// is then corrected. It stops the host, and shifts the times in the states of its needs by d.
+// Clock simulates that the host's clock was wrong until now and is then corrected. The clock was
+// ahead by the duration d or, if d is negative, behind. Clock stops the host, and shifts the times
+// in its stored state by d.
 func (h *Host) Clock(d time.Duration) {
 	h.Stop()
 	h.f.log("%s has written its state with a clock %s ahead", h.name, d)

@@ -202,7 +202,7 @@ func (n *network) when(from string) time.Time {
 	return n.dialled[from]
 }
 
-// Peak returns the number of connection attempts in the busiest second between two times.
+// Peak returns the highest number of connection attempts in any one second between two times.
 func (f *Fleet) Peak(from, until time.Time) (most int) {
 	f.net.mu.Lock()
 	defer f.net.mu.Unlock()

@@ -79,8 +79,8 @@ func (l *life) alive() bool {
 	return !l.over
 }
 
-// Start starts the process, which is restarted whenever it dies until Stop is called. A running
-// process is left alone.
+// Start starts the process. Until Stop is called, the process is started again whenever it dies. If
+// the process is running, Start does nothing.
 func (p *process) Start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -126,7 +126,8 @@ func (p *process) born() (context.Context, *life) {
 	return ctx, p.life
 }
 
-// Stop ends the process as systemd does, with time to clean up, and waits for it.
+// Stop ends the process as systemd does, which gives it time to clean up, and waits until it has
+// ended.
 func (p *process) Stop() {
 	p.mu.Lock()
 	quit, ended := p.quit, p.ended
@@ -145,7 +146,8 @@ func (p *process) Restart() {
 	p.Start()
 }
 
-// Kill ends the process at once, without any cleanup. It is restarted within a minute.
+// Kill ends the process at once, without time to clean up. The process is started again within a
+// minute.
 func (p *process) Kill() {
 	p.mu.Lock()
 	l := p.life

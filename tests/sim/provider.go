@@ -30,9 +30,9 @@ import (
 // kinds lists the kinds of need that a provider serves. Each kind has its own address.
 var kinds = []string{cert.Name, distribution.Name, oidc.Name}
 
-// Provider is a simulated provider host with the kinds cert, config and oidc. Each kind has its own
-// real state store, and all of them die together. Of kind oidc, only the registration of clients
-// runs, not the sign-in pages.
+// Provider is a simulated provider host that answers needs of the kinds cert, config and oidc. Each
+// kind has a real state store of its own. All kinds die at the same time. Of the kind oidc, only
+// the registration of clients runs, and not the sign-in pages.
 type Provider struct {
 	process
 	dir string
@@ -62,8 +62,9 @@ func (p *Provider) self(kind string) document.Provider {
 	return document.Provider{ID: kit.ProviderID(p.name, kind), Addresses: document.Addresses{at}}
 }
 
-// Skew sets how far the provider's clock is ahead. This clock is used for nonces and for the
-// certificates that the provider issues, also to itself. Other decisions use the right time.
+// Skew sets how far the provider's clock is ahead of the right time. The wrong time affects nonces
+// and the certificates that the provider issues, also to itself. All other decisions use the right
+// time.
 func (p *Provider) Skew(d time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

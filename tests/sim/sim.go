@@ -18,8 +18,9 @@ var (
 // needs, and for the timeouts of requests without an answer.
 const Recovery = 30 * time.Minute
 
-// Run runs a story about a fleet once for each seed. After the story it ends all faults, waits
-// until every need is fulfilled, and checks the laws of the simulation.
+// Run runs a simulation once for each seed. The function story tells what happens to the simulated
+// fleet. After it returns, Run ends all faults, waits until every need is fulfilled, and checks
+// that the rules (laws) of the simulation were kept.
 func Run(t *testing.T, c Config, story func(*Fleet)) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Link describes the faults of the simulated network between hosts and providers. The zero Link has
-// none.
+// Link describes the faults of the simulated network between hosts and providers. If all its fields
+// are zero, the network has no faults.
 type Link struct {
 	Latency time.Duration // maximum delay in one direction; each connection has its own. Zero means 20 ms
 	Cuts    float64       // share of connections that are reset at some write, which loses its data

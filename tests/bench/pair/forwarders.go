@@ -28,8 +28,8 @@ const (
 	ProfileEnv = "FLORETE_BENCH_PROFILE"
 )
 
-// Child runs a forwarder and then exits, if this process was started as one by StartForwarders.
-// Otherwise it returns at once. Call Child first in the main function of a benchmark.
+// Child runs a forwarder and then exits, if StartForwarders started this process for that. In any
+// other process, it returns at once. Call it first in the main function of a benchmark.
 func Child() {
 	dir := os.Getenv(agentEnv)
 	if dir == "" {
@@ -51,8 +51,8 @@ func Child() {
 	os.Exit(0)
 }
 
-// Forwarders starts two forwarders that carry connections from p.Addr to upstream, with the given
-// protocol over the given transport.
+// Forwarders starts two forwarders as the ends of a tunnel. Connections to the address p.Addr reach
+// upstream through the tunnel, with the given protocol and over the given transport.
 func Forwarders(upstream string, protocol document.Protocol, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
@@ -72,8 +72,8 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 	return p, p.StartForwarders(c.Ursula, c.Laptop)
 }
 
-// Relayed starts a relay and two forwarders that reach each other only through it. They carry
-// connections from p.Addr to upstream.
+// Relayed starts two forwarders as the ends of a tunnel, and a relay through which alone they reach
+// each other. Connections to the address p.Addr reach upstream through the tunnel.
 func Relayed(upstream string) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
@@ -91,12 +91,12 @@ func Relayed(upstream string) (p *Pair, err error) {
 	return p, p.StartForwarders(c.Relays[0], c.Ursula, c.Laptop)
 }
 
-// TB returns a testing.TB for use outside of a test, with which package agenttest creates hosts for
-// a benchmark. Its methods that fail a test panic.
+// TB returns a testing.TB for a benchmark program, which is not a test. Pass it to package
+// agenttest, which creates hosts. Its methods that would fail a test panic.
 func (p *Pair) TB() testing.TB { return &tb{pair: p} }
 
-// StartForwarders starts the forwarder of each given host in its own process, and waits until all
-// of them run.
+// StartForwarders starts a forwarder for each of the given hosts, each in its own process, and
+// waits until all of them run.
 func (p *Pair) StartForwarders(hosts ...*agenttest.Host) error {
 	for _, h := range hosts {
 		if err := p.StartSelf(agentEnv + "=" + string(h.Layout)); err != nil {

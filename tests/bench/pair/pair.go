@@ -13,16 +13,16 @@ import (
 	"time"
 )
 
-// Pair is the two ends of a tunnel that carries connections from the address Addr to an upstream.
-// Each end is a process.
+// Pair is the two ends of a tunnel, each in its own process, for measuring the tunnel. Connections
+// to the address Addr go through the tunnel to a server (the upstream).
 type Pair struct {
 	Addr    string
 	started []*exec.Cmd
 	dirs    []string
 }
 
-// Start starts a process of the pair. The variables in env are added to the environment of this
-// process.
+// Start starts a process as one end of the tunnel. The process gets the environment of this process
+// and the variables in env.
 func (p *Pair) Start(env []string, command ...string) error {
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Env = append(os.Environ(), env...)
@@ -55,8 +55,8 @@ func (p *Pair) Stop() {
 	}
 }
 
-// Snapshot makes the forwarders write memory profiles, and waits a second for this. It does nothing
-// unless the environment variable ProfileEnv is set.
+// Snapshot makes the forwarders write memory profiles, and waits a second for that. Without the
+// environment variable ProfileEnv, it does nothing.
 func (p *Pair) Snapshot() {
 	if os.Getenv(ProfileEnv) == "" {
 		return
@@ -109,7 +109,8 @@ func (p *Pair) CPU() (time.Duration, error) {
 // within is the time for which Wait repeats its check.
 const within = 10 * time.Second
 
-// Wait calls check repeatedly until it returns nil. After ten seconds, Wait returns the last error.
+// Wait calls check again and again until it returns nil. After ten seconds, Wait gives up and
+// returns the last error.
 func Wait(check func() error) error {
 	for deadline := time.Now().Add(within); ; time.Sleep(10 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {

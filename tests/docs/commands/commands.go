@@ -23,9 +23,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the page of the commands in docs/reference, and the manual pages of bundles")
 
-// Test checks the help texts of a program, its reference page and manual pages, and each call of
-// the program on the pages of the documentation. The argument intro is the text below the title of
-// the reference page.
+// Test checks the documentation of a program: its help texts, its reference page, its manual pages,
+// and each command line with the program on other pages. The argument intro is the text below the
+// title of the reference page.
 func Test(t *testing.T, root func() *cobra.Command, intro string) {
 	program := root().Name()
 	t.Run("help", func(t *testing.T) {
@@ -123,8 +123,8 @@ func testBundled(t *testing.T, dir, bundled string) {
 	}
 }
 
-// Check returns a description of the first mistake in a call of a program, such as an unknown flag.
-// If there is none, it returns "".
+// Check returns a description of the first mistake in a command line from the documentation, such
+// as an unknown flag. If there is no mistake, it returns "".
 func Check(root *cobra.Command, called pages.Invocation) string {
 	words := called.Words
 	if slices.ContainsFunc(words, func(w string) bool { return w == "…" || w == "..." || strings.HasPrefix(w, "[") }) {

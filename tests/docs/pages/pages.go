@@ -28,8 +28,8 @@ type Block struct {
 	Text     string
 }
 
-// Root returns the root directory of the repository. It looks for go.mod in the working directory
-// and its parents.
+// Root returns the root directory of the repository: the nearest directory with a go.mod, from the
+// working directory upwards.
 func Root(t testing.TB) string {
 	t.Helper()
 	dir, err := os.Getwd()
@@ -46,8 +46,8 @@ func Root(t testing.TB) string {
 	return ""
 }
 
-// All returns all Markdown pages of the repository that people read: those in docs and .github, and
-// every README.
+// All returns all Markdown pages of the repository that people read: the pages in docs and .github,
+// and every README.
 func All(t testing.TB) (all []Page) {
 	t.Helper()
 	root := Root(t)
@@ -117,8 +117,8 @@ func (p Page) Blocks(languages ...string) (all []Block) {
 	return all
 }
 
-// Prose calls f with each line of the page that is not in a block of code, and with its number,
-// starting at 1.
+// Prose calls f with each line of the page that is outside of code blocks, and with the number of
+// that line. The first line of a page has the number 1.
 func (p Page) Prose(f func(line int, text string)) {
 	for i, text := range p.Lines {
 		if !p.code[i] {
@@ -136,8 +136,8 @@ var (
 	reference = regexp.MustCompile(`!?\[[^\]]*\]\(<?([^)\s>]+)>?(?:\s+"[^"]*")?\)|<img[^>]*\bsrc="([^"]+)"|^\[[^\]]+\]:\s+(\S+)`)
 )
 
-// Anchors returns the fragments that links to this page can have: the IDs that GitHub and mdBook
-// derive from headings, and IDs of HTML elements.
+// Anchors returns the fragments that a link to this page can have after the "#". GitHub and mdBook
+// derive them from headings, and IDs of HTML elements are fragments, too.
 func (p Page) Anchors() map[string]bool {
 	all := map[string]bool{}
 	p.Prose(func(_ int, text string) {

@@ -15,8 +15,8 @@ type Invocation struct {
 	Whole bool
 }
 
-// Invocations returns the calls of a program on the page. It looks for them in blocks of shell
-// commands and in inline code.
+// Invocations returns all command lines on the page that run a program. It finds them in blocks of
+// shell commands and in inline code.
 func (p Page) Invocations(program string) (all []Invocation) {
 	for _, b := range p.Blocks("sh", "bash", "shell", "console") {
 		console := b.Language == "console"

@@ -29,8 +29,8 @@ type Wave struct {
 	InForce int `json:"inForce"` // number of hosts that reported the version in force
 }
 
-// StatusOf returns the status of the current or last rollout. If there never was a rollout, it
-// returns the zero Status.
+// StatusOf returns the status of the rollout in progress or, if there is none, of the last rollout.
+// If there never was a rollout, it returns the zero Status.
 func StatusOf(ctx context.Context, a archive.Archive) (Status, error) {
 	at, err := a.Rollout(ctx)
 	s := Status{at.State, []Wave{}}

@@ -44,9 +44,9 @@ func (s *To) Given() bool { return len(s.to) > 0 || s.byPassphrase || s.passphra
 // records its own factor, so files with other factors can be opened. Tests set a lower factor.
 var WorkFactor = 18
 
-// Recipients returns the recipients that the flags select. If no flag is set, it returns none, and
-// the file stays unencrypted. With --passphrase, Recipients asks for a new passphrase twice on the
-// terminal. The prompt names the file.
+// Recipients returns the recipients that the user selected with the flags. If no flag is set, it
+// returns none, and the file is not to be encrypted. With --passphrase, Recipients asks for a new
+// passphrase twice on the terminal. The argument file is the name of the file in that question.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)

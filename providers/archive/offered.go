@@ -15,7 +15,8 @@ import (
 // rolling is the key of the rollout in progress, or of the last one.
 const rolling = everything + "rollout"
 
-// Rollout is the rollout in progress, or the last rollout if none is in progress.
+// Rollout records how far hosts have come from one version of the documents to the next. It is the
+// record of the rollout in progress or, if there is none, of the last rollout.
 type Rollout struct {
 	rollout.State
 
@@ -29,8 +30,8 @@ type Rollout struct {
 	revision int64 // revision of the key
 }
 
-// Rollout returns the rollout in progress, or the last rollout if none is in progress. If there
-// never was a rollout, it returns the zero Rollout.
+// Rollout returns the record of the rollout in progress or, if there is none, of the last rollout.
+// If there never was a rollout, it returns the zero Rollout.
 func (a Archive) Rollout(ctx context.Context) (r Rollout, err error) {
 	e, err := a.Get(ctx, rolling)
 	if errors.Is(err, store.ErrNotFound) {

@@ -34,7 +34,7 @@ type Revocations struct {
 	revision int64 // revision of the key
 }
 
-// Revocations returns the revocation list that hosts are offered. If no list was ever set, it
+// Revocations returns the revocation list that hosts receive. If no list was ever stored, it
 // returns the zero value.
 func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
 	e, err := a.Get(ctx, revoking)

@@ -98,7 +98,7 @@ func last(all iter.Seq2[Row, error], n int) iter.Seq2[Row, error] {
 	}
 }
 
-// A Moment is a point in time that a user gives as the value of a flag. It implements pflag.Value.
+// A Moment is a point in time that a user passes in a flag of a command. It implements pflag.Value.
 type Moment struct{ time.Time }
 
 // Type returns the placeholder for the value in help texts.

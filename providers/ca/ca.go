@@ -37,8 +37,8 @@ type Authority struct {
 	Key         crypto.Signer
 }
 
-// NewKey generates an ECDSA key pair on the curve P-256, the type that authorities and providers
-// use.
+// NewKey generates a private key of the type that all CAs and providers use: ECDSA on the curve
+// P-256.
 func NewKey() (*ecdsa.PrivateKey, error) { return ecdsa.GenerateKey(elliptic.P256(), rand.Reader) }
 
 // NewRoot makes the root certificate of a trust domain and its key.

@@ -16,7 +16,8 @@ import (
 // NewCSR returns a certificate request (RFC 2986) for an SVID with the given SPIFFE ID, in PEM.
 func NewCSR(id spiffe.ID, key crypto.Signer) ([]byte, error) { return newCSR(id.String(), key) }
 
-// NewIssuingCSR returns the certificate request of an issuing CA for a trust domain, in PEM.
+// NewIssuingCSR returns a certificate request, in PEM, for an issuing CA of a trust domain. The
+// root signs the request; see SignIssuing.
 func NewIssuingCSR(trustDomain string, key crypto.Signer) ([]byte, error) {
 	name, err := domain(trustDomain)
 	if err != nil {

@@ -52,8 +52,8 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 	return Parse(certificatePath, b, keyPath, identities...)
 }
 
-// Parse is like Load, but takes the certificate, in PEM, as an argument. The first argument names
-// the source of the certificate in errors.
+// Parse is like Load, but takes the content of the certificate file, in PEM, instead of its path.
+// The argument from names the source of the certificate in errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
@@ -204,8 +204,8 @@ func SaveKey(path string, key crypto.Signer, to ...age.Recipient) error {
 	return atomicfile.File(path, b, 0o600)
 }
 
-// Save atomically writes b to a file that everybody can read (mode 0644). Use SaveKey for private
-// keys.
+// Save atomically writes b to a file that all accounts can read (mode 0644). Do not use it for
+// private keys.
 func Save(path string, b []byte) error {
 	return atomicfile.File(path, b, 0o644)
 }

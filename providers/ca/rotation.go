@@ -20,14 +20,16 @@ const (
 	Activated Stage = "activated"
 )
 
-// Dir is the directory of a root's certificates and keys. The files that exist determine the stage
-// of a rotation:
+// Dir is the directory with the certificates and private keys of a trust domain's root. The files
+// ca.* belong to the root that is in use. During a rotation, which replaces the root by a new one,
+// the directory also contains the files of the other root. The files that exist tell how far the
+// rotation has come:
 //
 //	steady     ca.crt   ca.key
 //	prepared   ca.crt   ca.key   next.crt next.key
 //	activated  ca.crt   ca.key   old.crt  old.key     what were next.* and ca.*
 //
-// Each step of a rotation may be interrupted at any point. To complete the step, repeat it.
+// If a step of a rotation was interrupted, repeat it.
 type Dir string
 
 // Rotation describes how far the replacement of a root by a new one has come. Next and Former are
@@ -41,8 +43,8 @@ type Rotation struct {
 // Path returns the path of a file in the directory.
 func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
 
-// Read returns the stage of the rotation and the certificates in the directory. It returns an error
-// if the directory contains no root.
+// Read returns the certificates in the directory, and tells how far a rotation has come. If the
+// directory contains no root, it returns an error.
 func (d Dir) Read() (r Rotation, err error) {
 	r.Stage = Steady
 	if r.Next, err = d.certificate("next.crt"); err != nil {

@@ -53,8 +53,8 @@ func (a *Authority) IssueMember(key crypto.PublicKey, addresses []string, until,
 	return create(t, a.Certificate, key, a.Key, now)
 }
 
-// IssueClient issues the certificate with which a provider host connects to the state store as a
-// client.
+// IssueClient issues the certificate with which a provider host proves itself to the shared state
+// store. The host uses it only as a client.
 func (a *Authority) IssueClient(key crypto.PublicKey, host string, until, now time.Time) (*x509.Certificate, error) {
 	return create(leaf("florete store client "+host, until, x509.ExtKeyUsageClientAuth), a.Certificate, key, a.Key, now)
 }

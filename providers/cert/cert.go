@@ -193,9 +193,9 @@ type trusted struct {
 	until     time.Time
 }
 
-// Trusted returns an error if hosts would reject the SVIDs of an issuing CA. This is the case if no
-// root of the policy verifies the CA's certificate, or if the certificate is not constrained to the
-// policy's trust domain.
+// Trusted returns an error if hosts would reject all SVIDs of an issuing CA. They do so if no root
+// in the policy has signed the CA's certificate, or if that certificate is not limited to the trust
+// domain of the policy.
 func Trusted(a *ca.Authority, policy document.Policy) error {
 	p, err := compile(policy)
 	if err != nil {
@@ -226,9 +226,9 @@ func (i *Issuer) issue(p *Policy, s ca.SVID, now time.Time) ([]*x509.Certificate
 	return []*x509.Certificate{leaf, a.Certificate}, nil
 }
 
-// Answer issues the requested SVID for the public key in the request's CSR. The answer contains the
-// certificate chain and the roots in PEM, and expires with the SVID. Answer refuses a revoked
-// identity.
+// Answer issues an SVID for the public key in the request's CSR. The answer contains the
+// certificate chain and the roots in PEM, and expires with the SVID. For a revoked identity, Answer
+// returns an error.
 func (i *Issuer) Answer(ctx context.Context, p *Policy, c server.Call) (server.Decision, error) {
 	body, err := decode(c.Request)
 	if err != nil {

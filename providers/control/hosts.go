@@ -24,7 +24,8 @@ type Hosts struct {
 	Next  string `json:"next"`
 }
 
-// Host is the last report of a host, with the time at which the provider received it.
+// Host contains the last report that a host sent about its state, and the time at which the
+// provider received it.
 type Host struct {
 	Host string `json:"host"`
 	hostreport.Kept

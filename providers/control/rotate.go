@@ -19,7 +19,7 @@ import (
 // CodeRotate is the audit code of rows about rotations that an operator ordered.
 const CodeRotate = "rotate"
 
-// Rotate is an operator's request that a host replaces the secret of one of its needs.
+// Rotate is an operator's request that a host replace one of its secrets by a new one.
 type Rotate struct {
 	Host string `json:"host"`
 	Need string `json:"need"`

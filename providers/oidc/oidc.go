@@ -109,7 +109,7 @@ var (
 	_ server.Sealer           = (*Provider)(nil)
 )
 
-// New returns a Provider. No file is read and no server is contacted before Run is called.
+// New returns a Provider. It reads no file and contacts no server. Run does both.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
 	if p.log == nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/florete/florete/providers/server"
 )
 
-// Request describes the OIDC client that a service needs. The issuer is a part of it, so that hosts
-// send a new request when the issuer changes.
+// Request describes the OIDC client that a service needs. It contains the issuer, so a change of
+// the issuer changes the request, and hosts then send it again.
 type Request struct {
 	Issuer       string    `json:"issuer"`
 	Service      spiffe.ID `json:"service"`

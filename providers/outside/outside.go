@@ -39,8 +39,8 @@ const (
 	patience  = 10 * time.Second
 )
 
-// Config configures an HTTP client for third-party servers. The zero value uses the system's root
-// certificates.
+// Config configures an HTTP client for servers that are not part of the cluster. The zero value
+// trusts the root certificates of the system.
 type Config struct {
 	TLS *tls.Config // nil for the roots of the system
 

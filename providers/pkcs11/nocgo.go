@@ -16,7 +16,8 @@ type Token struct{}
 // Open always returns an error, because PKCS #11 modules need cgo and this build has none.
 func Open(URI, func(what, instead string) (string, error)) (*Token, error) { return nil, errNoCgo }
 
-// Close does nothing. Key and Make return an error, because there is no token without cgo.
+// Close does nothing, and the methods Key and Make return an error, because a build without cgo
+// cannot use tokens.
 func (*Token) Close() error                 { return nil }
 func (*Token) Key() (crypto.Signer, error)  { return nil, errNoCgo }
 func (*Token) Make() (crypto.Signer, error) { return nil, errNoCgo }

@@ -60,7 +60,8 @@ func (a *Alone[P]) Compiled() P {
 	return compiled
 }
 
-// Decide returns the kind's decision about a request for the need, without committing its changes.
+// Decide returns the decision of the kind about a request for the need. The changes in the decision
+// are not committed.
 func (a *Alone[P]) Decide() (server.Decision, error) {
 	a.T.Helper()
 	g := a.Grant

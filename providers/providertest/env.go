@@ -80,8 +80,8 @@ func NewEnv(t *testing.T, nodes ...string) *Env {
 	return e
 }
 
-// Provide adds a kind of need with its settings to the provider's policy. It takes effect with the
-// next Publish.
+// Provide adds a kind of need and its settings to the provider's policy. The change takes effect
+// with the next call of Publish.
 func (e *Env) Provide(kind string, settings any) {
 	e.Policy.Kinds[kind] = kit.JSON(settings)
 	e.Policy.Provider[kind] = document.Listening{ID: kit.ProviderID(e.Policy.Host, kind), Listen: []string{"127.0.0.1:4600"}}
@@ -158,8 +158,8 @@ func (e *Env) Publish(serial int64) {
 	kit.Write(e.PolicyDir(), kit.Document(serial, e.Policy))
 }
 
-// Start starts the provider process. If no policy was published yet, it publishes one with the
-// serial Serial.
+// Start starts the provider process. If Publish was not called before, Start publishes a policy
+// with the serial Serial.
 func (e *Env) Start() {
 	e.t.Helper()
 	if _, err := os.Stat(e.PolicyDir()); err != nil {

@@ -44,9 +44,9 @@ type Suite struct {
 	Rotates string
 }
 
-// Run runs tests that every kind of need must pass: a repeated request has the same answer, also
-// after a restart or a lost reply; a request without a grant is refused; and every decision leaves
-// an audit row.
+// Run runs tests that every kind of need must pass. A repeated request must have the same answer,
+// also after a restart or if the first answer was lost. A request that the policy does not permit
+// must be refused. Every decision must leave an audit row.
 func Run(t *testing.T, s Suite) {
 	if s.Body == nil {
 		s.Body = func(*testing.T) json.RawMessage { return kit.JSON(s.Request) }

@@ -17,9 +17,10 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 )
 
-// Head is the first line of a stream of documents. One line for each host follows, sorted by name.
-// All documents belong to the cluster in Head and have its serial. A rollout adds two streams: the
-// policies of provider hosts during the rollout, and the documents to return to.
+// Head is the first line of a stream, which is the format in which an operator sends documents to a
+// provider. One line for each host follows, sorted by name. All documents belong to the cluster in
+// Head and have its serial. For a rollout, two more streams follow: the policies of provider hosts
+// during the rollout, and the documents with which hosts return to the former version.
 //
 //	{"cluster":"demo","serial":1784011430,"hosts":5}
 //	{"host":"drhorrible","documents":[{"envelope":"…","body":"…","signature":"…"}, …]}
@@ -70,9 +71,9 @@ func (t Tree) encode(w io.Writer, head Head) error {
 	})
 }
 
-// Encode writes one stream: the head, and then one line for each host that hosts yields. It stops
-// at the first error that hosts yields, and returns it. The hosts must be sorted by name, and their
-// number must be head.Hosts.
+// Encode writes one stream: its first line, head, and then one line for each host that the sequence
+// yields. The hosts must be sorted by name, and their number must be head.Hosts. At the first error
+// in the sequence, Encode stops and returns that error.
 func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)

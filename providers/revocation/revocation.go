@@ -30,8 +30,8 @@ const Lifetime = 30 * 24 * time.Hour
 // The next list of florctl revoke has its own lifetime again.
 const FirstLifetime = 365 * 24 * time.Hour
 
-// Target contains the identity, the SSH host keys and the certificates that an operator revokes or
-// reinstates together.
+// Target lists everything that one operation of an operator revokes or reinstates: an identity, SSH
+// host keys and certificates.
 type Target struct {
 	ID   spiffe.ID // zero for none
 	Keys []string  // fingerprints of SSH host keys, which belong to the ID if there is one

@@ -23,11 +23,11 @@ import (
 // RingAt is the key under which the store contains the keyring.
 const RingAt = "seal/ring"
 
-// Ring is the keyring of a state store that several provider hosts share. These hosts are the
-// replicas of a kind. The keyring contains their common sealing keys, encrypted with age to the SSH
-// host keys of the replicas. The first replica makes the keys, and any replica can admit a new one,
-// so nobody has to copy keys between hosts. A replica that the flake no longer names is excluded at
-// the next rotation.
+// Ring is the keyring of a state store that several provider hosts share. These hosts, the
+// replicas, encrypt the secrets in the store with common sealing keys. The keyring contains these
+// keys, encrypted with age to the SSH host keys of the replicas. The first replica creates the
+// keys, and each replica can give them to a new replica, so nobody has to copy keys between hosts.
+// When the flake no longer names a replica, that host cannot read the keys of the next rotation.
 //
 //	seal/ring  {"id": …, "made": …, "serial": …, "replicas": {ID: SSH host key}, "sealed": age file of the secrets}
 //
@@ -79,7 +79,8 @@ func MakeRing(ctx context.Context, s store.Store, named RingReplicas, secret []b
 	return Ring{}.write(ctx, s, RingKeys{Secrets: [][]byte{secret}}, named, true, then...)
 }
 
-// Open decrypts the keyring with a replica's private SSH host key, in PEM.
+// Open decrypts the keyring, given the private SSH host key of a replica in PEM. The replica must
+// be one to which the keyring is encrypted.
 func (r Ring) Open(hostKey []byte) (k RingKeys, err error) {
 	identity, err := agessh.ParseIdentity(hostKey)
 	if err != nil {

@@ -88,8 +88,8 @@ const (
 	CodeHandshake = "handshake" // no TLS handshake, or none that this provider accepts
 )
 
-// Row is a row of the audit log, usually about one decision. Store it in the transaction that
-// carries out the decision; see Op.
+// Row is a row of the audit log, and usually records one decision. Store it in the same transaction
+// as the changes that follow from the decision; see Op.
 type Row struct {
 	Time      time.Time         `json:"time"`
 	From      string            `json:"from"`   // network address of the caller; for Summed, the network

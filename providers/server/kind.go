@@ -72,7 +72,8 @@ type compiled struct {
 	rotation func(ctx context.Context, c Call) (Rotation, error)
 }
 
-// Any converts a Kind to an AnyKind, including the optional interfaces that it implements.
+// Any returns an AnyKind that does the work of a Kind. It also uses the optional interfaces that
+// the Kind implements, such as Runner.
 func Any[P any](k Kind[P]) AnyKind {
 	rotator, rotates := k.(Rotator[P])
 	a := AnyKind{Name: k.Name(), compile: func(policy document.Policy) (compiled, error) {

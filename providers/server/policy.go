@@ -111,7 +111,8 @@ func (p *Policies) Newest() document.Policy {
 	return p.Current()
 }
 
-// Revoked returns the revocation list in force, or nil if there is none.
+// Revoked returns the revocation list that this process uses. If it has none yet, Revoked returns
+// nil.
 func (p *Policies) Revoked() *trust.Revocations { return p.now.Load().roots.Revocations() }
 
 // Self returns the SPIFFE ID and the addresses of this process.

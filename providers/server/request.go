@@ -41,8 +41,8 @@ type Request struct {
 	release func() // ends the turn of its need; nil before that
 }
 
-// Request returns a Request for an HTTP request. Call Identify or IdentifyNode next to verify its
-// caller.
+// Request returns the Request for an incoming HTTP request. Call Identify or IdentifyNode next, to
+// verify who sent it.
 func (s *Server) Request(r *http.Request) *Request {
 	// A copy, since a request that waits would hold all headers by it.
 	return &Request{Server: s, Row: Row{From: r.RemoteAddr, Kind: s.Kind.Name}, format: strings.Clone(r.Header.Get(document.HeaderFormat))}

@@ -75,7 +75,7 @@ type Server struct {
 	mux        *http.ServeMux
 }
 
-// New returns a Server. It returns an error if the kind cannot serve the policy in force.
+// New returns a Server. If the kind cannot work with the policy in force, New returns an error.
 func New(c Config) (*Server, error) {
 	if c.Parallel == 0 {
 		c.Parallel = 32

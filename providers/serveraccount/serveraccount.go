@@ -92,8 +92,9 @@ func New[R Request[R], B io.Closer](c Config[R], k Kind[R, B]) *Accounts[R, B] {
 // Name returns the name of this kind of need.
 func (a *Accounts[R, B]) Name() string { return a.kind.Name }
 
-// Answer creates or updates the requested account at its server, and returns its credentials. If
-// the server fails, the error is transient (hostapi.CodeUnavailable) and contains the reason.
+// Answer creates or updates the requested account at its server, and returns the account's
+// credentials. If the server does not work, the error contains the reason and is transient
+// (hostapi.CodeUnavailable), so the host requests again.
 func (a *Accounts[R, B]) Answer(ctx context.Context, p *Policy[R], c server.Call) (d server.Decision, err error) {
 	want := p.wants[p.requests.Of(c).Of()]
 	s := p.Servers[want.Of().Server]

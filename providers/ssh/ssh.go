@@ -60,7 +60,8 @@ const (
 	repeated = 30 * time.Second
 )
 
-// Settings is the kind's section of the settings file, which has no settings.
+// Settings is the section of the settings file for the kind "ssh". There are no settings for this
+// kind.
 type Settings struct{}
 
 // Kind returns the kind "ssh" for a provider process.

@@ -27,8 +27,7 @@ func NewLeaf(key string, revision int64, row []byte) Leaf {
 // changed, because rows are looked up by the key in the leaf.
 func (l Leaf) Of(row []byte) bool { return l.Hash == sha256.Sum256(row) }
 
-// String returns the leaf in the form that the log contains: "<key> <revision> <base64 of the
-// hash>".
+// String returns the text of the leaf in the log: "<key> <revision> <base64 of the hash>".
 func (l Leaf) String() string {
 	return fmt.Sprintf("%s %d %s", l.Key, l.Revision, base64.StdEncoding.EncodeToString(l.Hash[:]))
 }

@@ -35,7 +35,8 @@ type Proof struct {
 	Hashes [][]byte `json:"hashes,omitempty"`
 }
 
-// Source gives access to an audit log and its rows, on this host or on another one.
+// Source is an interface for reading a tamper-evident log and its audit rows. The log is on this
+// host or on another one.
 type Source interface {
 	Head(ctx context.Context) (Head, error)
 
@@ -51,7 +52,7 @@ type Source interface {
 // PageSize is the maximum number of audit rows that Rows returns.
 const PageSize = 200
 
-// Local is a Source for a log whose files are on this host.
+// Local reads a tamper-evident log from files on this host. It implements Source.
 type Local struct {
 	Reader
 	Store  store.Store

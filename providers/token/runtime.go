@@ -24,7 +24,7 @@ const rulesPrefix = "token/rules/"
 func rulesOf(tenant string) string   { return rulesPrefix + tenant + "/" }
 func changesOf(tenant string) string { return rulesOf(tenant) + "changes" }
 
-// Quota is the maximum number of rules that a tenant may have, including the rules in the flake.
+// Quota limits how many rules a tenant may have. Rules in the flake count, too.
 type Quota struct {
 	Policies  int `json:"policies"`
 	Groupings int `json:"groupings"`

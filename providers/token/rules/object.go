@@ -87,8 +87,8 @@ func parse(s string) (o Object, err error) {
 	return o, nil
 }
 
-// ParseAction returns s if it is a valid action: words separated by dots, such as "stream.publish",
-// without wildcards.
+// ParseAction returns s unchanged if it is a valid action, and otherwise an error. An action
+// consists of words separated by dots, such as "stream.publish", and contains no wildcards.
 func ParseAction(s string) (string, error) {
 	if len(s) > 64 || !action.MatchString(s) {
 		return "", fmt.Errorf("action %.100q: want words with dots between them, such as \"stream.publish\", and no *", s)

@@ -258,8 +258,8 @@ func (m *Member) status() *clientv3.StatusResponse {
 	return status
 }
 
-// Start starts a member that is not running. The environment variables are added to those of the
-// test.
+// Start starts a member that is not running. The process gets the environment of the test and the
+// given variables.
 func (m *Member) Start(environment ...string) {
 	m.t.Helper()
 	log, err := os.OpenFile(m.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -285,7 +285,7 @@ func (m *Member) Kill() {
 	}
 }
 
-// Lose deletes the data of a member that is not running, as if its disk were lost.
+// Lose deletes the data of a member that is not running, as if the member had lost its disk.
 func (m *Member) Lose() {
 	m.t.Helper()
 	if err := os.RemoveAll(filepath.Join(m.Dir, "data")); err != nil {

@@ -65,7 +65,8 @@ func Each[V any](p Providers, of func(*Provider) ([]V, error), key func(V) strin
 	return found, err
 }
 
-// Reports returns the newest report of each host, by the name of the host, from all providers.
+// Reports returns the newest report of each host, by the name of the host. It calls all providers
+// for this.
 func (p Providers) Reports(ctx context.Context) (map[string]hostreport.Kept, error) {
 	newest := map[string]hostreport.Kept{}
 	err := p.All(func(at *Provider) error { return at.addReports(ctx, newest) })

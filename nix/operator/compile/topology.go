@@ -79,7 +79,8 @@ func (h Host) OnlyRelayed() bool {
 	return len(h.Address) == 0 && len(h.Relays) > 0
 }
 
-// Service is a service of the cluster. Other hosts can use it only if it is published.
+// Service is a service of the cluster, such as a web server, that runs on one or several hosts.
+// Other hosts can use it only if it is published.
 type Service struct {
 	IDs          []spiffe.ID // one ID; with scope "node" one ID for each host; with "both" all of these
 	Hosts        []string

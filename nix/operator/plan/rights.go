@@ -12,9 +12,10 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Right is one permission in a cluster: Who may do something (May) to a target (What). A plan
-// compares the rights before and after a change. Every value in a document that can widen access is
-// a right, also a value that no rule of this package explains. Examples are:
+// Right is one permission in a cluster: that somebody (Who) may do something (May) to a target
+// (What). A plan shows an operator which rights a change adds and removes. So that none is missed,
+// every value in a document that can widen access is a right, even if this package has no
+// description for it. Examples are:
 //
 //	user/alice             reach       service/wiki     a service allows a principal
 //	anyone                 reach       service/wiki     it is public

@@ -79,7 +79,7 @@ func (f *forged) Sign(io.Reader, []byte, crypto.SignerOpts) ([]byte, error) {
 	return make([]byte, f.public.Size()), nil
 }
 
-// URIs returns a function for OddIssuing that replaces the subject alternative names of a
+// URIs returns a function to pass to OddIssuing. It replaces the subject alternative names of a
 // certificate with the given URIs, which need not be valid.
 func URIs(texts ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) {

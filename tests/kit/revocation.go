@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/providers/revocation"
 )
 
-// Revocations returns a signed revocation list of the cluster demo, with the given number, that
-// revokes the targets.
+// Revocations returns a revocation list of the cluster demo with the given number, signed with the
+// key. It revokes the given targets.
 func Revocations(number int64, key signature.SecretKey, targets ...revocation.Target) trust.SignedRevocations {
 	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
 	list.Number = number

@@ -35,8 +35,8 @@ func knock(ctx context.Context, address string, p wire.Preamble, svid *tls.Certi
 // Held is an open connection that a forwarder has accepted; see Hold.
 type Held struct{ conn *quic.Conn }
 
-// Ended waits until the forwarder closes the connection, but no longer than the given duration. It
-// then closes the connection and returns the current time.
+// Ended waits until the forwarder closes the connection, or until the given duration has passed.
+// Then it closes the connection itself and returns the current time.
 func (h Held) Ended(within time.Duration) time.Time {
 	select {
 	case <-h.conn.Context().Done():

@@ -24,6 +24,7 @@ type Config struct {
 	Hosts    string         // hosts(5) file; default /etc/hosts
 	Workload string         // socket of the Workload API; default Instance.Workload
 	Etc      string         // directory with a provider's settings; default Instance.Etc
+	SSH      string         // directory with the configuration of ssh and sshd; default /etc/ssh
 
 	// Units returns the state of systemd units by their names. The default is units.ListLogs.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
@@ -93,6 +94,7 @@ var checks = []struct {
 	{"permissions", false, (*host).permissions},
 	{"guard", false, (*host).guard},
 	{"workload", false, (*host).workload},
+	{"ssh", false, (*host).ssh},
 	{"kernel", true, (*host).kernel},
 }
 
@@ -117,6 +119,7 @@ func Run(ctx context.Context, c Config) Report {
 	h.Hosts = cmp.Or(c.Hosts, "/etc/hosts")
 	h.Workload = cmp.Or(c.Workload, c.Instance.Workload())
 	h.Etc = cmp.Or(c.Etc, c.Instance.Etc())
+	h.SSH = cmp.Or(c.SSH, "/etc/ssh")
 	if h.Units == nil {
 		h.Units = units.ListLogs
 	}

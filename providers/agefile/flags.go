@@ -23,9 +23,9 @@ type To struct {
 	passphrase   string // file
 }
 
-// Flags adds the flags --seal-to, --passphrase and --passphrase-file to a command. The argument
-// what is a phrase for the encrypted content, such as "the key", which the help texts of the flags
-// contain.
+// Flags adds the flags --seal-to, --passphrase and --passphrase-file to a command. The last
+// argument is a phrase for the encrypted content, such as "the key", for the help texts of the
+// flags.
 func Flags(cmd *cobra.Command, what string) *To {
 	s := &To{}
 	f := cmd.Flags()
@@ -90,10 +90,10 @@ func Recipient(text string) (age.Recipient, error) {
 }
 
 // Opening adds two flags to a command, with which the user selects the age identity or the
-// passphrase file that decrypts a file. The flags are named identity and passphrase-file, after the
-// given prefix. The returned function returns the identities for a file. If the file needs a
-// passphrase and the user selected no passphrase file, opening the file asks for the passphrase on
-// the terminal.
+// passphrase file that decrypts a file. The names of the flags are the given prefix followed by
+// "identity" and "passphrase-file". The returned function returns the identities for a file. If the
+// file needs a passphrase and the user selected no passphrase file, the passphrase is asked for on
+// the terminal when the file is opened.
 func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.Identity, error) {
 	identity := cmd.Flags().String(prefix+"identity", "", "`FILE` that contains the age identity or SSH private key that opens "+what)
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")

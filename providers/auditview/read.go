@@ -28,8 +28,9 @@ func Parse(text json.RawMessage) (Row, error) {
 
 // Read yields the rows of an audit log that is fetched page by page, oldest first. It calls page
 // with the position of the wanted page, which is "" for the first. The function page returns the
-// rows of that page and the position of the next page, or "" after the last page. Read sets the
-// field At of each row to the argument at, the host of the log. It ends at the first error.
+// rows of that page and the position of the next page, or "" after the last page. The first
+// argument of Read is the name of the host with the log, and becomes the field At of each row. Read
+// ends at the first error.
 func Read(at string, page func(after string) (rows []json.RawMessage, next string, err error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for after := ""; ; {

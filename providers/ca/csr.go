@@ -49,8 +49,8 @@ func DecodeCSR(csr []byte) ([]byte, error) {
 }
 
 // ParseCSR verifies the signature of a certificate request in PEM, and returns the public key in
-// the request. A request that names another SPIFFE ID than the given one is an error. It need not
-// name any.
+// the request. A request may name no SPIFFE ID. If it names another than the given one, ParseCSR
+// returns an error.
 func ParseCSR(csr []byte, id spiffe.ID) (crypto.PublicKey, error) {
 	r, err := parseCSR(csr)
 	if err != nil {

@@ -42,9 +42,8 @@ type Config struct {
 	Logger   *slog.Logger
 }
 
-// Logs returns the audit logs that operators can read through this API. The keys of the map are
-// kinds of need. The kind config, whose log contains the rows that Config.Audit writes, is one of
-// them.
+// Logs returns the audit logs that operators can read through this API, by kind of need. They
+// include the log of the kind "config", to which Config.Audit writes.
 type Logs func() (map[string]tlog.Local, error)
 
 // These constants limit connections and requests, in total and for each caller.

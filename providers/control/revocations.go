@@ -56,9 +56,10 @@ func (c *call) setRevocations() (any, error) {
 	return next, nil
 }
 
-// RevokedRows returns the audit rows about an operator's changes to the revocation list, given the
-// list before and after. Each row describes one kind of change, such as a revocation, and its
-// targets. The other fields of a row are copied from r. If there was no list before, last is nil.
+// RevokedRows returns the audit rows about the changes that operators made between two revocation
+// lists, of which last is the earlier. Each row describes one kind of change, such as a revocation,
+// and its targets. The other fields of a row are copied from r. If there was no earlier list, last
+// is nil.
 func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
 	for _, act := range revocation.Acts(last, next) {
 		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number

@@ -40,7 +40,8 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 }
 
 // SignWith is like Sign, but calls a function to sign the text of each document. The function
-// returns one signature, or those of several keys. Its argument what describes the text for people.
+// returns one signature, or those of several keys. Its first argument is a description of the text
+// for people.
 func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
 	tree := Tree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {

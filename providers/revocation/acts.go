@@ -32,8 +32,9 @@ type Act struct {
 // revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes by which operators made one revocation list into the next. If there was
-// no list before, last is nil. An entry that was removed because it had expired is not a change.
+// Acts returns the changes that operators made between two revocation lists, of which last is the
+// earlier. If there was no earlier list, last is nil. The removal of an expired entry is not a
+// change.
 func Acts(last, next *trust.Revocations) (acts []Act) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)

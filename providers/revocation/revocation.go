@@ -73,10 +73,12 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 	return next
 }
 
-// Keep combines two revocation lists that both follow the list before. It changes next, which Next
-// made from that list. It adds the entries of the list other that the list before lacks. If other
-// names newer documents, next names them too. Afterwards next does not name the list that it
-// follows, so that hosts accept it if they have before or other.
+// Keep makes a new revocation list contain the revocations of another list as well. This is needed
+// if two operators have published lists at the same time, so that neither list follows the other.
+// The new list, next, is one that Next made from the list before. Keep adds to it the entries of
+// the list other that before lacks. A list also tells hosts which published version of the
+// documents is the newest, and the new list then tells the newer of both. It no longer says which
+// list it follows, so that hosts with either list accept it.
 func Keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
@@ -247,7 +249,8 @@ func namesOutside(list *trust.Revocations) bool {
 }
 
 // SignWith is like Sign, but calls a function to sign the text of the list. The function returns
-// one signature, or those of several keys. Its argument what describes the text for people.
+// one signature, or those of several keys. Its first argument is a description of the text for
+// people.
 func SignWith(list *trust.Revocations, sign func(what, text string) (string, error)) (s trust.SignedRevocations, err error) {
 	list.Format = document.Format{Major: 1}
 	if list.Documents != nil || namesOutside(list) {

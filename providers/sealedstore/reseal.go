@@ -46,7 +46,8 @@ func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key str
 	}
 }
 
-// Rebind encrypts the value that Bind has stored again, with the newest secret of the key.
+// Rebind takes the value that Bind has stored, and encrypts it again with the newest secret of the
+// key.
 func (k *Key) Rebind(ctx context.Context, s store.Store) error {
 	return Walk(ctx, s, bound, k.Reseal)
 }

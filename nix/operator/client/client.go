@@ -47,8 +47,9 @@ func New(host, base string, c *http.Client) *Provider {
 // OverSSH reports whether the client reaches the provider over SSH, as root of the provider's host.
 func (p *Provider) OverSSH() bool { return p.root != nil }
 
-// Reach returns clients of all config providers of a cluster. The argument how selects how to
-// connect, "forwarder" or "ssh". If the cluster has no config provider, Reach returns an error.
+// Reach returns clients of all config providers of a cluster. The last argument is the way to
+// connect to them, "forwarder" or "ssh". If the cluster has no config provider, Reach returns an
+// error.
 func Reach(t compile.Topology, how string) (all Providers, err error) {
 	for _, host := range t.Providers[distribution.Name].Hosts {
 		switch how {

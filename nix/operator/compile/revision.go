@@ -48,8 +48,8 @@ func (s Source) At(ctx context.Context, rev string) (Source, error) {
 	return s, nil
 }
 
-// Descends returns an error unless the git revision rev of the flake contains all commits of the
-// earlier revision from. The flake must be in a local git clone.
+// Descends returns an error unless a git revision of the flake contains all commits of an earlier
+// revision, which is the last argument. The flake must be in a local git clone.
 func (s Source) Descends(ctx context.Context, rev, from string) error {
 	if rev == from {
 		return nil

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// CheckRootsKept returns an error if none of the cluster's earlier roots, in was, is among its new
-// roots, in is. Both are in PEM. Hosts trust only the earlier roots until they receive new
+// CheckRootsKept returns an error if the cluster keeps none of its earlier roots. The arguments are
+// the earlier and the new roots, in PEM. Hosts trust only the earlier roots until they receive new
 // documents. They would reject all providers, and would therefore never receive any. If there were
 // no earlier roots, CheckRootsKept returns nil.
 func CheckRootsKept(was, is []string) error {

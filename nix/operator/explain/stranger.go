@@ -44,8 +44,8 @@ func (a *Access) IsStranger(who string) bool {
 }
 
 // Visit tells whether somebody from outside the cluster can open a URL that the cluster serves. The
-// argument at is the URL, or only its host name. The argument from is the visitor's network
-// address, and the zero Addr stands for any address.
+// URL may be only a host name. The last argument is the visitor's network address, and the zero
+// Addr stands for any address.
 func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	if !strings.Contains(at, "://") {
 		at = "https://" + at

@@ -90,9 +90,9 @@ func (k Key) CheckPinned(cluster string, documents map[string][]document.Documen
 	return nil
 }
 
-// CheckOf returns an error if the key is not among the trust.signingKeys of a cluster. The argument
-// those is a word for the programs that would refuse signatures by the key. It becomes part of the
-// error.
+// CheckOf returns an error if the key is not among the trust.signingKeys of a cluster. The last
+// argument is a word for the programs that would refuse signatures by the key. It becomes part of
+// the error.
 func (k Key) CheckOf(t compile.Topology, those string) error {
 	if public := k.ToPublicKey().String(); !slices.Contains(t.Trust.SigningKeys, public) {
 		return fmt.Errorf("key %s: not in trust.signingKeys of cluster %s: %s would refuse its signatures", public, t.Name, those)

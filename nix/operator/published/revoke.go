@@ -122,8 +122,8 @@ func requestsOf(t compile.Topology, id spiffe.ID) (all []string) {
 	return all
 }
 
-// Revise publishes a new revocation list, and waits until hosts use it. The function with receives
-// a copy of the current list and changes it before it is signed.
+// Revise publishes a new revocation list, and waits until hosts use it. The last argument is a
+// function that changes a copy of the current list before it is signed.
 func (c Cluster) Revise(ctx context.Context, how Revising, with func(*trust.Revocations) error) error {
 	began := time.Now()
 	record, err := openRecord(how.Key.record, c.Topology.Name)

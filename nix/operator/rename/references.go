@@ -35,8 +35,9 @@ type renaming struct {
 	changes  []change
 }
 
-// Topology returns a topology, as written in a flake, with the new name of a service. The service
-// keeps what providers have under its former name.
+// Topology changes the name of a service in a topology, which has the form in which people write it
+// in a flake, and returns the result. The result also contains attributes that make providers keep
+// databases, accounts and the like under the former name.
 func Topology(topology map[string]any, old, new string) map[string]any {
 	next, _ := rename(topology, old, new)
 	return next

@@ -33,9 +33,9 @@ type Options struct {
 	Out      io.Writer
 }
 
-// Service renames a service in the files of a flake, and prints what it changed and what follows.
-// If it cannot make the change, it prints what to write by hand, and changes nothing. src is the
-// flake in Options.Dir.
+// Service renames a service in the files of a flake, and prints what it has changed and which
+// changes the next deployment makes. The argument src is the flake in Options.Dir. If Service
+// cannot change the files, it prints what to write by hand, and changes nothing.
 func Service(ctx context.Context, src compile.Source, o Options) error {
 	if err := scaffold.CheckName("service", o.New); err != nil {
 		return err

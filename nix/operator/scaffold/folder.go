@@ -51,9 +51,9 @@ func (f Folder) Add(ctx context.Context, files []File, check func() error) (err 
 }
 
 // Extend adds an item, such as a host, to the declaration of the cluster. It calls make for the
-// files of the item, adds them to the folder, and prints them with the changes that they cause. The
-// function there reports whether a topology contains the item. If the new topology does not contain
-// it or has faults, Extend removes the files again and returns an error.
+// files of the item, adds them to the folder, and prints them with the changes that they cause.
+// Extend then checks the new topology: if it has faults, or if the function there does not find the
+// item in it, Extend removes the files again and returns an error.
 func (f Folder) Extend(ctx context.Context, src compile.Source, there func(compile.Topology) bool, make func(compile.Topology) ([]File, error), out io.Writer, colours bool) error {
 	if _, err := os.Stat(filepath.Join(string(f), "cluster.nix")); err != nil {
 		return fmt.Errorf("%w: want the folder of a cluster, as florctl init makes it", err)

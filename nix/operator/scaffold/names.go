@@ -10,7 +10,7 @@ import (
 var group = regexp.MustCompile("^" + spiffe.GroupPattern + "$")
 
 // CheckName returns an error if a name cannot be part of a file name in the folder of the cluster.
-// The compiler checks all other rules for names. The error begins with the argument what, such as
+// The compiler checks all other rules for names. The error begins with the first argument, such as
 // the option from which the name comes.
 func CheckName(what, name string) error {
 	if !spiffe.IsLabel(name) {

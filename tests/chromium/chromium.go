@@ -40,8 +40,8 @@ type Config struct {
 	Roots []string          // files of certificates (PEM) trusted for websites, in addition to the built-in ones
 }
 
-// Require returns the path of a program in PATH. If there is no such program, it skips the test,
-// with a message that names the Debian package to install, which is the argument in.
+// Require returns the path of a program in PATH. If there is no such program, it skips the test.
+// The last argument is the name of the Debian package with the program, for the message.
 func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)

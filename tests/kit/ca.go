@@ -78,8 +78,8 @@ func (c *CA) Issue(id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	return c.IssueAt(id, now.Add(min(lifetime, 0)), now.Add(lifetime))
 }
 
-// IssueAt issues an SVID as if the current time were now. It is valid until the time until, which
-// may have passed.
+// IssueAt issues an SVID that is valid from the time now until the time until. Both may be in the
+// past or in the future.
 func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	key := NewKey()
 	leaf := must(c.Issuing.Issue(ca.SVID{ID: id, Key: key.Public(), Until: until}, now))

@@ -16,8 +16,8 @@ import (
 const Patience = 3 * time.Minute
 
 // Eventually waits until a condition is true: it calls holds again and again until it returns true.
-// If that takes longer than Patience, the test fails. The argument what describes the condition in
-// the failure message.
+// If that takes longer than Patience, the test fails. The argument what is a description of the
+// condition for the failure message.
 func Eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	if Poll(context.Background(), func() error {
@@ -31,8 +31,8 @@ func Eventually(t testing.TB, what string, holds func() bool) {
 }
 
 // Succeeds calls try again and again until it returns nil. If that takes longer than Patience, the
-// test fails with the last error. The argument what describes in the failure message what the test
-// tried.
+// test fails with the last error. The argument what is a description of the attempt for the failure
+// message.
 func Succeeds(t testing.TB, what string, try func() error) {
 	t.Helper()
 	if err := Poll(context.Background(), try); err != nil {
@@ -58,7 +58,7 @@ func Poll(ctx context.Context, try func() error) error {
 }
 
 // Reads waits for the next value of a channel and returns it. If there is none within Patience, the
-// test fails. The argument what describes the value in the failure message.
+// test fails. The argument what is a description of the value for the failure message.
 func Reads[T any](t testing.TB, what string, c <-chan T) (value T) {
 	t.Helper()
 	select {

@@ -188,8 +188,8 @@ func (f *Fleet) count(what string) {
 	f.seen[what]++
 }
 
-// Seen returns how often an event has occurred. The argument what names the event: "killed",
-// "again" for an answer that a provider repeated, or the code of an error that a host received.
+// Seen returns how often an event has occurred. The name of the event is "killed", "again" for an
+// answer that a provider repeated, or the code of an error that a host received.
 func (f *Fleet) Seen(what string) int {
 	f.lawsMu.Lock()
 	defer f.lawsMu.Unlock()

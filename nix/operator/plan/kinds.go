@@ -123,6 +123,23 @@ var kinds = map[string]kind{
 		},
 		open: []string{"public"},
 	},
+	"ssh": {
+		fields: []string{"id"},
+		rights: func(a at, caller string, request map[string]any) []fact {
+			if request["id"] == nil {
+				return one(Right{"the ssh provider", "vouch for", "SSH logins at " + caller}, join(caller))
+			}
+			return one(Right{caller, "log in with SSH certificates as", a.id(request["id"])})
+		},
+		open: []string{"ca", "certificate"},
+		settings: map[string]func(a at) []fact{
+			"generation": func(at) []fact { return nil }, // generation of keys, which grants nothing
+			"lifetime": func(a at) []fact {
+				valid := Right{Who: "SSH certificates that " + a.node() + " issues", May: "be valid for"}
+				return []fact{lasting(valid, a.v, ever, Right{a.node(), "provide", a.path[1]})}
+			},
+		},
+	},
 	"tls": {
 		fields:   []string{"internal", "names", "shared"},
 		rights:   certificateRights,

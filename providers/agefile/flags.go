@@ -46,7 +46,7 @@ var WorkFactor = 18
 
 // Recipients returns the recipients that the user selected with the flags. If no flag is set, it
 // returns none, and the file is not to be encrypted. With --passphrase, Recipients asks for a new
-// passphrase twice on the terminal. The argument file is the name of the file in that question.
+// passphrase twice on the terminal. The argument is the name of the file, for that question.
 func (s *To) Recipients(file string) (all []age.Recipient, err error) {
 	for _, text := range s.to {
 		r, err := Recipient(text)
@@ -168,7 +168,7 @@ const fromFile = "--passphrase-file FILE"
 
 // Prompt asks for a secret, such as a passphrase, on the terminal (/dev/tty) and returns the line
 // that the user types. The typed line is not shown. Prompt does not read standard input, which may
-// contain the data to process. If there is no terminal, the error contains the argument instead,
+// contain the data to process. If there is no terminal, the error contains the second argument,
 // which tells the user what to do. An empty line is an error.
 func Prompt(text, instead string) (string, error) {
 	tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)

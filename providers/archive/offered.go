@@ -127,7 +127,7 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 }
 
 // Documents returns the documents that a host should have now, or none if there are none for the
-// host. The argument has is the tag of the documents that the host already has, or empty. If these
+// host. The last argument is the tag of the documents that the host already has, or empty. If these
 // are up to date, same is true and no documents are returned. The result can change only when the
 // key config/rollout or a key below config/version/ changes.
 func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {

@@ -16,9 +16,9 @@ type Restoring struct {
 	If        []store.Cond                                   // conditions of each transaction
 }
 
-// Restore writes those keys of a backup to a state store that the store does not contain. Keys that
-// the store contains stay unchanged, because they are the same or newer. Restore returns how many
-// keys it has written, and how many stayed unchanged. If it is interrupted, run it again.
+// Restore copies keys from a backup to a state store. Keys that the store already contains stay
+// unchanged, because they are the same or newer. Restore returns how many keys it has copied, and
+// how many stayed unchanged. If it is interrupted, run it again.
 func (r Restoring) Restore(ctx context.Context, s store.Store, keys iter.Seq2[store.Entry, error]) (put, stay int, err error) {
 	var batch []store.Op
 	size := 0

@@ -53,7 +53,7 @@ func Load(certificatePath, keyPath string, identities ...age.Identity) (*Authori
 }
 
 // Parse is like Load, but takes the content of the certificate file, in PEM, instead of its path.
-// The argument from names the source of the certificate in errors.
+// The first argument is a description of the source of the certificate, for errors.
 func Parse(from string, certificate []byte, keyPath string, identities ...age.Identity) (*Authority, error) {
 	return parse(from, certificate, keyPath, identities, ofDomain)
 }
@@ -97,8 +97,8 @@ func parse(from string, certificate []byte, keyPath string, identities []age.Ide
 }
 
 // LoadWith reads the certificate of a CA whose private key is not in a file but, for example, in a
-// hardware token. It returns an error if the key does not belong to the certificate. The argument
-// where names the location of the key in errors.
+// hardware token. It returns an error if the key does not belong to the certificate. The last
+// argument is a description of the place of the key, for errors.
 func LoadWith(certificatePath string, key crypto.Signer, where string) (*Authority, error) {
 	b, err := os.ReadFile(certificatePath)
 	if err != nil {

@@ -50,8 +50,8 @@ func (c *call) rotate() (any, error) {
 	return o, err
 }
 
-// Order stores the order that a host must replace the secret of a need. The host receives it with
-// the answer to its next report.
+// Order tells a host to replace the secret of one of its needs. The host learns this with the
+// answer to its next report.
 //
 // Order calls decide with the last report of the host, which is zero if there is none. The function
 // returns the number of the rotation, and the audit row to store in the same transaction. If decide

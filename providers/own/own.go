@@ -37,8 +37,8 @@ const (
 	maxAnswer = 64 << 10        // bytes
 )
 
-// Settings is the section of a provider's settings file for a kind of need that the topology
-// defines. Such a kind has no section, so nothing can be set.
+// Settings implements server.Section for a kind of need that the topology defines. Such a kind has
+// no settings in the settings file.
 type Settings struct{ kind string }
 
 // Section returns the settings of the kind with the given name.

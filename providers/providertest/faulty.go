@@ -29,8 +29,8 @@ func (f *Faulty) Only(wanted func(store.Txn) bool) {
 	f.only = wanted
 }
 
-// Meanwhile makes the next commit call run first, so that run can change the store just before that
-// commit.
+// Meanwhile arranges that the given function is called once, just before the next commit. The
+// function can change the store, so that the commit meets a state that it does not expect.
 func (f *Faulty) Meanwhile(run func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -15,7 +15,7 @@ type Problems map[string]bool
 // silent is the problem of a host that does not report.
 const silent = "does not report"
 
-// ProblemsOf returns the problems in the last report of a host. Silence is a problem as well: that
+// ProblemsOf returns the problems in the last report of a host. It counts as a problem as well if
 // the report is older than the given duration and older than hostreport.Silence. If the host never
 // reported, pass the zero report.
 func ProblemsOf(r hostreport.Kept, within time.Duration, now time.Time) Problems {

@@ -45,8 +45,8 @@ const (
 	Superseded Status = "superseded"
 )
 
-// State describes how far a rollout has come. The rollout is in progress or, if none is, was the
-// last one. The methods do not change the State, but return the changed State.
+// State describes how far a rollout has come. If no rollout is in progress, it describes the last
+// one. The methods do not change the State, but return the changed State.
 type State struct {
 	Serial int64  `json:"serial"` // serial of the new version
 	Former int64  `json:"former"` // serial of the former version, which hosts outside of the reached waves are offered
@@ -91,9 +91,9 @@ type Host struct {
 	New bool
 }
 
-// New returns the state of a rollout that begins now. The serials of the new version and of the
-// version before it are in serial and former. If bridged is true, the rollout begins with provider
-// hosts, which first receive policies that grant the needs of both versions.
+// New returns the state of a rollout that begins now. The arguments serial and former are the
+// serials of the new version and of the version before it. If bridged is true, the rollout begins
+// with provider hosts, which first receive policies that grant the needs of both versions.
 func New(serial, former int64, plan document.Rollout, bridged bool, now time.Time) State {
 	s := State{Serial: serial, Former: former, Status: Active, Waves: len(plan.Waves), Healthy: plan.Healthy, Within: plan.Within,
 		Budgets: plan.Budgets, Began: unixtime.Of(now), Since: unixtime.Of(now)}

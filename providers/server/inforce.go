@@ -47,7 +47,8 @@ type Deployed interface {
 	InForce(ctx context.Context) (Version, error)
 }
 
-// Version identifies one version of data that people replace, such as a policy or a certificate.
+// Version identifies data that people replace from time to time, such as a policy or a certificate.
+// The server compares it with the last one to notice a change.
 type Version struct {
 	Name   string            `json:"-"`      // name of the data that has versions
 	Digest string            `json:"digest"` // digest that distinguishes the version from all others

@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/providers/store"
 )
 
-// Config names an etcd cluster and the tree in it that a Store uses. A tree consists of the keys
+// Config tells a Store which etcd cluster to use, and which tree in it. A tree consists of the keys
 // with a common prefix.
 type Config struct {
 	Endpoints []string    // addresses of members, such as "https://[2001:db8::1]:7442"

@@ -133,7 +133,7 @@ func (c *CA) Issuers() *x509.CertPool {
 }
 
 // RenewBetween makes the CA suggest that a certificate be renewed between two times (ACME Renewal
-// Information, RFC 9773). The certificate leaf is in PEM.
+// Information, RFC 9773). The first argument is the certificate in PEM.
 func (c *CA) RenewBetween(leaf string, start, end time.Time) {
 	c.t.Helper()
 	ari, err := json.Marshal(map[string]any{"suggestedWindow": map[string]time.Time{"start": start, "end": end}})

@@ -13,7 +13,7 @@ import (
 // a kind in a namespace.
 const Any = "*"
 
-// Object names a resource of a tenant, with everything in it:
+// Object is the name of a resource of a tenant, and stands for the resource with everything in it:
 //
 //	tenant:acme                      everything of the tenant
 //	namespace:acme/*                 all of its namespaces

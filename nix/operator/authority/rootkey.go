@@ -36,8 +36,8 @@ func RootKeyFlags(cmd *cobra.Command) *RootKey {
 }
 
 // Make creates the root of a new trust domain and an enrolment certificate, with their private
-// keys, and stores them in dir. If dir already contains a root, it returns an error. The string
-// kept tells the operator where the private key of the root is stored.
+// keys, and stores them in dir. If dir already contains a root, it returns an error. It also
+// returns a text for the operator, which says where the private key of the root is stored.
 func Make(dir ca.Dir, trustDomain string, how *RootKey) (root, enrolment *x509.Certificate, kept string, err error) {
 	crt, key := dir.Path("ca.crt"), dir.Path("ca.key")
 	for _, path := range []string{crt, key} {

@@ -39,8 +39,8 @@ type Rotation struct {
 }
 
 // Examine finds out how far the rotation of a cluster's root has come. The root's files are in dir.
-// The argument without lists hosts that will never come back, so that the rotation does not wait
-// for them.
+// The last argument is a list of hosts that will never come back, so that the rotation does not
+// wait for them.
 func Examine(ctx context.Context, dir ca.Dir, cluster func() (published.Cluster, error), without []string) (*Rotation, error) {
 	r := &Rotation{dir: dir}
 	var err error

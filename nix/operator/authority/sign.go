@@ -22,8 +22,8 @@ func checkLifetime(d time.Duration) error {
 }
 
 // SignIssuing signs a provider's request for an issuing certificate with the key of the root. It
-// returns the issuing certificate and the root's trust domain. The argument from names the source
-// of the request in errors.
+// returns the issuing certificate and the root's trust domain. The argument from is a description
+// of the source of the request, for errors.
 func SignIssuing(certificate, key string, open Opening, from string, request io.Reader, lifetime time.Duration) (trustDomain string, issuing *x509.Certificate, err error) {
 	if err := checkLifetime(lifetime); err != nil {
 		return "", nil, err

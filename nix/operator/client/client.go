@@ -108,8 +108,8 @@ func socksListener(*http.Request) (*url.URL, error) {
 	return nil, nil
 }
 
-// Post sends a POST request to a path of the control API, with the value about as JSON, and decodes
-// the answer into v. If about is nil, the request has no body.
+// Post sends a value as JSON in a POST request to a path of the control API, and decodes the answer
+// into v. If the value is nil, the request has no body.
 func (p *Provider) Post(ctx context.Context, path string, about, v any) error {
 	var in io.Reader
 	if about != nil {

@@ -11,8 +11,8 @@ import (
 //go:embed written.nix
 var writtenNix string
 
-// Written is the topology of a cluster as the flake declares it, without references followed and
-// without default values.
+// Written is the topology of a cluster exactly as people have written it in the flake. References
+// are not followed, and default values are not added.
 type Written struct {
 	// Topology has the types that encoding/json decodes. It lacks self, serial and rev. Paths and
 	// functions are objects with the names "_path" and "_type".
@@ -20,14 +20,15 @@ type Written struct {
 	Places   []Place        `json:"places"`
 }
 
-// Place is the place of an attribute, or of an element of a list.
+// Place tells where in the flake's files an attribute of the topology, or an element of a list, was
+// written.
 type Place struct {
 	Path []any     `json:"path"` // names of attributes, and indices in lists as float64
 	At   *Position `json:"at"`   // nil if it is unknown, or not in the flake
 }
 
-// Position is the beginning of an attribute in a file: of its name, or of the path of names that
-// ends with it or leads beyond it.
+// Position is a line and a column in a file at which an attribute begins. The attribute's name
+// begins there, or a longer path of names that contains it, such as "services.wiki.port".
 type Position struct {
 	File         string // relative to the root of the repository of the flake
 	Line, Column int    // from 1; columns count bytes
@@ -37,8 +38,9 @@ type Position struct {
 // an input.
 var ErrNotWritten = errors.New("the flake does not pass the cluster to florete.lib.mkCluster of an input")
 
-// ReadWritten returns the written topology, with the places of the attributes of a service and of
-// all attributes and texts that contain its name.
+// ReadWritten returns the topology as people have written it in the flake. The result also contains
+// the places of a service's attributes, and of all attributes and texts that contain the name of
+// the service.
 func ReadWritten(ctx context.Context, src Source, service string) (w Written, err error) {
 	if err := src.exists(); err != nil {
 		return w, err

@@ -22,8 +22,9 @@ type Roots struct {
 	never map[string]string // reason for which a host is missing
 }
 
-// ReadRoots collects from the reports of hosts which roots they trust and use. It leaves out the
-// hosts in the list without. If one of these is not in the cluster, ReadRoots returns an error.
+// ReadRoots collects from the reports of hosts which roots they trust and use. The third argument
+// is a list of hosts to leave out. If one of these is not in the cluster, ReadRoots returns an
+// error.
 func ReadRoots(t compile.Topology, reports map[string]hostreport.Kept, without []string, now time.Time) (Roots, error) {
 	r := Roots{now, map[string]hostreport.Roots{}, map[string]string{}}
 	for _, name := range without {

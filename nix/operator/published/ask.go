@@ -10,11 +10,10 @@ import (
 	"github.com/florete/florete/providers/file"
 )
 
-// Ask sends a request to the process of a kind of need, such as "file", and decodes the answer into
-// the argument answer. It sends the value about in a POST request. If about is nil, it sends a GET
-// request. The requests go to config providers on hosts that also provide the kind, one after the
-// other until one answers. Ask returns the name of that host. If the providers are reached over
-// SSH, Ask returns an error.
+// Ask sends a value as JSON to the process of a kind of need, such as "file", and decodes the
+// answer. It sends a POST request or, if the value is nil, a GET request. The request goes to
+// config providers on hosts that also provide the kind, one after the other until one answers. Ask
+// returns the name of that host. If the providers are reached over SSH, Ask returns an error.
 func (c Cluster) Ask(ctx context.Context, kind, path string, about, answer any) (host string, err error) {
 	hosts := c.Topology.Providers[kind].Hosts
 	instead := "" // alternative for operators

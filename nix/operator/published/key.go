@@ -51,8 +51,8 @@ func (k Key) With(with []string) (Key, error) {
 }
 
 // CheckAlone returns an error if the cluster requires signatures by more than one key. Call it
-// before an operation that several operators cannot sign together. The argument act names the
-// operation in the error.
+// before an operation that several operators cannot sign together. The first argument is a
+// description of the operation, for the error.
 func (k Key) CheckAlone(act string, by signers.Set) error {
 	if by.Need() > 1 {
 		return fmt.Errorf("%s: trust.threshold requires signatures by %d keys, but only one key signs", act, by.Need())

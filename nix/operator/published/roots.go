@@ -42,8 +42,9 @@ func (c Cluster) rootsLeft(roots []string, reports map[string]hostreport.Kept, w
 }
 
 // CheckRootsKept returns an error if a cluster contains none of the roots that were published last.
-// The published roots are in the signing key's record, at the path signed. If signed is empty, the
-// last commit counts as published or, if there are no uncommitted changes, the commit before it.
+// The last argument is the path of the signing key's record, which contains the published roots. If
+// it is empty, the last commit counts as published or, if there are no uncommitted changes, the
+// commit before it.
 //
 // If there is nothing to compare with, for example because the flake is not in a git clone or has
 // several clusters, CheckRootsKept returns nil.

@@ -86,8 +86,8 @@ func (c *CA) IssueAt(id spiffe.ID, now, until time.Time) *tls.Certificate {
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw, c.Issuing.Certificate.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
-// Deliver issues an SVID and writes it, with its key, to the directory need, in the form in which
-// activation writes an SVID for a host.
+// Deliver issues an SVID and writes it, with its key, to the directory of a need, in the form in
+// which activation writes an SVID for a host.
 func (c *CA) Deliver(need string, id spiffe.ID, lifetime time.Duration) *tls.Certificate {
 	svid := c.Issue(id, lifetime)
 	chain, key := EncodeSVID(svid)

@@ -13,10 +13,10 @@ import (
 // programs maps the names of the programs to the directories of their packages.
 var programs = map[string]string{"flor": "./agent/cmd/flor", "florctl": "./nix/cmd/florctl", "flor-provider": "./providers/cmd/flor-provider"}
 
-// Programs puts the programs flor, florctl and flor-provider into a directory. If the environment
-// variable FLORETE_PROGRAMS names a directory, it copies them from there. That directory is filled
-// once for all tests by tests/run. Without the variable, it compiles them from repo, the root of
-// this repository.
+// Programs puts programs of the product, such as flor and florctl, into a directory. If no names
+// are given, it does so for all of them. If the environment variable FLORETE_PROGRAMS is set, it
+// copies the programs from the directory in that variable, which tests/run fills once for all
+// tests. Otherwise it compiles them from repo, the root of this repository.
 func Programs(ctx context.Context, repo, dir string, names ...string) error {
 	if len(names) == 0 {
 		names = slices.Sorted(maps.Keys(programs))

@@ -162,6 +162,8 @@
   FL172 = "An ingress requires strangers to sign in and tells the service who they are. Callers inside the cluster reach the same port without a sign-in, and could send the same headers. Cure: Let only the ingress reach the service. If the callers are trusted, acknowledge the fault.";
   FL173 = "By `called`, the clients of two services would have the same ID at the issuer, or two needs the same name at their provider. Cure: Write another name in `called`, or remove it.";
   FL175 = "An outside caller with `mtls` reaches a service over UDP. The host asks for the certificate in a TLS handshake, which needs TCP. Cure: Name a TCP port of the service. For UDP, give the machine `addresses` instead of `mtls`.";
+  FL176 = "A service of another cluster has a public name here (`tlsName`), and no ingress of this cluster reaches the service. Cure: Let a role of the node of a host with an ingress lead to the service, or remove the name.";
+  FL177 = "An ingress of one cluster of this flake serves the public name of a service of another, and the other cluster gives the node of the ingress no role. Cure: In the other cluster, give the node a role that reaches the service, in `clusters.<name>.identities`.";
   FL180 = "A role permits a login over SSH at a service where no sshd of the host asks who may log in. Cure: Set `protocol = \"ssh\"` of the service, and let sshd listen on 127.0.0.1 of its host.";
   FL181 = "A role permits to log in as `root` and does not say that it is privileged. Cure: Write `privileged = true` in the role, or remove `root`.";
   FL182 = "People may log in at two services of one host, and its sshd cannot tell which of the two they called. Cure: Permit logins at one service of each host.";

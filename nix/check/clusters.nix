@@ -1,5 +1,6 @@
 # Faults of other clusters in this trust domain: an identity belongs to one cluster only.
 {
+  access,
   clean,
   lib,
   t,
@@ -22,7 +23,14 @@ let
     when
     ;
   inherit (import ../lib) toSet;
-  elsewhere = import ./elsewhere.nix { inherit clean lib; };
+  elsewhere = import ./elsewhere.nix {
+    inherit
+      access
+      clean
+      lib
+      t
+      ;
+  };
   places = n: "clusters.${attribute n}";
 
   # The attribute that declares an identity here, by its path below the trust domain, or null.

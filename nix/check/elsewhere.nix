@@ -1,7 +1,12 @@
 # Faults of a declaration of another cluster: its identities with roles, and its services that roles
 # lead to.
-# { clean, lib } -> name -> place -> { identities, services, … } -> [Fault]
-{ clean, lib }:
+# { access, clean, lib, t } -> name -> place -> { identities, services, … } -> [Fault]
+{
+  access,
+  clean,
+  lib,
+  t,
+}:
 let
   inherit (builtins)
     any
@@ -19,7 +24,64 @@ let
     show
     when
     ;
+  inherit (lib) excluded;
+  inherit (builtins) filter head;
   inherit (import ../language/formats) isIdentity;
+  inherit (import ../lib) isInvalid;
+  names = import ../lib/names.nix;
+  publicNames = import ../resolve/publicnames.nix;
+  owners = publicNames.owners (attrValues clean.services);
+  abroad = publicNames.abroad t;
+  unwritten = (import ../language/service.nix).zero.ingress;
+
+  # Faults of the public name of a service at an ingress here.
+  publicName =
+    at: id: s:
+    let
+      others = filter (o: o.tlsName == s.tlsName && o.name != id) abroad;
+      own = owners.${s.tlsName} or [ ];
+      serving = filter (
+        h: publicNames.serves h s && access.reachableOn.${h.name} ? ${id}
+      ) (attrValues t.hosts);
+    in
+    if s.tlsName == "" then
+      when (s.ingress != unwritten) (
+        excluded "write tlsName = \"…\";, or take the rules out" "${at}.ingress" "no tlsName"
+      )
+    else
+      when (s.protocol == "udp") (
+        excluded "take the name out: strangers who send datagrams name nobody" "${at}.tlsName"
+          "protocol = \"udp\""
+      )
+      ++ when (!isInvalid s.tlsName && own ++ others != [ ]) [
+        (fault {
+          id = "FL027";
+          place = "${at}.tlsName";
+          problem = "service ${if own != [ ] then (head own).s.name else (head others).name} has it, too:";
+          value = show s.tlsName;
+          remedy = "give one of them another name, or tell them apart by path behind one service";
+        })
+      ]
+      ++ lib.host "${at}.ingress.hosts" s.ingress.hosts
+      ++ map (
+        p:
+        fault {
+          id = "FL169";
+          place = "${at}.ingress.paths.${attribute p.name}.port";
+          problem = "a service of another cluster has one port here, and not";
+          value = show p.port;
+          remedy = "take the port out, or declare it as a service of its own";
+        }
+      ) (filter (p: p.port != "") (attrValues s.ingress.paths))
+      ++ when (!isInvalid s.tlsName && serving == [ ]) [
+        (fault {
+          id = "FL176";
+          place = "${at}.tlsName";
+          problem = "no ingress here reaches the service, so strangers cannot at";
+          value = show s.tlsName;
+          remedy = "give the node of a host with capabilities = [ \"ingress\" ] a role that leads to the service";
+        })
+      ];
 
   # Reports whether s@n is also a part of a service.
   isPart =
@@ -74,6 +136,7 @@ concatMap (
     })
   ]
   ++ role "${at}.roles" f.services.${s}.roles
+  ++ publicName at (names.id (f.trustDomain or clean.trustDomain) "service/${s}") f.services.${s}
   ++ when (isPart n s && named "${s}@${n}") [
     (fault {
       id = "FL136";

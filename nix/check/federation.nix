@@ -1,5 +1,11 @@
 # Faults of foreign trust domains.
-{ clean, lib, ... }:
+{
+  access,
+  clean,
+  lib,
+  t,
+  ...
+}:
 let
   inherit (builtins)
     attrNames
@@ -15,7 +21,14 @@ let
     when
     ;
   inherit (import ../lib) isInvalid;
-  elsewhere = import ./elsewhere.nix { inherit clean lib; };
+  elsewhere = import ./elsewhere.nix {
+    inherit
+      access
+      clean
+      lib
+      t
+      ;
+  };
   names = attrNames clean.federated;
   # A trust domain of wrong form has been reported.
   written = filter (n: clean.federated.${n}.trustDomain != "") names;

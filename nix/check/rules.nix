@@ -135,6 +135,8 @@ severity "error" {
   FL171 = "sign-in at an ingress that cannot work";
   FL173 = "client or need with the name of another";
   FL175 = "outside caller whose certificate nothing asks for";
+  FL176 = "public name of a service elsewhere that no ingress reaches";
+  FL177 = "ingress that another cluster does not let in";
   FL180 = "login at a service that asks nobody";
   FL181 = "login as root in a role without privilege";
   FL182 = "logins at two services of a host";

@@ -87,6 +87,20 @@ let
           host: if publicNames.serves host s then names else { };
       }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
     ) (filter (s: s.tlsName != "") (attrValues t.services))
+    ++ map (
+      s:
+      let
+        rules = publicNames.rules s;
+        names = {
+          inherit (s) tlsName;
+        }
+        // optionalAttrs (rules != { }) { ingress = rules; };
+      in
+      {
+        inherit (s) name;
+        value = host: if publicNames.serves host s then names else { };
+      }
+    ) (publicNames.abroad t)
   );
   calling = federation.calling t;
   accepted = federation.on t;

@@ -12,7 +12,12 @@ let
     record
     required
     ;
-  inherit (import ./formats) forwarderAddress port strings;
+  inherit (import ./formats)
+    forwarderAddress
+    port
+    strings
+    tlsName
+    ;
 in
 {
   identities =
@@ -41,6 +46,10 @@ in
               "udp"
             ]);
             roles = of "Roles whose holders reach the service." strings;
+            tlsName = of "Public name at which strangers reach the service through an ingress of this cluster. A role of the ingress must lead to the service, and the other side must let the node of the ingress reach it." tlsName;
+            ingress = of "Rules for strangers at the public name, as in `services.<name>.ingress`. Needs `tlsName`." (
+              import ./ingress.nix
+            );
           }
         )
       );

@@ -77,7 +77,21 @@ let
         value = s.roles;
       }) f.services
     );
-  };
+  }
+  // (
+    let
+      public = filter (s: s.tlsName != "") f.services;
+      enters = s: h: publicNames.serves h s && any (r: elem r s.roles) h.roles;
+    in
+    optionalAttrs (public != [ ]) {
+      entrances = listToAttrs (
+        map (s: {
+          inherit (s.instance) name;
+          value = map (h: h.id) (filter (enters s) (attrValues t.hosts));
+        }) public
+      );
+    }
+  );
   ofKinds = foldl' (all: k: all // k.service or { }) (import ../kinds/own.nix).service (
     attrValues (import ../kinds)
   );

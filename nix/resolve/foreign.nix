@@ -52,6 +52,7 @@ let
         roles = rolesOf f.identities.${path};
       }) (filter (path: trustDomain != "" && isIdentity path) (attrNames f.identities));
       services = map (path: {
+        inherit (f.services.${path}) ingress tlsName;
         roles = rolesOf f.services.${path};
         instance = instance (names.id trustDomain "service/${path}") f.services.${path};
       }) (filter (path: trustDomain != "" && isIdentity "service/${path}") (attrNames f.services));

@@ -52,7 +52,7 @@ let
       id =
         if wild then
           "tls--${short parent}"
-        else if public == s.tlsName then
+        else if public == s.tlsName && t.services ? ${s.name} then
           "tls-${s.name}"
         else
           "tls--${short "name ${public}"}";
@@ -91,6 +91,17 @@ let
 
   isNamed = s: s.tlsName != "" && s.visibility == "public";
 
+  # Services of other clusters with a public name here. Their names begin with the scheme of an ID, so
+  # no service here has the same name.
+  abroad =
+    t:
+    map (s: {
+      inherit (s) ingress tlsName;
+      inherit (s.instance) name;
+      tlsAliases = [ ];
+      reachables = [ s.instance ];
+    }) (filter (s: s.tlsName != "") (concatMap (c: c.services) t.abroad));
+
   # name → the services that have it
   owners =
     services:
@@ -125,7 +136,7 @@ let
   onHosts =
     t:
     let
-      named = filter isNamed (attrValues t.services);
+      named = filter isNamed (attrValues t.services) ++ abroad t;
       redirected = redirects t;
       isEntrance = i: i.value.entry.port or entrance == entrance;
     in
@@ -150,6 +161,7 @@ let
 in
 {
   inherit
+    abroad
     isInternal
     isWild
     onHosts

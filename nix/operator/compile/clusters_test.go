@@ -105,7 +105,15 @@ func TestClustersTogether(t *testing.T) {
 	declared := func(identity, service string) string {
 		return `clusters.blue = { identities."` + identity + `".roles = [ "reader" ]; services."` + service + `" = { address = "192.0.2.9:4610"; port = 80; roles = [ "reader" ]; }; };`
 	}
+	// Our ingress serves the public name of a service of the other cluster.
+	entrance := `clusters.blue.services.tickets = { address = "192.0.2.9:4610"; port = 80; tlsName = "tickets.example.org"; roles = [ "edge" ]; };
+		roles = base.roles // { edge.services = [ "wiki" ]; };
+		hosts = base.hosts // { front = base.hosts.beta // { address = "192.0.2.7"; capabilities = [ "ingress" ]; roles = [ "edge" ];
+			sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1"; }; };`
+	admits := `clusters.golden.identities."node/front".roles = [ "reader" ];`
 	for name, c := range map[string]struct{ ours, theirs, want string }{
+		"serves a name of the other":  {entrance, other + bob + admits, ""},
+		"serves a name in vain":       {entrance, other + bob, `FL177 clusters.blue.services: cluster blue of this flake gives no role to the ingress that serves spiffe://golden.flor/service/tickets: spiffe://golden.flor/node/front; give it a role there: clusters.golden.identities."node/front".roles`},
 		"names the other":             {declared("user/bob", "tickets"), other + bob, ""},
 		"an identity that it has not": {declared("user/bop", "tickets"), other + bob, `FL128 clusters.blue.identities: cluster blue of this flake does not have spiffe://golden.flor/user/bop; did you mean "user/bob"?`},
 		"a service that it has not":   {declared("user/bob", "kiwi"), other + bob, `FL128 clusters.blue.services: cluster blue of this flake does not have spiffe://golden.flor/service/kiwi`},

@@ -135,6 +135,8 @@ func florctlFaults(t *testing.T) (faults []Fault) {
 		{cluster("red", `{"TrustDomain": "demo.flor", `+alice+`}`),
 			cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {"Identities": ["spiffe://demo.flor/user/alicia"]}}}`)},
 		{cluster("red", `{"TrustDomain": "demo.flor", `+alice+`}`), cluster("blue", `{"TrustDomain": "demo.flor", `+alice+`, "Clusters": {"red": {}}}`)},
+		{cluster("red", `{"TrustDomain": "demo.flor"}`),
+			cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {"Entrances": {"spiffe://demo.flor/service/tickets": ["spiffe://demo.flor/node/front"]}}}}`)},
 		{cluster("red", `{"TrustDomain": "red.flor"}`), cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {}}}`)},
 	} {
 		compareTrust(all)

@@ -76,6 +76,8 @@ let
             named = f: {
               identities = attrNames f.identities;
               services = attrNames f.services;
+              admitted = attrNames (filterAttrs (roles: roles != [ ]) f.identities);
+              entrances = f.entrances or { };
             };
           in
           {

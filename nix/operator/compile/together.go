@@ -24,7 +24,11 @@ type members struct {
 }
 
 // named contains the IDs of another cluster to which a cluster refers.
-type named struct{ Identities, Services []string }
+type named struct {
+	Identities, Services []string
+	Admitted             []string            // identities that have roles here
+	Entrances            map[string][]string // services with a public name here, and the nodes that serve it
+}
 
 // compareTrust reports contradictions between the names, trust domains and identities of the
 // clusters of one flake.
@@ -92,6 +96,14 @@ func compareTrust(all []Report) {
 					"declare it in federated."+o.Cluster+", with a bundle that verifies it")
 			default:
 				has("clusters."+o.Cluster, o.Cluster, r.together.TrustDomain, f, o.together.Known)
+				for _, service := range slices.Sorted(maps.Keys(f.Entrances)) {
+					for _, node := range f.Entrances[service] {
+						if !slices.Contains(o.together.Clusters[r.Cluster].Admitted, node) {
+							report("FL177", "clusters."+o.Cluster+".services", "cluster "+o.Cluster+" of this flake gives no role to the ingress that serves "+service+":", node,
+								fmt.Sprintf("give it a role there: clusters.%s.identities.%q.roles", r.Cluster, strings.TrimPrefix(node, "spiffe://"+r.together.TrustDomain+"/")))
+						}
+					}
+				}
 				for _, id := range shared(r.together, o.together) {
 					report("FL139", "clusters."+o.Cluster, "this cluster and "+o.Cluster+" both have", id,
 						"give it another name in one of them, or one cluster another trust domain: whoever lets in one lets in both")

@@ -284,6 +284,10 @@ type Federated struct {
 type Elsewhere struct {
 	Identities map[spiffe.ID][]string // roles of these identities
 	Services   map[spiffe.ID][]string // roles that reach these services
+
+	// Entrances contains the nodes whose ingress serves the public name of a service. It has no entry
+	// for a service without a public name in this cluster.
+	Entrances map[spiffe.ID][]spiffe.ID
 }
 
 // Others returns all other clusters that the topology declares. The keys are the places of their

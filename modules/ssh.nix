@@ -17,15 +17,18 @@ let
   inherit (florete.manifest) forwarder needs trustDomain;
   inherit (florete) cfg;
 
-  # A line that includes what a command of flor prints.
+  flor = "${cfg.host.package}/bin/flor";
+  # sshd runs no program below a directory that a group can write to, such as the Nix store.
+  asked = "${florete.prefix}/flor-for-sshd";
+
+  # A line that includes what a command of flor prints, which names a program.
   included =
-    command:
+    program: command:
     let
-      flor = "${cfg.host.package}/bin/flor";
       instance = optionalString (florete.instance != "") " --instance=${florete.instance}";
     in
     "Include ${
-      pkgs.runCommand "${florete.prefix}-ssh.conf" { } "${flor}${instance} ssh ${command} --program=${flor} > $out"
+      pkgs.runCommand "${florete.prefix}-ssh.conf" { } "${flor}${instance} ssh ${command} --program=${program} > $out"
     }\n";
 in
 {
@@ -51,7 +54,16 @@ in
   };
 
   config = {
-    programs.ssh.extraConfig = mkIf cfg.ssh.client (included "client-config --trust-domain=${trustDomain}");
-    services.openssh.extraConfig = mkIf cfg.ssh.server (included "server-config");
+    programs.ssh.extraConfig = mkIf cfg.ssh.client (
+      included flor "client-config --trust-domain=${trustDomain}"
+    );
+    services.openssh.extraConfig = mkIf cfg.ssh.server (included "/etc/${asked}" "server-config");
+    environment.etc.${asked} = mkIf cfg.ssh.server {
+      mode = "0755"; # a file, and no link into the store
+      source = pkgs.writeScript "flor-for-sshd" ''
+        #!${pkgs.runtimeShell}
+        exec ${flor} "$@"
+      '';
+    };
   };
 }

@@ -58,6 +58,8 @@ in
       type = types.attrsOf types.anything;
       generate = name: v: toFile name (toJSON v);
     };
+    runtimeShell = "/bin/sh";
+    writeScript = name: text: toFile name text;
     runCommand = name: _: command: {
       type = "derivation";
       inherit name;

@@ -36,6 +36,7 @@ in
     t: host:
     let
       inherit (t.access) logins;
+      inherit (t.providers.ssh) generation;
       # The accounts of a user on the host. A user who acts there by uid or unit has none.
       accounts = u: filter isString (host.callers."user/${u}" or [ u ]);
       certificate = u: {
@@ -56,6 +57,7 @@ in
         };
         owner = head (accounts u);
         renew.atPercent = 66;
+        inherit generation;
       };
     in
     map certificate (filter (u: logins.users ? ${t.users.${u}.id} && accounts u != [ ]) host.users)
@@ -69,6 +71,7 @@ in
           mode = "0444";
         };
         renew.atPercent = 50;
+        inherit generation;
       }
     ];
 }

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	gossh "golang.org/x/crypto/ssh"
+
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/inbound"
@@ -27,6 +29,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/pubkey"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
@@ -41,6 +44,7 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/providers/token"
@@ -195,6 +199,8 @@ func (r *readers) kind(name string, policies *server.Policies) error {
 		return answers(r, p, oidc.New(oidc.Config{Store: r.store, Key: r.key, Policy: server.Compiled[oidc.Policy](policies)}))
 	case jwt.Name:
 		return answers(r, p, jwt.New(jwt.Config{Store: r.store, Key: r.key, Policy: server.Compiled[jwt.Policy](policies)}))
+	case ssh.Name:
+		return answers(r, p, ssh.New(r.store, r.key))
 	case token.Name:
 		return answers(r, p, token.New(token.Config{Store: r.store, Key: r.key, Policy: server.Compiled[token.Policy](policies)}))
 	case secret.Name:
@@ -244,6 +250,17 @@ func (r *readers) answer(p document.Policy, g document.Grant, ask func(server.Ca
 		var err error
 		if body, err = withCSR(g.Request); err != nil {
 			return err
+		}
+	}
+	if g.Kind == ssh.Name {
+		of, err := document.Need{ID: g.Need, Request: g.Request}.SSH()
+		if err != nil {
+			return err
+		}
+		if _, public, err := pubkey.NewSSH(); err != nil {
+			return err
+		} else if !of.ID.IsZero() {
+			body = kit.JSON(hostapi.SSHBody{ID: of.ID, PublicKey: strings.TrimSuffix(string(gossh.MarshalAuthorizedKey(public)), "\n")})
 		}
 	}
 	if g.Kind == tls.Name {

@@ -127,6 +127,9 @@ type role struct {
 	Requires      []string `json:"requires,omitempty"`
 	Roles         []string `json:"roles,omitempty"`
 	Except        []string `json:"except,omitempty"`
+
+	Logins     map[string][]string `json:"logins,omitempty"`
+	Privileged bool                `json:"privileged,omitempty"`
 }
 
 type provider struct {

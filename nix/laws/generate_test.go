@@ -125,6 +125,7 @@ func (g generator) cluster() *cluster {
 	c.nameAbroad()
 	g.relays(c)
 	c.edge()
+	c.logins()
 	return c
 }
 

@@ -174,6 +174,9 @@ func odd() map[string][]any {
 		"providers.oidc.issuer":        urls,
 		"providers.jwt.issuer":         urls,
 		"providers.jwt.generation":     {0, 1, 1000000, 1000001},
+		"providers.ssh.generation":     {0, 1, 1000000, 1000001},
+		"providers.ssh.lifetime":       {299, 300, 86400, 86401},
+		"roles.r.logins.shell":         {[]string{}, []string{"root"}, []string{"a b"}, []string{"é"}, []string{long(32)}, []string{long(33)}, []string{"a/b"}, []string{"florete"}, []string{"-a"}, []string{"a\nb"}, []string{"a", "a"}},
 		"federated":                    foreign,
 		"clusters":                     others,
 		"providers.federation.refresh": {0, 1, 86400, 86401},
@@ -290,17 +293,17 @@ const oddBase = `{
     "host": "a", "port": 8080, "visibility": "public", "user": "s", "workloadApi": true, "jwtAudiences": ["vault"], "files": {"f": {"ref": "s/f"}},
     "sso": {"mode": "oidc", "redirectURIs": ["https://a.example/callback"]}, "tokens": {"k": {"tenant": "t"}}, "verifies": ["t"],
     "needs": {"n": {"kind": "mail", "request": {"p": "ab"}}}, "databases": {"d": {"on": "pg", "rotate": 1}}, "git": {"g": {"on": "soft", "repositories": ["infra"]}}
-  }},
+  }, "shell": {"host": "a", "port": 22, "protocol": "ssh"}},
   "tenants": {"t": {"namespaces": ["n"], "issuers": {"i": {"issuer": "https://login.example", "audiences": ["x"]}},
     "policies": [{"subject": "service/s", "action": "a.b", "object": "k:t/n/x"}], "groupings": [{"member": "role:a", "role": "role:b"}]}},
   "secrets": {"k": {"generate": "password", "rotate": 1, "readers": [{"service": "s", "overlap": true}, {"host": "a"}]}},
-  "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s"]}},
+  "roles": {"node": {"serviceGroups": ["control-plane"]}, "operator": {}, "r": {"services": ["s", "shell"], "logins": {"shell": ["deploy"]}}},
   "serviceGroups": {"control-plane": ["s"], "control-plane-write": []},
   "providers": {"cert": {"hosts": ["a"]}, "config": {"hosts": ["a"]}, "file": {"hosts": ["a"]}, "secret": {"hosts": ["a"]}, "oidc": {"hosts": ["a"], "issuer": "https://auth.example",
     "ldap": {"corp": {"server": "ldaps://a", "people": {"base": "a"}, "groups": {"base": "a"}}}}, "federation": {"hosts": ["a"]},
     "database": {"hosts": ["a"], "servers": {"pg": {"service": "s"}, "cache": {"kind": "redis", "service": "s"}}},
     "git": {"hosts": ["a"], "forges": {"soft": {"service": "s"}, "forgejo": {"kind": "forgejo", "service": "s"}}},
-    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}, "token": {"hosts": ["a"], "issuer": "https://tenants.example"},
+    "jwt": {"hosts": ["a"], "issuer": "https://tokens.example"}, "token": {"hosts": ["a"], "issuer": "https://tenants.example"}, "ssh": {"hosts": ["a"]},
     "mail": {"hosts": ["a"], "port": 4650, "run": "/run/laws/mail", "answer": {"password": {}}, "request": {
       "t": {"default": ""}, "i": {"type": "integer", "default": 0}, "b": {"type": "boolean", "default": false}, "l": {"type": "strings", "default": []}, "p": {"pattern": "a*"}}}}
 }`

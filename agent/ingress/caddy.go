@@ -295,6 +295,10 @@ func (s Site) caddy(socket string) (routes []object) {
 	} else {
 		add(only(upgrade, "h2c|http|tls", true), noUpgrade)
 	}
+	// Caddy removes the headers that Connection names, and would remove those that are set here.
+	upgrades := object{"header": object{"Upgrade": []string{"*"}}}
+	add([]object{upgrades}, object{"handler": "headers", "request": object{"set": object{"Connection": []string{"Upgrade"}}}})
+	add([]object{{"not": []object{upgrades}}}, object{"handler": "headers", "request": object{"delete": []string{"Connection"}}})
 	if s.Rules.MaxBody > 0 {
 		most := s.Rules.MaxBody << 20
 		add([]object{{"expression": fmt.Sprintf(`{%s}.matches('^[0-9]{1,18}$') && int({%[1]s}) > %d`, length, most)}}, answer(http.StatusRequestEntityTooLarge)...)
@@ -365,6 +369,8 @@ func (s Site) admit(socket string) object {
 func (s Site) proxy(to netip.AddrPort) object {
 	transport := object{"protocol": "http"}
 	if s.GRPC {
+		// Caddy has no time limit for HTTP/2 in clear text: it ignores both timeouts, or applies them
+		// to a connection that other calls use as well.
 		transport["versions"] = []string{"h2c", "2"}
 	} else if s.Rules.Timeout > 0 {
 		wait := fmt.Sprintf("%ds", s.Rules.Timeout)

@@ -215,6 +215,18 @@ func TestGate(t *testing.T) {
 				t.Errorf("the service believes a stranger: %s", line)
 			}
 		}
+		named := "X-Forwarded-User, X-Forwarded-Email, X-Forwarded-Preferred-Username, X-Forwarded-Groups, X-Forwarded-For, X-Real-IP"
+		for _, connection := range []string{"Connection: " + named, "Connection: Upgrade, " + named + "\r\nUpgrade: odd"} {
+			b, err := io.ReadAll(g.get(t, "wiki.example", "/page", connection, "Cookie: "+cookies(v, "wiki.example")).Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name := range strings.SplitSeq(named, ", ") {
+				if !strings.Contains(string(b), http.CanonicalHeaderKey(name)+": ") {
+					t.Errorf("%s: the service does not learn %s:\n%s", connection, name, b)
+				}
+			}
+		}
 		if status, text, _ := open(t, v, "GET", "https://wiki.example/refuses", ""); status != 401 || !strings.Contains(text, "the service itself") {
 			t.Errorf("401 of the service: %d %s", status, text)
 		}

@@ -27,14 +27,23 @@ func claims() map[string]string {
 }
 
 // claimed checks that a service does not receive the headers with which a client pretends to be
-// another.
+// another, and that a client cannot have the proxy remove its own headers, which a Connection header
+// may name (RFC 9110, section 7.6.1).
 func (c *cluster) claimed(t *testing.T) {
+	t.Helper()
+	for _, connection := range []string{"keep-alive", "X-Real-IP, X-Forwarded-For, X-Forwarded-Proto, X-Forwarded-Host", "close, x-real-ip, x-forwarded-for", "Upgrade, X-Real-IP"} {
+		c.claimedWith(t, connection)
+	}
+}
+
+func (c *cluster) claimedWith(t *testing.T, connection string) {
 	t.Helper()
 	req, err := http.NewRequest(http.MethodGet, "https://outline.example/headers", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("X-Request-Id", "the stranger's own")
+	req.Header.Set("Connection", connection)
 	for name, value := range claims() {
 		req.Header[name] = []string{value}
 	}

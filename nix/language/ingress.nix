@@ -56,6 +56,6 @@ record "ingress rules" {
     between 1 1048576 "a size in MiB"
   );
   timeout =
-    default "Seconds that the ingress waits for the service between two reads. By default an hour." null
+    default "Seconds that the ingress waits for the service between two reads. By default an hour. Caddy does not apply it to gRPC." null
       (between 1 86400 "seconds");
 }

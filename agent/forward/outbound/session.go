@@ -61,9 +61,15 @@ func (x *session) send(payload []byte) {
 }
 
 // endsBefore reports whether a session ends before another session if there are too many. Sessions
-// in which the sender went on after an answer end last, which no sender with a forged address does.
-// Among equals, the session that has been idle for longest ends. A session without an answer is no
-// worse than one with an answer: otherwise new sessions would end each other.
+// in which the sender went on after an answer end last. Among equals, the session that has been idle
+// for longest ends. A session without an answer is no worse than one with an answer: otherwise new
+// sessions would end each other.
+//
+// A sender with a forged address has to guess when the answer came and to send again. Nothing in UDP
+// shows whether an answer arrived, so such a sender who sends twice ranks as a caller. Counting more
+// rounds would only cost the sender as many datagrams, and a session that was busy once would
+// outlive new ones that are in use. ICMP errors can be forged, and do not come from addresses that
+// nobody has.
 func (x *session) endsBefore(y *session) bool {
 	if a, b := x.conversing.Load(), y.conversing.Load(); a != b {
 		return b

@@ -14,6 +14,7 @@ import (
 
 const (
 	page   = "https://outline.example/"
+	board  = "https://board.example/"
 	photos = "https://photos.example/"
 )
 
@@ -40,8 +41,9 @@ func TestBrowser(t *testing.T) {
 	c.settles(t)
 	b := chromium.Start(t, chromium.Config{Names: map[string]string{"*": gateAt}, Roots: []string{c.root}})
 
-	signIn(b, "sign-in")
+	signIn(b, page, who, "sign-in")
 	b.Picture("signed-in")
+	atBoard(b)
 	c.unpublished(t, b)
 	atHome(b)
 
@@ -59,7 +61,7 @@ func TestBrowser(t *testing.T) {
 	b.Wait(who)
 	atHome(b)
 	b.Call("Network.clearBrowserCookies", struct{}{}, nil)
-	signIn(b, "sign-in-again")
+	signIn(b, page, who, "sign-in-again")
 	c.unpublished(t, b)
 }
 
@@ -71,9 +73,18 @@ func atHome(b *chromium.Browser) {
 	b.Wait(`document.querySelector("#photos")?.innerText == "photos at home"`)
 }
 
-// signIn enters the password on the page to which Outline redirects, and waits for the page of
-// Outline.
-func signIn(b *chromium.Browser, picture string) {
+// atBoard signs in at a service for which the ingress signs people in, and signs out again.
+func atBoard(b *chromium.Browser) {
+	who := `document.querySelector("#who")?.innerText == "alice@` + domain + `"`
+	signIn(b, board, who, "board")
+	b.Visit(board + ".florete/sign-out")
+	b.Wait(`document.body?.innerText.includes("You are signed out.")`)
+	signIn(b, board, who, "board-again")
+}
+
+// signIn enters the password on the page to which a service or the ingress redirects, and waits for
+// the page of the service, which shows the person.
+func signIn(b *chromium.Browser, page, who, picture string) {
 	b.Visit(page)
 	b.Wait(`document.activeElement?.id == "login"`)
 	b.Wait(`location.origin == "https://auth.example" && isSecureContext`)

@@ -45,6 +45,10 @@ type cluster struct {
 // bin is the environment variable that names the directory of Florete's programs.
 const bin = "FLORETE_TEST_BROWSER"
 
+// ingressScript is the name of a script that runs flor ingress on a machine on which names and the CA
+// of the domain example are known. The ingress asks the issuer about people.
+const ingressScript = "ingress-of-example"
+
 // kinds lists the kinds of need that the host forge serves as the provider of the cluster.
 var kinds = []string{"cert", "config", "oidc", "tls"}
 
@@ -83,6 +87,11 @@ func start(t *testing.T) *cluster {
 	// flor ingress runs the program called nginx. This script is that program.
 	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
 	check(t, os.WriteFile(filepath.Join(c.Bin, "nginx"), []byte(script), 0o700))
+	c.root = c.Path("web-ca.crt")
+	check(t, os.WriteFile(c.Path("hosts"), []byte(gateAt+" auth.example\n"), 0o644))
+	script = fmt.Sprintf("#!/bin/sh\nexec unshare --mount sh -c 'mount --bind %s /etc/hosts && SSL_CERT_FILE=%s exec %s ingress \"$@\"' flor \"$@\"\n",
+		c.Path("hosts"), c.root, filepath.Join(c.Bin, "flor"))
+	check(t, os.WriteFile(filepath.Join(c.Bin, ingressScript), []byte(script), 0o700))
 	t.Setenv("PATH", c.Bin+":"+os.Getenv("PATH"))
 	_, err = c.Run(t.Context(), "ip", "address", "add", gateAt+"/32", "dev", "lo")
 	check(t, err)
@@ -136,7 +145,7 @@ func (c *cluster) openGate(t *testing.T, revision string) {
 	check(t, c.gate.Activate())
 	check(t, c.gate.Agent())
 	c.stopNginx = c.nginx.Start(t)
-	check(t, c.gate.Start("ingress", "flor", "ingress", "--state", string(c.gate.Layout()), "--file", c.nginx.File))
+	check(t, c.gate.Start("ingress", ingressScript, "--state", string(c.gate.Layout()), "--file", c.nginx.File))
 }
 
 // closeGate stops all programs on the ingress host, as if the host were switched off.
@@ -170,7 +179,6 @@ func (c *cluster) fetchRoot(t *testing.T) {
 	if i < 0 {
 		t.Fatal("gate has no SOCKS5 listener for olga")
 	}
-	c.root = c.Path("web-ca.crt")
 	out := ""
 	kit.Eventually(t, "florctl ca web: "+out, func() bool {
 		cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "florctl"), "ca", "web", "git+file://"+c.Path("cluster"), "--out", c.root)

@@ -32,6 +32,9 @@ func (c *cluster) serve(t *testing.T) {
 		"127.0.0.1:4656": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, `<p id="photos">photos at home</p>`)
 		}),
+		"127.0.0.1:4657": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			fmt.Fprintf(w, `<p id="who">%s</p>`, html.EscapeString(r.Header.Get("X-Forwarded-Email")))
+		}),
 		"127.0.0.1:4655": http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			fmt.Fprint(w, "<title>wiki</title><p>of the cluster alone")
 		}),

@@ -1,7 +1,7 @@
 # This cluster is visited by the browser tests. It has three hosts:
 #
-#  - `forge` is the provider. It runs outline, in which people sign in, the sign-in pages, and the
-#    wiki, which is not public.
+#  - `forge` is the provider. It runs outline, in which people sign in, a board, for which the
+#    ingress signs people in, the sign-in pages, and the wiki, which is not public.
 #  - `gate` is the ingress, and the relay of `home`.
 #  - `home` is a host to which nobody can connect directly.
 #
@@ -36,6 +36,7 @@ in
       address = "127.0.1.2";
       relay = true;
       capabilities = [ "ingress" ];
+      roles = [ "oidc-client" ];
       users = [ "olga" ];
       callers."user/olga" = me;
     };
@@ -61,6 +62,13 @@ in
         redirectURIs = [ "https://outline.example/auth/oidc.callback" ];
       };
     };
+    board = {
+      host = "forge";
+      port = 4657;
+      visibility = "public";
+      tlsName = "board.example";
+      sso.mode = "gate";
+    };
     photos = {
       host = "home";
       port = 4656;
@@ -85,6 +93,7 @@ in
   roles = {
     gate.services = [
       "auth"
+      "board"
       "outline"
       "photos"
       "wiki"

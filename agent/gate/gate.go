@@ -94,6 +94,25 @@ type Site struct {
 	// Own reports whether the issuer belongs to the cluster, so that it answers whether a person
 	// may still sign in. The sessions of other issuers end with their ID token.
 	Own bool
+
+	// Groups maps the group names that the service knows to the groups of the issuer whose people
+	// have them. It is nil if the service sees the groups of the issuer.
+	Groups map[string][]string
+}
+
+// named returns the groups of a person under the names that the service knows.
+func (s Site) named(groups []string) []string {
+	if s.Groups == nil {
+		return groups
+	}
+	var named []string
+	for name, of := range s.Groups {
+		if slices.ContainsFunc(of, func(g string) bool { return slices.Contains(groups, g) }) {
+			named = append(named, name)
+		}
+	}
+	slices.Sort(named)
+	return named
 }
 
 // Client contains the credentials of a client of an OpenID Connect issuer.
@@ -179,7 +198,7 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request, s Site) bool {
 	if !ok || !g.stays(r.Context(), s, &in) {
 		return false
 	}
-	for i, value := range []string{in.Subject, in.Email, in.Name, strings.Join(in.Groups, ",")} {
+	for i, value := range []string{in.Subject, in.Email, in.Name, strings.Join(s.named(in.Groups), ",")} {
 		if plain(value) {
 			w.Header().Set(Headers[i].Answer, value)
 		}

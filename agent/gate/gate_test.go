@@ -202,6 +202,31 @@ func TestSession(t *testing.T) {
 	}
 }
 
+// TestGroupNames checks that the gate tells the groups of a person under the names of the service,
+// and that other names apply to a session that has begun.
+func TestGroupNames(t *testing.T) {
+	t.Parallel()
+	for _, own := range []bool{true, false} {
+		f := newFixture(t, func(s *Site) {
+			s.Own = own
+			s.Groups = map[string][]string{"editor": {"writers", "ops"}, "admin": {"ops"}, "author": {"writers"}}
+		})
+		v := f.browser()
+		f.signIn(v, "wiki.example", "/", gatetest.Alice)
+		groups := func() string { return f.ask(v, "wiki.example", CheckPath, "/").Header.Get("X-Florete-Groups") }
+		if got := groups(); got != "author,editor" {
+			t.Errorf("own issuer %t: groups %q", own, got)
+		}
+		s := f.sites["wiki.example"]
+		s.Groups = map[string][]string{"admin": {"ops"}}
+		f.sites["wiki.example"] = s
+		f.set()
+		if got := groups(); got != "" || !f.admitted(v, "wiki.example") {
+			t.Errorf("own issuer %t: groups %q", own, got)
+		}
+	}
+}
+
 // TestSignIn checks that nobody can end the sign-in of another browser, or one sign-in twice.
 func TestSignIn(t *testing.T) {
 	t.Parallel()

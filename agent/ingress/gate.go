@@ -56,7 +56,7 @@ func gatesOf(layout hostdir.Layout, m document.Manifest) (sites []gate.Site, dir
 		}
 		for _, name := range append([]string{r.TLSName}, r.TLSAliases...) {
 			sites = append(sites, gate.Site{
-				Name: name, Service: r.ID.String(), Client: client, Session: time.Duration(r.Gate.Session) * time.Second, Own: r.Gate.Own,
+				Name: name, Service: r.ID.String(), Client: client, Session: time.Duration(r.Gate.Session) * time.Second, Own: r.Gate.Own, Groups: r.Gate.Groups,
 			})
 		}
 	}

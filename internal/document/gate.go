@@ -11,6 +11,10 @@ type Gate struct {
 	Need    string `json:"need"`          // ID of the need of kind oidc with the credentials of the client
 	Session int    `json:"session"`       // maximum age of a session in seconds
 	Own     bool   `json:"own,omitempty"` // the issuer belongs to the cluster
+
+	// Groups maps the group names that the service knows to the groups of the issuer whose people
+	// have them. It is nil if the service sees the groups of the issuer.
+	Groups map[string][]string `json:"groups,omitempty"`
 }
 
 // maxSession is the maximum of Session: 30 days.

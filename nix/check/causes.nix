@@ -168,4 +168,6 @@
   FL181 = "A role permits to log in as `root` and does not say that it is privileged. Cure: Write `privileged = true` in the role, or remove `root`.";
   FL182 = "People may log in at two services of one host, and its sshd cannot tell which of the two they called. Cure: Permit logins at one service of each host.";
   FL183 = "A role permits users to log in at a service that no role of theirs leads to, so that they cannot connect. Cure: Name the service in a role of the users.";
+  FL178 = "A service expects claims, groups or scopes of its own. The issuer of the cluster makes `claims` and `groups` for each client, and replaces other scopes by them. Of external issuers, Kanidm makes groups, and claims from them. The others give all clients the same claims. Cure: Remove the attribute, or change it as the message says, and configure the claims at the external issuer. For groups, the ingress can rename them, with `mode = \"gate\"`.";
+  FL174 = "A reader of a secret is written as tags, and no host has all of them, so that nobody would get the secret. Cure: Correct the tags, or write them into `tags` of the hosts or of their groups.";
 }

@@ -50,6 +50,7 @@ in
       past = filter (p: s.ports == { } || p == entrance) (attrNames s.publicPorts);
     in
     concatMap (a: when (s.sso.${a} != unwritten.${a}) (excluded "take it out: the ingress has the client" "${place}.${a}" "mode = \"gate\"")) [
+      "claims"
       "postLogoutRedirectURIs"
       "public"
       "redirectURIs"

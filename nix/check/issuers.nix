@@ -164,6 +164,67 @@ in
             remedy = "take ${what} out";
           })
         ];
+
+      # Registrars that give a client no claims or groups of its own.
+      server = if registrar == "pocket-id" then "Pocket ID" else "RFC 7591";
+      unmade = attribute: remedy: [
+        (fault {
+          id = "FL178";
+          place = "services.${n}.sso.${attribute}";
+          problem = "registering by ${server} gives a client no ${attribute} of its own, such as";
+          value = head (attrNames s.sso.${attribute});
+          inherit remedy;
+        })
+      ];
+
+      # Kanidm makes claims from groups, and adds all groups of a person to the scope groups.
+      kanidm =
+        let
+          claims = filter (c: s.sso.claims.${c} != "groups") (attrNames s.sso.claims);
+          # OAUTH_CLAIMNAME_RE in its source.
+          odd = filter (v: match "[0-9a-zA-Z_]+([:-][0-9a-zA-Z_]+)*" v == null) (
+            attrNames s.sso.claims ++ attrNames s.sso.groups
+          );
+          cannot = attribute: problem: value: remedy: {
+            id = "FL178";
+            place = "services.${n}.sso.${attribute}";
+            inherit problem value remedy;
+          };
+        in
+        map fault (
+          when (claims != [ ]) [
+            (cannot "claims" "Kanidm makes claims from groups alone, not" (head claims) "take it out")
+          ]
+          ++ when (odd != [ ]) [
+            (cannot (if s.sso.claims ? ${head odd} then "claims" else "groups")
+              "names of claims and groups at Kanidm have letters, digits, _ and inner : and -, not"
+              (head odd)
+              "choose another name"
+            )
+          ]
+          ++ when (claims == [ ] && s.sso.claims != { } && s.sso.groups == { }) [
+            (cannot "claims" "Kanidm makes claims from the names in groups, and there are none for" (head (
+              attrNames s.sso.claims
+            )) "write services.${n}.sso.groups = { <name> = [ \"…\" ]; };")
+          ]
+          ++ when (s.sso.groups != { } && (s.sso.scopes == [ ] || elem "groups" s.sso.scopes)) [
+            (cannot "scopes" "Kanidm adds all groups of a person to the scope groups, besides those in"
+              "sso.groups"
+              "write scopes without groups, such as [ \"email\" \"profile\" ]"
+            )
+          ]
+        );
+
+      # The issuer of the cluster replaces these scopes by the scopes of other claims.
+      others = filter (
+        x:
+        !elem x [
+          "email"
+          "groups"
+          "offline_access"
+          "profile"
+        ]
+      ) s.sso.scopes;
     in
     when (s.sso.allowedGroups != [ ] && registration != "" && registrar == "rfc7591") [
       (fault {
@@ -172,6 +233,24 @@ in
         problem = "RFC 7591 knows no groups, and the issuer would let all people sign in, not these alone:";
         value = concatStringsSep ", " s.sso.allowedGroups;
         remedy = "take allowedGroups out, and let the issuer decide who may sign in";
+      })
+    ]
+    ++ when (registration != "" && registrar == "kanidm" && s.sso.mode == "oidc") kanidm
+    ++ when (registration != "" && registrar != "kanidm" && s.sso.mode == "oidc") (
+      when (s.sso.claims != { }) (
+        unmade "claims" "take claims out, and let the issuer make them for the client"
+      )
+      ++ when (s.sso.groups != { }) (
+        unmade "groups" "take groups out, or sign people in at the ingress, with mode = \"gate\";"
+      )
+    )
+    ++ when (registration == "" && others != [ ] && s.sso.claims == { } && s.sso.groups == { }) [
+      (fault {
+        id = "FL178";
+        place = "services.${n}.sso.scopes";
+        problem = "the issuer has no claims for a scope besides email, groups, offline_access and profile:";
+        value = head others;
+        remedy = "correct it, or write the claims that the service expects in services.${n}.sso.claims";
       })
     ]
     ++ lacks "pocket-id" "scopes" "Pocket ID lets every client have all scopes, not these alone:"

@@ -140,6 +140,8 @@ severity "error" {
   FL180 = "login at a service that asks nobody";
   FL181 = "login as root in a role without privilege";
   FL182 = "logins at two services of a host";
+  FL178 = "claims that the issuer cannot make";
+  FL174 = "reader of a secret that no host is";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -95,6 +95,8 @@ in
         scopes = [ "openid" ] ++ sort lessThan service.sso.scopes;
       }
       // sorted "allowedGroups" service
+      // optionalAttrs (service.sso.claims != { }) { inherit (service.sso) claims; }
+      // optionalAttrs (service.sso.groups != { }) { groups = gate.groups service; }
       // sorted "postLogoutRedirectURIs" service;
       files = {
         client-id = {
@@ -152,6 +154,8 @@ in
         && (
           s.restart + s.called != ""
           || s.redirectURIs ++ s.postLogoutRedirectURIs ++ s.scopes ++ s.allowedGroups ++ s.dependsOn != [ ]
+          || s.claims != { }
+          || s.groups != { }
           || s.public
           || s.generation != 1
           || s.rotate != 0

@@ -1,6 +1,7 @@
 # Generated secrets: the provider makes each once, for all its readers.
 let
   inherit (builtins)
+    all
     any
     attrNames
     attrValues
@@ -18,7 +19,7 @@ let
     stringLength
     ;
   inherit (import ../language/types) named;
-  inherit (import ../lib) isInvalid optionalAttrs;
+  inherit (import ../lib) isInvalid optionalAttrs toSet;
   secret = import ../language/secret.nix;
 
   # The number of characters of secrets that are text. Other secrets are key pairs.
@@ -27,8 +28,45 @@ let
     password = 32;
   };
 
+  # The name of a secret at its provider. Names of secrets have no dots.
+  nameOn = host: s: if s.perHost then "${s.name}.${host.name}" else s.name;
+
   # Reports whether a reader accepts two values.
   held = s: any (r: r.overlap) s.readers;
+
+  # The ways to write a reader, and those that one uses.
+  ways = [
+    "service"
+    "host"
+    "group"
+    "tags"
+  ];
+  written =
+    r:
+    filter (
+      w:
+      !elem r.${w} [
+        ""
+        [ ]
+      ]
+    ) ways;
+
+  # The hosts of a reader. A wrong reader has none.
+  hostsOf =
+    t: r:
+    let
+      where = is: map (h: h.name) (filter is (attrValues t.hosts));
+    in
+    if r.service != "" then
+      t.services.${r.service}.hosts or [ ]
+    else if r.host != "" then
+      (if t.hosts ? ${r.host} then [ r.host ] else [ ])
+    else if r.group != "" then
+      where (h: elem r.group (t.outward h.group))
+    else if r.tags != [ ] then
+      where (h: all (tag: elem tag h.tags) r.tags)
+    else
+      [ ];
 
   # The readers of secrets by host, one entry for each host of a reader.
   onHosts =
@@ -41,20 +79,14 @@ let
             i:
             let
               r = elemAt s.readers i;
-              service = t.services.${r.service};
               at = host: {
-                inherit host;
+                host = t.hosts.${host};
                 reader = r;
                 secret = s;
                 place = "secrets.${s.name}.readers[${toString i}]";
               };
             in
-            if r.service != "" then
-              if t.services ? ${r.service} then map (h: at t.hosts.${h}) service.hosts else [ ]
-            else if t.hosts ? ${r.host} then
-              [ (at t.hosts.${r.host}) ]
-            else
-              [ ]
+            map at (hostsOf t r)
           ) (length s.readers)
         )
       ) (attrValues t.secrets)
@@ -75,8 +107,18 @@ in
     } secret;
     on = t: mapAttrs (_: map (r: r.secret.name)) (onHosts t);
     shown = s: {
-      inherit (s) generate generation;
-      readers = map (r: if r.service != "" then "service/${r.service}" else "node/${r.host}") s.readers;
+      inherit (s) generate generation perHost;
+      readers = map (
+        r:
+        if r.service != "" then
+          "service/${r.service}"
+        else if r.host != "" then
+          "node/${r.host}"
+        else if r.group != "" then
+          "group/${r.group}"
+        else
+          "tags/${concatStringsSep "," r.tags}"
+      ) s.readers;
       public = s.public != null;
     };
   };
@@ -90,7 +132,7 @@ in
       # A value with several readers must not change by itself: readers that fetch at different
       # times would have different values.
       shared = mapAttrs (_: all: length all > 1) (
-        groupBy (r: r.secret.name) (concatLists (attrValues on))
+        groupBy (r: nameOn r.host r.secret) (concatLists (attrValues on))
       );
       need =
         {
@@ -111,7 +153,7 @@ in
           for = if reader.service != "" then service.idOn host.name else host.id;
           request = {
             inherit generate overlap;
-            secret = name;
+            secret = nameOn host secret;
             length =
               if !text then
                 0
@@ -133,7 +175,7 @@ in
             };
           };
           owner = if reader.service != "" then service.user else "";
-          renew = optionalAttrs (shared.${name} || secret.rotate > 0 || overlap > 0) {
+          renew = optionalAttrs (shared.${nameOn host secret} || secret.rotate > 0 || overlap > 0) {
             interval = if overlap > 0 then overlap / 4 else 300;
           };
           inherit (reader) restart dependsOn;
@@ -155,8 +197,15 @@ in
       ...
     }:
     let
-      inherit (lib) excluded fault missing when;
+      inherit (lib)
+        excluded
+        fault
+        missing
+        unknown
+        when
+        ;
       inherit (clean.providers) config;
+      groups = toSet (concatMap t.outward (attrNames clean.hostGroups));
       answering = filter (h: elem h config.hosts) clean.providers.secret.hosts;
     in
     {
@@ -171,15 +220,28 @@ in
               r = elemAt s.readers i;
               at = "${place}.readers[${toString i}]";
             in
-            when (!isInvalid r.service && !isInvalid r.host) (
+            when (!isInvalid r.service && !isInvalid r.host && shapes.secrets.${n} == [ ]) (
               when (r.service != "") (lib.service "${at}.service" [ r.service ])
               ++ when (r.host != "") (lib.host "${at}.host" [ r.host ])
-              ++ when (r.service != "" && r.host != "") (
-                excluded "make two readers of them" "${at}.host" "service = ${lib.show r.service}"
+              ++ when (r.group != "") (
+                unknown "FL016" "group of hosts" groups "${at}.group" [ r.group ]
               )
-              ++ when (r.service == "" && r.host == "") (
-                missing at "service" "write service = \"…\"; or host = \"…\";"
+              ++ when (length (written r) > 1) (
+                excluded "make two readers of them" "${at}.${elemAt (written r) 1}"
+                  "${head (written r)} = ${lib.show r.${head (written r)}}"
               )
+              ++ when (written r == [ ]) (
+                missing at "service" "write service = \"…\"; host = \"…\"; group = \"…\"; or tags = [ \"…\" ];"
+              )
+              ++ when (r.tags != [ ] && length (written r) == 1 && hostsOf t r == [ ]) [
+                (fault {
+                  id = "FL174";
+                  place = "${at}.tags";
+                  problem = "no host has all of these tags:";
+                  value = concatStringsSep ", " r.tags;
+                  remedy = "correct them, or write them into hosts.<name>.tags";
+                })
+              ]
               ++ when (stringLength r.service + stringLength n > 55) [
                 (fault {
                   id = "FL025";
@@ -194,6 +256,10 @@ in
         # A secret with wrong values has been reported.
         when (shapes.secrets.${n} == [ ]) (
           when (s.readers == [ ]) (missing place "readers" "write readers = [ { service = \"…\"; } ];")
+          ++ when (s.perHost && s.public != null) (
+            excluded "take one of them out: the file has one public half for each secret" "${place}.public"
+              "perHost = true"
+          )
           ++ when (pair && s.length != null) (
             excluded "take it out: such keys have one length" "${place}.length" "generate = ${lib.show s.generate}"
           )

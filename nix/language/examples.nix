@@ -77,7 +77,9 @@ let
     };
     attrs = {
       callers."service/wiki" = [ "wiki.service" ];
+      claims.roles = "groups";
       facts.metrics = 9100;
+      groups.editor = [ "writers" ];
       networks.home = "10.0.0.5";
       paths."/admin".from = [ "10.0.0.0/8" ];
       ports = {

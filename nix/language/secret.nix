@@ -13,15 +13,19 @@ let
     ;
   inherit (import ./formats)
     flag
+    groupPath
     mode
     name
     strings
+    tags
     unit
     ;
 
   reader = record "a reader" {
     service = of "Service that reads the secret on each of its hosts. The files belong to its `user`." name;
     host = of "Host that reads the secret itself. The files belong to root." name;
+    group = of "Group of hosts, such as `\"eu/fra\"`, each of which reads the secret itself." groupPath;
+    tags = of "Each host with all of these tags reads the secret itself." tags;
     overlap =
       of "The reader accepts two secrets, in the files `<secret>` and `<secret>.other`. The second is empty most of the time. During a replacement it has the next secret before anybody uses it, and the former one after."
         flag;
@@ -43,9 +47,10 @@ record "a secret" {
       (between 16 1024 "characters");
   readers =
     required
-      "Services and hosts that get the secret, delivered as `needs/secret-<service>-<secret>/current/<secret>` or `needs/secret-node-<secret>/…`."
+      "Services and hosts that get the secret. A reader is a service, a host, a group of hosts or all hosts with some tags. The secret is delivered as `needs/secret-<service>-<secret>/current/<secret>` or `needs/secret-node-<secret>/…`."
       "[ { service = \"wiki\"; } ]"
       (listOf reader);
+  perHost = of "Each host has a secret of its own, which its readers share. By default all hosts have the same one." flag;
   public =
     default
       "File to which `florctl secret record` writes the public half, for `public.<secret>` of the cluster."

@@ -8,6 +8,7 @@ let
     default
     enum
     listOf
+    matches
     named
     of
     record
@@ -37,6 +38,33 @@ let
       "CA certificates that verify the server: a path, or PEM text. By default those of the system."
       ""
       pem;
+  group = word {
+    want = "the name of a group, at most 128 characters";
+    hint = "put it in double quotes";
+    re = "[^[:cntrl:]]+";
+    most = 128;
+  };
+  # Claims that say whom a token is about and for whom it is (RFC 7519, OpenID Connect Core 1.0).
+  protocol = [
+    "acr"
+    "amr"
+    "at_hash"
+    "aud"
+    "auth_time"
+    "azp"
+    "c_hash"
+    "cnf"
+    "exp"
+    "federated_claims"
+    "iat"
+    "iss"
+    "jti"
+    "nbf"
+    "nonce"
+    "s_hash"
+    "sid"
+    "sub"
+  ];
   connector = what: named {
     inherit what;
     max = 40;
@@ -129,21 +157,52 @@ in
         serviceName;
     redirectURIs = of "Callback URLs of the client." (atMost 32 url);
     postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
-    scopes = of "Scopes that the client may request besides openid. By default all of them." (
-      listOf (enum [
-        "email"
-        "groups"
-        "offline_access"
-        "profile"
-      ])
-    );
+    scopes =
+      of
+        "Scopes that the client may request besides openid. By default email, groups, offline_access and profile. At the issuer of the cluster, a scope of another name stands for what `claims` and `groups` are made from."
+        (
+          listOf (scalar {
+            want = "a scope besides openid, of letters, digits and . _ : / -";
+            hint = "write for example \"offline_access\"";
+            example = "offline_access";
+            ok = v: v != "openid" && matches "[A-Za-z0-9._:/-]+" v && stringLength v <= 128;
+          })
+        );
+    claims =
+      of
+        "Further claims in the tokens of the client: the name that the service reads, and the claim that its value comes from. A service gets a claim if it may read the one that it comes from."
+        (
+          named {
+            what = "claim";
+            max = 128;
+            re = "[A-Za-z0-9_.:/#-]+";
+            remedy = "use at most 128 letters, digits and . _ : / # -";
+            reserved = protocol ++ [
+              "email"
+              "email_verified"
+              "groups"
+            ];
+          } (enum [
+            "email"
+            "groups"
+            "name"
+            "preferred_username"
+            "sub"
+          ])
+        );
+    groups =
+      of
+        "Groups under the names that the service knows: the name, and the groups whose people have it. The service then sees no other groups. `allowedGroups` has the names of the issuer."
+        (
+          named {
+            what = "group";
+            max = 128;
+            re = "[ -+.-~-]+";
+            remedy = "use at most 128 ASCII characters, without commas";
+          } (atMost 32 group)
+        );
     allowedGroups = of "Groups whose people get tokens, or pass the gate. By default everybody does." (
-      atMost 32 (word {
-        want = "the name of a group, at most 128 characters";
-        hint = "put it in double quotes";
-        re = "[^[:cntrl:]]+";
-        most = 128;
-      })
+      atMost 32 group
     );
     public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
     generation =

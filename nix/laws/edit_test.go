@@ -112,9 +112,14 @@ var edits = map[string]func(g generator, c *cluster) bool{
 	"callback more": onSSO(func(sso map[string]any) {
 		sso["redirectURIs"] = []string{"https://a.example.org/", "https://b.example.org/", "https://evil.example/"}
 	}),
-	"a former name": onSSO(func(sso map[string]any) { sso["called"] = "former" }),
-	"no groups":     onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{} }),
-	"a group more":  onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{"writers", "staff", "ops", "guests"} }),
+	"a former name":   onSSO(func(sso map[string]any) { sso["called"] = "former" }),
+	"no groups":       onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{} }),
+	"a group more":    onSSO(func(sso map[string]any) { sso["allowedGroups"] = []string{"writers", "staff", "ops", "guests"} }),
+	"a group renamed": onSSO(func(sso map[string]any) { sso["groups"] = map[string][]string{"editor": {"staff", "guests"}} }),
+	"own groups":      onSSO(func(sso map[string]any) { delete(sso, "groups") }),
+	"a claim more": onSSO(func(sso map[string]any) {
+		sso["claims"] = map[string]string{"roles": "groups", "login": "preferred_username"}
+	}),
 	"all scopes":    onSSO(func(sso map[string]any) { sso["scopes"] = []string{} }),
 	"public":        onSSO(func(sso map[string]any) { sso["public"] = true }),
 	"callback less": onSSO(func(sso map[string]any) { sso["redirectURIs"] = []string{"https://a.example.org/"} }),

@@ -283,9 +283,20 @@ func (g generator) service(i int, hosts, roles []string) *service {
 		s.SSO = map[string]any{"mode": "oidc", "redirectURIs": []string{"https://b.example.org/", "https://a.example.org/"},
 			"restart": "web.service", "generation": 1 + g.IntN(2), "dependsOn": g.some([]string{"cert-node"}, 1),
 			"scopes": g.some([]string{"profile", "groups", "email", "offline_access"}, 4), "allowedGroups": g.some([]string{"writers", "staff", "ops"}, 2),
+			"groups": renamed(i), "claims": claims(i),
 			"public": g.IntN(3) == 0, "postLogoutRedirectURIs": g.some([]string{"https://b.example.org/bye", "https://a.example.org/bye"}, 2)}
 	}
 	return s
+}
+
+// renamed returns groups under the names of the i-th service, for some services.
+func renamed(i int) map[string][]string {
+	return []map[string][]string{{}, {"editor": {"writers"}}, {"editor": {"ops", "staff"}, "Site Admin": {"ops"}}}[i%3]
+}
+
+// claims returns further claims of the client of the i-th service, for some services.
+func claims(i int) map[string]string {
+	return []map[string]string{{"roles": "groups", "nickname": "sub"}, {}, {"nickname": "email"}}[i%3]
 }
 
 // names returns n names of a sort, in random order.

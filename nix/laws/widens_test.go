@@ -245,6 +245,9 @@ func unrestricted(body any) {
 			if request["allowedGroups"] == nil {
 				request["allowedGroups"] = []any{"all people"}
 			}
+			if request["groups"] == nil {
+				request["groups"] = "the groups of the issuer"
+			}
 			if request["scopes"] == nil {
 				request["scopes"] = []any{"openid", "email", "groups", "offline_access", "profile"}
 			}

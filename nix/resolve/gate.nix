@@ -42,6 +42,8 @@ let
   # client :: Service -> String -> AttrSet
   client = s: id: optionalAttrs (s.sso.called != "") { client = renamed id s.sso.called; };
 
+  groups = s: mapAttrs (_: sort lessThan) s.sso.groups;
+
   # A file of the client, which only the ingress reads.
   private = value: {
     inherit value;
@@ -49,7 +51,8 @@ let
   };
 in
 {
-  inherit client onHosts;
+  # `groups` has the groups of a service under the names that it knows, as sorted lists.
+  inherit client groups onHosts;
 
   # Reports whether the ID of a need is that of a gate.
   isNeed = id: match "oidc--.*" id != null;
@@ -95,6 +98,7 @@ in
         need = need s;
         session = (if s.sso.session == null then 12 else s.sso.session) * 3600;
       }
+      // optionalAttrs (s.sso.groups != { }) { groups = groups s; }
       // optionalAttrs (t.providers.oidc.registration == "") { own = true; };
     };
 }

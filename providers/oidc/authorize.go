@@ -56,6 +56,7 @@ func (s *issuerServer) begin(w http.ResponseWriter, r *http.Request) {
 	if !s.bounded(w, r) || !s.challenged(w, r) {
 		return
 	}
+	s.translate(r.Form, r.Form.Get("client_id"))
 	in := &signIn{from: r.RemoteAddr, browser: s.signIns.browser(r)}
 	if in.browser == "" {
 		in.browser = rand.Text()
@@ -98,6 +99,13 @@ func (s *issuerServer) beyond(client, requested string) string {
 		}
 	}
 	return ""
+}
+
+// translate replaces scopes that only the client has by scopes that Dex knows.
+func (s *issuerServer) translate(form url.Values, client string) {
+	if policy := s.policy(); policy != nil && form.Get("scope") != "" {
+		form.Set("scope", policy.clients[client].known(form.Get("scope")))
+	}
 }
 
 // challenged refuses a sign-in with scopes that the client may not have, and a sign-in with a code

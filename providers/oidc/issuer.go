@@ -109,7 +109,7 @@ func (p *Provider) newIssuer(ctx context.Context, policy *Policy, users []storag
 		GCFrequency:          math.MaxInt64,
 		Web:                  dex.WebConfig{WebFS: assets, Issuer: cluster},
 		Logger:               s.log,
-		Signer:               manual{s.signer},
+		Signer:               manual{claiming{s.signer, p.cfg.Policy}},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("issuer %s: %w", issuer, err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,6 +27,7 @@ type kanidmEntry struct {
 const (
 	kanidmEveryone = "idm_all_persons" // the group of all people
 	kanidmScopes   = "oauth2_rs_scope_map"
+	kanidmClaims   = "oauth2_rs_claim_map"
 	kanidmName     = 64 // characters of a name
 )
 
@@ -83,6 +86,9 @@ func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 	if has == nil {
 		return &refusedError{http.StatusNotFound, "it has no client " + id}
 	}
+	if err := k.claim(ctx, id, has.Attrs[kanidmClaims], want); err != nil {
+		return err
+	}
 	groups, allowed := want.AllowedGroups, want.Scopes
 	if len(groups) == 0 {
 		groups = []string{kanidmEveryone}
@@ -108,6 +114,71 @@ func (k kanidm) allow(ctx context.Context, id string, want Request) error {
 			}
 			return err
 		}
+	}
+	return nil
+}
+
+// claim sets the claims that the server makes from groups. It removes former ones first. The list
+// has contains the former ones as the server shows them: roles: writers@idm.example.org "\"editor\"".
+func (k kanidm) claim(ctx context.Context, id string, has []string, want Request) error {
+	values := want.kanidmClaims()
+	for _, m := range has {
+		claim, rest, _ := strings.Cut(m, ": ")
+		group, _, _ := strings.Cut(rest, " ")
+		short, _, _ := strings.Cut(group, "@")
+		if values[claim][group] != nil || values[claim][short] != nil {
+			continue
+		}
+		if _, err := k.call(ctx, http.MethodDelete, id+"/_claimmap/"+url.PathEscape(claim)+"/"+url.PathEscape(group), nil); err != nil {
+			return err
+		}
+	}
+	for _, claim := range slices.Sorted(maps.Keys(values)) {
+		at := id + "/_claimmap/" + url.PathEscape(claim)
+		for _, group := range slices.Sorted(maps.Keys(values[claim])) {
+			if _, err := k.call(ctx, http.MethodPost, at+"/"+url.PathEscape(group), values[claim][group]); err != nil {
+				var refused *refusedError
+				if errors.As(err, &refused) && refused.status == http.StatusNotFound {
+					return fmt.Errorf("it has no group %q, of groups of %s: make it there, or take it out", group, id)
+				}
+				return err
+			}
+		}
+		if _, err := k.call(ctx, http.MethodPost, at, "array"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// kanidmClaims returns the values of claims, by claim and by group of the server.
+func (r Request) kanidmClaims() map[string]map[string][]string {
+	names := map[string][]string{}
+	for _, name := range slices.Sorted(maps.Keys(r.Groups)) {
+		for _, group := range r.Groups[name] {
+			names[group] = append(names[group], name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	all := map[string]map[string][]string{"groups": names}
+	for claim := range r.Claims {
+		all[claim] = names // from groups, or the policy would be refused
+	}
+	return all
+}
+
+// validKanidm returns an error if Kanidm cannot make the claims and groups of a client. Kanidm
+// writes all groups of a person into the claim groups if a client may request that scope.
+func validKanidm(r Request) error {
+	for claim, source := range r.Claims {
+		if source != "groups" || len(r.Groups) == 0 {
+			return fmt.Errorf("claims: %q: Kanidm makes claims from groups alone", claim)
+		}
+	}
+	if len(r.Groups) > 0 && (r.Scopes == nil || slices.Contains(r.Scopes, "groups")) {
+		return errors.New("groups: want scopes without groups, to which Kanidm adds all groups of a person")
 	}
 	return nil
 }

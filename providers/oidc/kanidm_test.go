@@ -21,13 +21,16 @@ type kanidmContract struct {
 
 type kanidmHeld struct {
 	attrs  map[string][]string
-	scopes map[string][]string // by group
+	scopes map[string][]string            // by group
+	claims map[string]map[string][]string // by claim and group
+	joins  map[string]string              // by claim
 	secret string
 }
 
 var (
-	kanidmIname  = regexp.MustCompile(`^[a-z][a-z0-9-_.]{0,63}$`)
-	kanidmGroups = []string{kanidmEveryone, "writers", "editors"}
+	kanidmIname     = regexp.MustCompile(`^[a-z][a-z0-9-_.]{0,63}$`)
+	kanidmClaimName = regexp.MustCompile(`^[0-9a-zA-Z_]+([:\-][0-9a-zA-Z_]+)*$`)
+	kanidmGroups    = []string{kanidmEveryone, "writers", "editors"}
 
 	// Attributes used here that the access profile permits to write.
 	kanidmWritable = []string{"name", "displayname", "oauth2_rs_origin", "oauth2_rs_origin_landing", "oauth2_strict_redirect_uri"}
@@ -60,7 +63,7 @@ func newKanidmContract(t *testing.T) *kanidmContract {
 			if k.clients[name] != nil {
 				return 409, map[string]any{"error": "Attribute uniqueness error", "conflicting_attributes": []string{"name"}}
 			}
-			c := &kanidmHeld{attrs: e.Attrs, scopes: map[string][]string{}}
+			c := &kanidmHeld{attrs: e.Attrs, scopes: map[string][]string{}, claims: map[string]map[string][]string{}, joins: map[string]string{}}
 			if kind == "_basic" {
 				k.made++
 				c.secret = fmt.Sprintf("secret-%d-of-the-server", k.made)
@@ -84,6 +87,11 @@ func newKanidmContract(t *testing.T) *kanidmContract {
 		attrs := maps.Clone(c.attrs)
 		for g, s := range c.scopes {
 			attrs[kanidmScopes] = append(attrs[kanidmScopes], fmt.Sprintf("%s@idm.example.org: {%q}", g, strings.Join(s, `", "`)))
+		}
+		for claim, groups := range c.claims {
+			for g, values := range groups {
+				attrs[kanidmClaims] = append(attrs[kanidmClaims], fmt.Sprintf("%s: %s@idm.example.org %q", claim, g, fmt.Sprintf("%q", strings.Join(values, " "))))
+			}
 		}
 		return 200, kanidmEntry{attrs}
 	}))
@@ -123,6 +131,44 @@ func newKanidmContract(t *testing.T) *kanidmContract {
 			return 404, "nomatchingentries"
 		}
 		delete(c.scopes, group)
+		return 200, nil
+	}))
+	// valueset/oauth.rs has these rules. A claim whose last group is removed is removed too.
+	k.handle("POST /v1/oauth2/{id}/_claimmap/{claim}/{group}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		var values []string
+		claim, group := r.PathValue("claim"), r.PathValue("group")
+		if strictly(body, &values) != nil || !slices.Contains(kanidmGroups, group) {
+			return 404, "nomatchingentries"
+		}
+		for _, v := range append(values, claim) {
+			if !kanidmClaimName.MatchString(v) {
+				return 400, map[string]any{"invalidattribute": "Invalid Oauth Claim Map syntax"}
+			}
+		}
+		if c.claims[claim] == nil {
+			c.claims[claim] = map[string][]string{}
+		}
+		c.claims[claim][group] = values
+		return 200, nil
+	}))
+	k.handle("POST /v1/oauth2/{id}/_claimmap/{claim}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		var join string
+		if strictly(body, &join) != nil || !slices.Contains([]string{"csv", "ssv", "array"}, join) {
+			return 422, nil
+		}
+		c.joins[r.PathValue("claim")] = join
+		return 200, nil
+	}))
+	k.handle("DELETE /v1/oauth2/{id}/_claimmap/{claim}/{group}", at(404, func(c *kanidmHeld, r *http.Request, body []byte) (int, any) {
+		claim := r.PathValue("claim")
+		group, domain, _ := strings.Cut(r.PathValue("group"), "@")
+		if c.claims[claim][group] == nil || domain != "idm.example.org" {
+			return 404, "nomatchingentries"
+		}
+		if delete(c.claims[claim], group); len(c.claims[claim]) == 0 {
+			delete(c.claims, claim)
+			delete(c.joins, claim)
+		}
 		return 200, nil
 	}))
 	return k
@@ -199,6 +245,59 @@ func TestKanidm(t *testing.T) {
 	f.sweeps(0)
 	if len(k.clients) != 0 {
 		t.Errorf("%v are registered", k.clients)
+	}
+}
+
+// TestKanidmClaims checks that Kanidm makes the groups and claims of a client, and that those of
+// former settings are removed.
+func TestKanidmClaims(t *testing.T) {
+	t.Parallel()
+	k := newKanidmContract(t)
+	claims, groups := map[string]string{"roles": "groups"}, map[string][]string{"author": {"writers", "editors"}, "reviewer": {"editors"}}
+	f := k.registers(registrarKanidm, func(r *Request) { r.Scopes, r.Claims, r.Groups = []string{"openid", "wiki"}, claims, groups })
+	c := k.clients[must(f.fetches())["clientId"]]
+	check := func(want map[string][]string, names ...string) {
+		t.Helper()
+		if len(c.claims) != len(names) {
+			t.Errorf("claims %v, want %v", c.claims, names)
+		}
+		for _, name := range names {
+			if !maps.EqualFunc(c.claims[name], want, slices.Equal) || c.joins[name] != "array" {
+				t.Errorf("claim %s is %v, joined as %s, want %v", name, c.claims[name], c.joins[name], want)
+			}
+		}
+	}
+	check(map[string][]string{"writers": {"author"}, "editors": {"author", "reviewer"}}, "groups", "roles")
+	claims, groups = map[string]string{"team": "groups"}, map[string][]string{"author": {"writers"}}
+	f.grant(webCallback)
+	must(f.fetches())
+	check(map[string][]string{"writers": {"author"}}, "groups", "team")
+	groups = map[string][]string{"author": {"nobody"}}
+	f.grant(webCallback)
+	if _, err := f.fetches(); err == nil || !strings.Contains(err.Error(), `it has no group "nobody"`) {
+		t.Errorf("%v, want that there is no such group", err)
+	}
+	claims, groups = nil, nil
+	f.grant(webCallback)
+	must(f.fetches())
+	check(nil)
+
+	for what, change := range map[string]func(*Request){
+		"another source": func(r *Request) { r.Claims["login"] = "email" },
+		"no groups":      func(r *Request) { r.Groups = nil },
+		"all scopes":     func(r *Request) { r.Scopes = nil },
+		"scope groups":   func(r *Request) { r.Scopes = append(r.Scopes, "groups") },
+	} {
+		r := Request{Scopes: []string{"openid"}, Claims: map[string]string{"roles": "groups"}, Groups: map[string][]string{"author": {"writers"}}}
+		if err := validAt(registrarKanidm, r); err != nil {
+			t.Fatal(err)
+		}
+		if change(&r); validAt(registrarKanidm, r) == nil {
+			t.Errorf("%s: accepted", what)
+		}
+		if validAt(registrarPocketID, r) == nil || validAt("", r) == nil {
+			t.Errorf("%s: accepted by a registrar that makes no claims", what)
+		}
 	}
 }
 

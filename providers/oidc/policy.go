@@ -32,6 +32,12 @@ type Request struct {
 	Scopes                 []string  `json:"scopes,omitempty"`                 // scopes that the client may request; nil for all
 	AllowedGroups          []string  `json:"allowedGroups,omitempty"`          // groups whose members may sign in; nil for everybody
 	Public                 bool      `json:"public,omitempty"`                 // the client has no secret, because it could not keep it
+
+	// Claims maps further claims of the client's tokens to the claims that they are copies of.
+	// Groups maps the group names that the service knows to the issuer's groups. If it is set, the
+	// tokens contain no other groups.
+	Claims map[string]string   `json:"claims,omitempty"`
+	Groups map[string][]string `json:"groups,omitempty"`
 }
 
 // registration returns the record of the requested client.
@@ -100,6 +106,9 @@ func compile(policy document.Policy) (*Policy, error) {
 	}
 	p.requests, err = server.DecodeGrants(policy, Name, func(g document.Grant) (registration, error) {
 		want, err := decode(g, p.issuer)
+		if err == nil && p.registration != "" {
+			err = validAt(p.registrar, want)
+		}
 		r := want.registration(g.Generation)
 		if err == nil {
 			known := want // as the issuer knows the client, whatever the service is called now
@@ -166,9 +175,12 @@ func decode(g document.Grant, issuer string) (r Request, err error) {
 		return r, fmt.Errorf("scopes %q: want openid among them (OpenID Connect Core 1.0 section 3.1.2.1)", r.Scopes)
 	}
 	for _, s := range r.Scopes {
-		if !slices.Contains(scopes, s) {
-			return r, fmt.Errorf("scopes: %q: want some of %q", s, scopes)
+		if !scopePattern.MatchString(s) {
+			return r, fmt.Errorf("scopes: %q: want 1 to 128 letters, digits and . _ : / -", s)
 		}
+	}
+	if err := validClaims(r.Claims); err != nil {
+		return r, err
 	}
 	if r.Issuer != issuer {
 		return r, fmt.Errorf("issuer %q: this provider is %s", r.Issuer, issuer)
@@ -176,7 +188,10 @@ func decode(g document.Grant, issuer string) (r Request, err error) {
 	return r, nil
 }
 
-// scopes lists the scopes that clients can request.
+// scopePattern matches the names of scopes. The compiler applies the same rule.
+var scopePattern = regexp.MustCompile(`^[A-Za-z0-9._:/-]{1,128}$`)
+
+// scopes lists the scopes that clients can request unless the policy says otherwise.
 var scopes = []string{"openid", "email", "groups", "profile", "offline_access"}
 
 // allows reports whether a person with these groups may sign in at a client.

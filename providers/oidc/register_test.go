@@ -108,7 +108,7 @@ func TestMalformed(t *testing.T) {
 		`{"service":"spiffe://demo.flor/vertex/ursula","redirectURIs":["http://a.rete/"]}`:                                     `vertex/ursula"`,
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"name":"x"}`:                        `"name"`,
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"scopes":["email"]}`:                `want openid`,
-		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"scopes":["openid","admin"]}`:       `"admin"`,
+		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"scopes":["openid","ad min"]}`:      `"ad min"`,
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"],"postLogoutRedirectURIs":["/out"]}`: `"/out"`,
 		`{"service":"spiffe://demo.flor/service/outline","redirectURIs":["http://a.rete/"]}`:                                   `issuer "": this provider is`,
 		`{"redirectURIs":["http://a.rete/"]}`:                                                                                  "service",

@@ -77,6 +77,17 @@ func errNoGroup(group, client string) error {
 	return fmt.Errorf("it has no group %q, of allowedGroups of %s: make it there, or take it out", group, client)
 }
 
+// validAt returns an error if a registrar cannot make the claims and groups of a client.
+func validAt(kind string, r Request) error {
+	switch {
+	case kind == registrarKanidm:
+		return validKanidm(r)
+	case len(r.Claims)+len(r.Groups) > 0:
+		return errors.New("claims and groups: the issuer cannot make them for single clients")
+	}
+	return nil
+}
+
 func validRegistrar(kind, registration string) error {
 	switch {
 	case kind != "" && !slices.Contains(registrars, kind):

@@ -24,6 +24,7 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{from: r.RemoteAddr}
 	x.refresh, x.secret = presented(r.PostFormValue("refresh_token"))
 	x.presented = clientSecret(r)
+	s.translate(r.PostForm, clientID(r))
 	out := &answer{ResponseWriter: w, exchange: x, status: http.StatusOK}
 	s.dex.ServeHTTP(out, r.WithContext(withExchange(r.Context(), x)))
 	if out.status == http.StatusOK {
@@ -43,6 +44,15 @@ func (s *issuerServer) token(w http.ResponseWriter, r *http.Request) {
 	if err := write(context.WithoutCancel(r.Context()), row); err != nil {
 		s.log.Error("a refusal of tokens is not in the audit log", "error", err)
 	}
+}
+
+// clientID returns the ID that a client presents, in the same way as clientSecret.
+func clientID(r *http.Request) string {
+	if id, _, ok := r.BasicAuth(); ok {
+		id, _ = url.QueryUnescape(id)
+		return id
+	}
+	return r.PostFormValue("client_id")
 }
 
 // clientSecret returns the secret that a client presents. It reads the secret in the same way as

@@ -92,13 +92,19 @@ func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing
 		e.Policy = cluster.Documents["drhorrible"][1].Policy()
 		e.Start()
 	}
-	document := cluster.Documents["ursula"][0]
+	return activate(t, cluster, "ursula", keys, kind, issuing, other)
+}
+
+// activate activates a host whose key is in a directory, while providers run.
+func activate(t *testing.T, cluster compile.Cluster, host, keys, kind string, issuing, other *providertest.Env) (document.Manifest, hostdir.Layout, event.Summary) {
+	t.Helper()
+	document := cluster.Documents[host][0]
 	manifest := document.Manifest()
 	closure := t.TempDir()
 	must(t, document.Write(closure))
 	state := hostdir.Layout(t.TempDir())
 	summary, err := activation.Run(t.Context(), activation.Config{
-		State: state, Closure: closure, HostKey: filepath.Join(keys, "ursula"), Once: true,
+		State: state, Closure: closure, HostKey: filepath.Join(keys, host), Once: true,
 		Dial: func(ctx context.Context, network, address string) (net.Conn, error) {
 			if slices.Contains(manifest.Providers["drhorrible"][kind].Addresses, address) {
 				return other.Dial(ctx, network, address)
@@ -111,8 +117,8 @@ func activated(t *testing.T, cluster compile.Cluster, keys, kind string, issuing
 }
 
 // flake returns a cluster whose compiler has the toy in its list of kinds, and whose hosts' keys
-// are in a directory.
-func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
+// are in a directory. The hosts are drhorrible, ursula and more.
+func flake(t *testing.T, e *providertest.Env, keys, topology string, more ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	must(t, kit.CopyLibrary(filepath.Join(dir, "nix"), "../../nix"))
@@ -127,7 +133,7 @@ func flake(t *testing.T, e *providertest.Env, keys, topology string) string {
 	must(t, os.WriteFile(list, []byte(added), 0o644))
 
 	var public []any
-	for _, name := range []string{"drhorrible", "ursula"} {
+	for _, name := range append([]string{"drhorrible", "ursula"}, more...) {
 		public = append(public, kit.Authorized(kit.WriteHostKey(filepath.Join(keys, name))))
 	}
 	text = fmt.Appendf(nil, topology, public...)

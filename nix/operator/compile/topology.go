@@ -269,7 +269,8 @@ func (t Topology) Named(name string) (service string, faces []Face) {
 type Secret struct {
 	Generate   string
 	Generation int
-	Readers    []string // service/NAME or node/NAME
+	Readers    []string // service/NAME, node/NAME, group/PATH or tags/TAG,…
+	PerHost    bool     // each host has a secret of its own
 	Public     bool     // the public half is recorded in the flake
 }
 

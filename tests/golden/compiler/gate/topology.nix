@@ -23,6 +23,10 @@ merge base {
       sso = {
         mode = "gate";
         allowedGroups = [ "writers" ];
+        groups.editor = [
+          "writers"
+          "staff"
+        ];
         session = 8;
       };
     };

@@ -17,6 +17,11 @@ merge base {
         }
         { service = "wikki"; }
         { host = "gamma"; }
+        { group = "us"; }
+        {
+          host = "alpha";
+          tags = [ "db" ];
+        }
       ];
     };
     text = {
@@ -26,6 +31,12 @@ merge base {
         { service = "wiki"; }
         { service = "wiki"; }
       ];
+    };
+    each = {
+      generate = "ssh";
+      perHost = true;
+      public = ./public.json;
+      readers = [ { host = "alpha"; } ];
     };
     weak = {
       generate = "rot13";

@@ -8,8 +8,8 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// Upstream starts a program to which a published service can lead, and returns its address. The
-// program listens on loopback and calls serve for each connection, until the test ends.
+// Upstream starts a TCP server that stands for the local program behind a published service, and
+// returns its address on loopback. It calls serve for each connection, until the test ends.
 func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	t.Helper()
 	ln, err := net.Listen("tcp", "127.0.0.1:0")
@@ -21,8 +21,8 @@ func Upstream(t testing.TB, serve func(*net.TCPConn)) string {
 	return ln.Addr().String()
 }
 
-// Echo starts an upstream that sends back all bytes that it receives, and returns its address. When
-// the client has ended its direction of the connection, the upstream ends its own.
+// Echo starts an Upstream that sends back all bytes that it receives, and returns its address. When
+// the client has ended its direction of the connection, the server ends its own.
 func Echo(t testing.TB) string {
 	t.Helper()
 	return Upstream(t, func(c *net.TCPConn) {
@@ -32,8 +32,8 @@ func Echo(t testing.TB) string {
 	})
 }
 
-// Ping checks that a connection leads to an upstream that Echo has started. It sends one byte and
-// expects it back.
+// Ping returns nil if the connection c leads to a server that Echo has started. It sends one byte
+// and expects it back.
 func Ping(c net.Conn) error {
 	b := []byte{'x'}
 	if _, err := c.Write(b); err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Found is a credential that the manifest grants to a unit. It consists of one or more delivered
-// files. Find returns it.
+// Found is a credential that the manifest grants to a unit, as Find returns it. It consists of one
+// or more files that activation has delivered.
 type Found struct {
 	files map[string]string // ID of the need, by the name of the file
 	whole bool              // a JSON object of all files instead of the content of one file

@@ -37,8 +37,9 @@ type Config struct {
 const poll = 10 * time.Second
 
 // Run keeps the nftables table of the host up to date until ctx ends, and then removes it. The
-// table protects the upstreams of the published services. Errors are logged and retried, because
-// nft may be installed later. Run returns an error only if it cannot remove the table.
+// table prevents local accounts from bypassing the forwarder and connecting to the programs behind
+// published services. Errors are logged and retried, because nft may be installed later. Run
+// returns an error only if it cannot remove the table.
 func Run(ctx context.Context, c Config) error {
 	g := guard{Config: c}
 	var failed journal.Once

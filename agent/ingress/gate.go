@@ -88,8 +88,8 @@ func clientOf(dir string) (*gate.Client, error) {
 
 const minSecret = 32 // characters; 128 bits in hexadecimal
 
-// Entry is a path that the gate itself answers, with the decision of the site's rules for this
-// path.
+// Entry is a path of a site at which the gate, and not the service, answers. It contains the
+// decision of the site's rules about requests for this path.
 type Entry struct {
 	Path     string
 	Decision document.Decision

@@ -43,7 +43,8 @@ type Config struct {
 	Penalties bool
 }
 
-// Penalties reports whether the OpenSSH of this host has penalties, which begin with release 9.8.
+// Penalties reports whether the OpenSSH of this host can refuse clients for a while after failed
+// logins (PerSourcePenalties of sshd_config(5)). It can since release 9.8.
 func Penalties(ctx context.Context) bool {
 	out, err := exec.CommandContext(ctx, "ssh", "-V").CombinedOutput()
 	var major, minor int

@@ -28,15 +28,17 @@ type Answer struct {
 	To      netip.AddrPort `json:"to"`
 }
 
-// Upstream describes a connection of the forwarder to the upstream of a service, and its caller.
+// Upstream describes a connection that the forwarder has made to the local program behind a
+// published service, and the caller on whose behalf it was made.
 type Upstream struct {
 	Caller, Service spiffe.ID
 	Protocol        document.Protocol
 	MayQuery        func(uid uint32) bool // reports whether an account other than root may ask about the connection
 }
 
-// Table contains the open connections of the forwarder to upstreams, with their callers. The zero
-// Table is empty and ready for use. A Table is safe for concurrent use.
+// Table contains the connections that the forwarder has open to local programs behind published
+// services, with the callers. From it, a program learns who has called. The zero Table is empty and
+// ready for use. A Table is safe for concurrent use.
 type Table struct {
 	users atomic.Pointer[func(uid uint32) bool]
 
@@ -62,8 +64,8 @@ type dialing struct {
 	done chan struct{}
 }
 
-// SetUsers sets the function that reports whether any service runs as an account. Only these
-// accounts and root may send queries.
+// SetUsers sets which accounts may send queries, besides root. The function reports whether any
+// service runs as the account with the given uid.
 func (t *Table) SetUsers(is func(uid uint32) bool) { t.users.Store(&is) }
 
 func (t *Table) mayQuery(uid uint32) bool {

@@ -2,10 +2,10 @@ package acl
 
 import "sync"
 
-// Gate decides which keys are admitted by a rule that can change. A key stands for an open
-// resource, such as a connection. When a new rule denies an admitted key, the gate closes its
-// resource, so that nothing that the rule denies is open when SetRule returns. The zero Gate admits
-// no keys. A Gate is safe for concurrent use.
+// Gate closes open resources, such as connections, that a changed rule no longer allows. Each
+// resource is admitted under a key, and the rule decides by the key. When SetRule returns, no
+// resource is open that the new rule denies. The zero Gate admits nothing. A Gate is safe for
+// concurrent use.
 type Gate[K any] struct {
 	mu    sync.Mutex
 	rule  func(K) bool
@@ -17,9 +17,9 @@ type entry[K any] struct {
 	close func()
 }
 
-// Admit admits the key k if the current rule allows it, and reports this as ok. If a later rule
-// denies the key, the gate calls close once. The function close must not block and must not call
-// the gate. The caller calls release when the key is no longer in use.
+// Admit admits a resource under the key k if the current rule allows the key, and reports this as
+// ok. If a later rule denies the key, the gate calls close once. The function close must not block
+// and must not call the gate. The caller calls release when the resource is no longer open.
 func (g *Gate[K]) Admit(k K, close func()) (release func(), ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -40,8 +40,7 @@ func (g *Gate[K]) remove(e *entry[K]) {
 	delete(g.inUse, e)
 }
 
-// SetRule replaces the rule, and closes the resources of all admitted keys that the new rule
-// denies.
+// SetRule replaces the rule, and closes all admitted resources whose keys the new rule denies.
 func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -49,7 +48,7 @@ func (g *Gate[K]) SetRule(rule func(K) bool) {
 	g.close(g.denies)
 }
 
-// Check applies the current rule again to all admitted keys, and closes the resources of those that
+// Check applies the current rule again to the keys of all admitted resources, and closes those that
 // it now denies. It is needed for a rule that depends on more than the key, such as the time.
 func (g *Gate[K]) Check() {
 	g.mu.Lock()

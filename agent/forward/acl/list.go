@@ -55,8 +55,8 @@ func (l List) Allows(target spiffe.ID, port string, caller spiffe.ID, leaf *x509
 	return false
 }
 
-// NextEnd returns the first time after now at which an entry of the list or a login expires. It
-// returns the zero time if nothing expires.
+// NextEnd returns the first time after now at which an entry of the list expires, or the permission
+// of a caller to log in as an account. It returns the zero time if nothing expires.
 func (l List) NextEnd(now time.Time) (next time.Time) {
 	ends := func(until unixtime.Time) {
 		if until.After(now) && (next.IsZero() || until.Before(next)) {
@@ -74,7 +74,8 @@ func (l List) NextEnd(now time.Time) (next time.Time) {
 	return next
 }
 
-// Logins is the set of logins that a List permits at a certain time.
+// Logins contains the accounts as which callers may log in at services, according to a List at a
+// certain time.
 type Logins map[login]bool
 
 // login is an account as which a caller may log in at a service.
@@ -96,8 +97,9 @@ func (l List) Logins(now time.Time) Logins {
 	return all
 }
 
-// Lost compares the set l with the later set now. It returns a function that reports whether a
-// caller has lost a login at a service, or nil if no login was lost.
+// Lost compares the logins l with those at a later time. It returns a function that reports whether
+// a caller may no longer log in at a service as one of the earlier accounts. It returns nil if no
+// caller has lost a login.
 func (l Logins) Lost(now Logins) func(target, caller spiffe.ID) bool {
 	lost := map[pair]bool{}
 	for x := range l {

@@ -67,8 +67,9 @@ func most(rates ...*rate.Limiter) int {
 	return most
 }
 
-// Wait blocks until n bytes, which a stream has just carried, are within the byte rates of the
-// caller and the service. It also returns when stop is closed. For a nil Share, it returns at once.
+// Wait delays a stream that has just carried n bytes, until these bytes are within the byte rates
+// of the caller and the service. It returns earlier if stop is closed. For a nil Share, it returns
+// at once.
 func (s *Share) Wait(stop <-chan struct{}, n int) {
 	for n > 0 {
 		caller, service := s.rates()

@@ -89,8 +89,8 @@ func (t Table) Identity(p Process) (spiffe.ID, bool) {
 }
 
 // UIDs returns the uids of the accounts whose processes may act under one of the given IDs, sorted
-// and without duplicates. If several callers name the same account, only the first of them counts,
-// unless all is true.
+// and without duplicates. An account can be named by several callers. Then only the first of them
+// counts, unless all is true.
 func (t Table) UIDs(ids []spiffe.ID, all bool) (uids []uint32) {
 	for _, r := range t.rows {
 		for _, uid := range r.uids {

@@ -36,9 +36,9 @@ type outgoing struct {
 	packet  packet
 }
 
-// Held is the total cost of the packets in the queues of several sessions, which is limited to
-// bound their memory. The method packet.cost defines the cost of a packet. The zero Held is ready
-// for use.
+// Held counts the memory of packets that wait in the queues of several UDP sessions, so that one
+// limit can apply to all of them. The method packet.cost defines how much a packet counts. The zero
+// Held is ready for use.
 type Held struct{ cost atomic.Int64 }
 
 // NewMux returns a Mux for the sessions of a QUIC connection. If c is nil, the sessions use a

@@ -83,8 +83,9 @@ func (s *Session) Stop() { s.End(wire.Stopping) }
 // Context returns a context that ends with the session.
 func (s *Session) Context() context.Context { return s.ctx }
 
-// Attach gives the session its stream and the Mux of the stream's connection. From then on, the
-// session delivers datagrams from the peer. The caller must call Run next.
+// Attach gives the session the stream to the other forwarder, and the Mux of the connection that
+// carries the stream. From then on, the session delivers datagrams from the other forwarder. The
+// caller must call Run next.
 func (s *Session) Attach(m *Mux, st wire.Stream) {
 	s.mux, s.stream = m, st
 	m.join(s)

@@ -11,8 +11,8 @@ type Ends struct {
 // Add adds a function. Run calls the functions in reverse order.
 func (e *Ends) Add(f func()) { e.all = append(e.all, f) }
 
-// Keep makes Close do nothing, so that the operation can continue. The caller must call Run when
-// the operation has ended.
+// Keep makes a later Close do nothing, so that the operation can continue. The caller must call Run
+// when the operation has ended.
 func (e *Ends) Keep() { e.kept = true }
 
 // Go continues the operation in a new goroutine, which calls f and then Run. A later Close does

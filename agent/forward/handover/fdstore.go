@@ -228,9 +228,9 @@ func reusePort(c syscall.RawConn) (err error) {
 	return err
 }
 
-// Share sets the ports at which one local listener may have all addresses of the host while other
-// listeners have single addresses. The kernel gives a connection to a single address to the
-// listener with that address.
+// Share sets the ports at which several local listeners may exist: one for all addresses of the
+// host, and others for single addresses. The kernel passes each connection to the listener for
+// exactly its address, if there is one.
 func (s *Store) Share(ports map[uint16]bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -39,7 +39,8 @@ const (
 	messageTime = 10 * time.Second
 )
 
-// State is the state that the running process sends to the next one in a handover, after the files.
+// State contains data that the running process of the forwarder sends to the new process that
+// replaces it, after the open files.
 type State struct {
 	Version  int           `json:"version"`
 	Number   int           `json:"number"`             // number of the process; the first process of a unit has 0
@@ -54,12 +55,14 @@ type message struct {
 	Yours bool     `json:"yours,omitempty"`
 }
 
-// Next is a process that is ready to take over from this one in a handover.
+// Next is a new process of the forwarder that is ready to replace this one. Both run for a while,
+// so that the replacement, called handover, interrupts no connection.
 type Next struct{ conn *net.UnixConn }
 
-// Offer passes files and state to a new process, which is connected by conn, and returns when that
-// process is ready to take over. It calls offer for the state and the files, and closes the files.
-// If Offer returns an error, it has closed conn, and this process continues to serve.
+// Offer passes files and state to a new process at the other end of conn, and returns when that
+// process is ready to take over. It gets the state and the files from the function offer, and
+// closes the files. If Offer returns an error, it has closed conn, and this process continues to
+// serve.
 func Offer(ctx context.Context, conn *net.UnixConn, offer func() (State, []*os.File, error)) (*Next, error) {
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	if err := give(conn, offer); err != nil {
@@ -117,8 +120,8 @@ func (n *Next) Wait(ctx context.Context) {
 // Close closes the connection to the next process.
 func (n *Next) Close() { n.conn.Close() }
 
-// Before is the running process that this process replaces in a handover, with the state and the
-// files that it has passed on.
+// Before is the older process of the forwarder, which this process is about to replace in a
+// handover. It contains the state and the files that the older process has passed on.
 type Before struct {
 	State State
 	Files []*os.File

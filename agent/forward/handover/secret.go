@@ -12,9 +12,9 @@ const (
 	maxSecret    = 4096
 )
 
-// Secret returns the secret that an earlier process has kept under a name. If there is none of the
-// same length, it returns fresh and keeps that for later processes. Secrets are kept in memory
-// only.
+// Secret returns the secret that an earlier process has kept under a name. If there is none, or if
+// it has another length than fresh, Secret returns fresh and keeps it for later processes. Secrets
+// are kept in memory only.
 func (s *Store) Secret(name string, fresh []byte) []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,8 +19,9 @@ const (
 	arriving = 5 * time.Second
 )
 
-// Offer returns the files, in addition to the listening sockets, that the next process needs in a
-// handover to pass packets on to this process. The caller must close them.
+// Offer returns open files for the next process of the forwarder, which replaces this one. With
+// them, it can pass the packets of existing connections on to this process. The listening sockets
+// are not included. The caller must close the files.
 func (s *Server) Offer() (files []*os.File, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,9 +35,9 @@ func (s *Server) Offer() (files []*os.File, err error) {
 	return files, nil
 }
 
-// Drain leaves all new connections to the next process in a handover, and tells the peers of
-// existing connections to use new ones. Open streams continue. After Drain, Apply opens no
-// listeners.
+// Drain stops accepting connections, because the next process of the forwarder accepts them. It
+// asks the hosts at the other end of existing connections to open new ones for new streams. Open
+// streams continue. After Drain, Apply opens no listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -187,7 +187,8 @@ func (s *Server) share() {
 	s.uplinks.Store(&uplinks)
 }
 
-// Uplinks returns the state of the uplinks from this host to its relays, sorted by relay.
+// Uplinks returns the state of the connections that this host keeps open to its relays, sorted by
+// relay. Other hosts reach this host through these connections.
 func (s *Server) Uplinks() (all []transport.UplinkState) {
 	if uplinks := s.uplinks.Load(); uplinks != nil {
 		for _, u := range *uplinks {

@@ -133,8 +133,9 @@ func reconcile[L io.Closer](there map[netip.AddrPort]L, wanted map[netip.AddrPor
 	return errs
 }
 
-// Drain leaves new connections and UDP sessions to the next process in a handover, which has the
-// same sockets. Existing ones continue here. After Drain, Apply opens no listeners.
+// Drain stops accepting connections and UDP sessions, because the next process of the forwarder
+// accepts them on the same sockets. Existing ones continue here. After Drain, Apply opens no
+// listeners.
 func (s *Server) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -22,10 +22,10 @@ import (
 // reset.
 const parting = time.Second
 
-// Ping tests whether processes of the account with the given uid can connect to a service. It makes
-// a connection as such a process would, up to the service's upstream, and closes it without sending
-// data. The result contains each step. Like any connection, a ping uses an existing connection
-// between the two forwarders if there is one.
+// Ping tests whether processes of the account with the given uid can connect to a service. It
+// connects as such a process would, as far as the program behind the service, and closes the
+// connection without sending data. The result contains each step. Like any connection, a ping uses
+// an existing connection between the two forwarders if there is one.
 func (s *Server) Ping(ctx context.Context, uid uint32, service string) ping.Result {
 	p := &pinging{server: s, result: ping.Result{Service: service}, begun: time.Now()}
 	p.run(ctx, connection{rules: s.rules.Load(), connKey: connKey{by: caller.Process{UID: uid}}})

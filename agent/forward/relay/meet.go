@@ -41,8 +41,8 @@ func (m *meets) allow(node spiffe.ID) bool {
 	return l.Allow()
 }
 
-// Meet introduces a caller to the host at the end of a route, so that the two can connect directly.
-// The caller is the given peer, and the route is named by the given label. Meet tells the host the
+// Meet helps a caller to connect directly to the host at the end of a route, without this relay.
+// The peer is the identity of the caller, and the label names the route. Meet tells the host the
 // address of the caller, and returns the addresses of both as this relay sees them. If Meet
 // refuses, it returns a code for the caller and the reason.
 func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {

@@ -130,10 +130,10 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 	return s.from[in.Peer.ID]
 }
 
-// Uplink makes a host reachable over a connection that the host has made to this relay, until
-// remove is called. Before the relay opens a stream on the connection, it calls open. If open
-// returns false, the connection accepts no more streams. Otherwise the relay calls ended when the
-// stream has ended.
+// Uplink makes a host reachable through this relay, over a connection that the host itself has
+// made. The host stays reachable until remove is called. Before the relay opens a stream on the
+// connection, it calls open. If open returns false, the relay opens no stream. Otherwise it calls
+// ended when the stream has ended.
 func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID
@@ -163,7 +163,8 @@ func (s *Server) Uplinks() map[spiffe.ID]int {
 	return all
 }
 
-// Passage is a stream from this relay to the next host of a route. Server.Open returns it.
+// Passage is a stream that this relay has opened to the next host on the way to the target of a
+// peer. The caller of Server.Open forwards the data of the peer to it.
 type Passage struct {
 	wire.Stream
 	release []func()
@@ -176,9 +177,9 @@ func (p *Passage) Release() {
 	}
 }
 
-// Open opens a stream to the next host of the route that label names, on behalf of a peer. If the
-// peer loses the permission to use the route later, denied is called. The caller must call Release
-// on the result. If Open fails, it returns a code for the peer and the reason.
+// Open opens a stream on behalf of a peer, to the next host of the route whose label is given. If
+// the peer later loses the permission to use the route, denied is called. The caller must call
+// Release on the result. If Open fails, it returns a code for the peer and the reason.
 func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
 	s.mu.Lock()
 	r := s.routes[label]

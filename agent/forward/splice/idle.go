@@ -34,8 +34,8 @@ type Lot struct {
 	epoll   *os.File
 }
 
-// Socket is a socket in a Lot, which can wait for data on behalf of the reader. Only one goroutine
-// at a time may read from the socket.
+// Socket is a socket in a Lot. While it is idle, the Lot waits for data in place of the goroutine
+// that reads from the socket. Only one goroutine at a time may read from it.
 type Socket struct {
 	lot       *Lot
 	conn      Parkable
@@ -51,15 +51,16 @@ type Socket struct {
 	key              uint64 // key in parked; set while the socket is parked
 }
 
-// Parkable is a connection with a file descriptor, which a Lot can wait for.
+// Parkable is a connection on which a Lot can wait for data, because it has a file descriptor.
 type Parkable interface {
 	net.Conn
 	syscall.Conn
 }
 
 // Add adds a connection to the Lot and returns its Socket, which the caller must remove with
-// Remove. When a parked socket becomes readable, the Lot calls resume in a new goroutine. If
-// interrupt is not nil, the Lot calls it once whenever nothing was written for a period.
+// Remove. After Socket.Park, the Lot calls resume in a new goroutine when the connection becomes
+// readable. If interrupt is not nil, the Lot calls it once whenever nothing was written for a
+// period.
 func (l *Lot) Add(c Parkable, resume, interrupt func()) (*Socket, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -96,9 +97,9 @@ func (s *Socket) Progress() { s.reads.Add(1) }
 // Wrote records that data was written, so that the Lot does not call interrupt.
 func (s *Socket) Wrote() { s.writes.Add(1) }
 
-// Park makes the Lot wait for data on the socket. The Lot calls resume when the socket becomes
-// readable, or when Wake is called. Until then, the caller must not read from the socket. If Park
-// returns an error, the socket is not parked.
+// Park lets the Lot wait for data on the socket, so that the goroutine that reads can end. The Lot
+// calls resume when the socket becomes readable, or when Wake is called. Until then, the caller
+// must not read from the socket. If Park returns an error, the Lot does not wait.
 func (s *Socket) Park() error {
 	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
 		return err

@@ -38,8 +38,8 @@ func Reset(c net.Conn) {
 	c.Close()
 }
 
-// Pair describes a local connection and a stream that Start joins, with their limits and the
-// counters for their traffic.
+// Pair contains the two ends between which Start forwards data: a connection to a local program,
+// and a stream to another host. It also contains their limits and the counters for their traffic.
 type Pair struct {
 	Local  Conn
 	Stream wire.Stream

@@ -16,8 +16,9 @@ import (
 	"github.com/florete/florete/agent/forward/wire"
 )
 
-// Terminated describes a TLS connection that ends at this host, over TCP, and the stream that
-// carries its content, and the counters for their traffic.
+// Terminated contains the two ends between which Terminate forwards data: a TLS connection that
+// this host decrypts, and the stream that carries its decrypted content. It also contains their
+// limits and the counters for their traffic.
 type Terminated struct {
 	Local  *tls.Conn // made by TLSServer
 	Stream wire.Stream
@@ -26,7 +27,8 @@ type Terminated struct {
 	Limits                   *acl.Share
 }
 
-// TLSServer returns a TLS connection for Terminate, with a caller that has connected over TCP.
+// TLSServer returns the server side of a TLS connection with a caller that has connected over TCP.
+// The result can be used with Terminate.
 func TLSServer(tcp *net.TCPConn, config *tls.Config) *tls.Conn {
 	return tls.Server(&endNoticing{TCPConn: tcp}, config)
 }

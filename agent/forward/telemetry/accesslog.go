@@ -75,9 +75,9 @@ func NewAccessLog(w io.Writer, log *slog.Logger) *AccessLog {
 	return l
 }
 
-// Wants reports whether the next connection to a service gets an entry in the log. The parameter
-// which is the log mode of the service. If the mode is to sample, one connection in SampledEvery
-// gets an entry, chosen at random. A nil AccessLog wants none.
+// Wants reports whether the next connection to a service gets an entry in the log. This depends on
+// the log mode of the service. If the mode is to sample, one connection in SampledEvery gets an
+// entry, chosen at random. For a nil AccessLog, Wants returns false.
 func (l *AccessLog) Wants(which document.AccessLog) bool {
 	if l == nil {
 		return false

@@ -23,8 +23,9 @@ func newGeneration() (g generation) {
 	return g
 }
 
-// GenerateConnectionID returns a random connection ID that begins with the bytes of the generation.
-// It implements quic.ConnectionIDGenerator.
+// GenerateConnectionID returns a random connection ID. It begins with four bytes that identify this
+// process, so that packets find the right process during an upgrade. It implements
+// quic.ConnectionIDGenerator.
 func (g generation) GenerateConnectionID() (quic.ConnectionID, error) {
 	var id [connIDLen]byte
 	rand.Read(id[copy(id[:], g[:]):])

@@ -71,10 +71,10 @@ func write(to *quic.SendStream, b []byte) bool {
 	return true
 }
 
-// Meet introduces a caller to the host of an uplink, so that the two can connect directly. It tells
+// Meet helps a caller to connect directly to the host that is reached over this uplink. It tells
 // the host the address of the caller, and returns the address of the host as this relay sees it. It
-// returns false if the host does not permit introductions or cannot be told, or if one address is
-// IPv4 and the other is IPv6.
+// returns false if the host does not permit this or cannot be told, or if one address is IPv4 and
+// the other is IPv6.
 func (in *Incoming) Meet(caller netip.AddrPort) (netip.AddrPort, bool) {
 	m := in.meetings
 	if m == nil {

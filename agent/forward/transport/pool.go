@@ -273,8 +273,8 @@ func (s *Stream) Usage() *usage.Conn { return s.conn.usage }
 // has replaced it for new streams. The stream itself may still recover.
 func (s *Stream) Lost() context.Context { return s.conn.lost }
 
-// Mux returns the Mux of the stream's connection. It carries the datagrams if the stream is a UDP
-// session.
+// Mux returns the Mux of the connection that carries the stream. If the stream is for a UDP
+// session, the Mux carries the session's datagrams.
 func (s *Stream) Mux() *datagram.Mux { return s.conn.mux }
 
 // Release tells the pool that the stream is no longer used.

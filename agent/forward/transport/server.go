@@ -208,13 +208,14 @@ func (l *Listener) Accept() (*Incoming, error) {
 	return &in, nil
 }
 
-// Offer returns the files that the next process needs in a handover, in addition to the listening
-// socket, to pass packets on to this process. The caller must close them.
+// Offer returns open files for the next process of the forwarder, which replaces this one. With
+// them, it can pass the packets of existing connections on to this process. The listening socket is
+// not included. The caller must close the files.
 func (l *Listener) Offer() ([]*os.File, error) { return l.socket.offer() }
 
-// Drain leaves new connections to the next process in a handover, which must have the files that
-// Offer returned. The next process passes the packets of existing connections back to this process.
-// Handshakes that have begun are completed here.
+// Drain stops accepting connections, because the next process of the forwarder accepts them. That
+// process must have the files that Offer returned, and passes the packets of existing connections
+// back to this one. Handshakes that have begun are completed here.
 func (l *Listener) Drain() { l.socket.drain() }
 
 // Stop stops accepting connections. It returns when each handshake that has begun has one of these
@@ -296,8 +297,8 @@ func (in *Incoming) AcceptStream() (wire.Stream, error) {
 	return in.conn.AcceptStream(in.conn.Context())
 }
 
-// OpenStream opens a stream to the host of an uplink, without waiting for it. An uplink over TCP
-// carries only one stream, so a second call returns an error.
+// OpenStream opens a stream to the host that has made this connection as its uplink. It does not
+// wait for the host. An uplink over TCP carries only one stream, so a second call returns an error.
 func (in *Incoming) OpenStream() (wire.Stream, error) {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -332,8 +333,8 @@ type taken struct {
 // was already opened.
 var errTaken = errors.New("the connection has a stream or has ended")
 
-// Wait waits until an uplink has ended. It notices within a second that the peer has closed an
-// uplink over TCP from which nobody reads.
+// Wait waits until the connection, which must be an uplink, has ended. It notices within a second
+// that the peer has closed an uplink over TCP from which nobody reads.
 func (in *Incoming) Wait() {
 	c, ok := in.conn.(*tcpstream.Conn)
 	if !ok {
@@ -376,8 +377,8 @@ func (in *Incoming) RemoteAddr() net.Addr { return in.conn.RemoteAddr() }
 // LocalAddr returns the address of this host that the peer called.
 func (in *Incoming) LocalAddr() net.Addr { return in.conn.LocalAddr() }
 
-// Leave tells the peer to open new streams on another connection. It is used in a handover, in
-// which the next process accepts that connection. Streams that are open or being opened continue.
+// Leave asks the peer to open new streams on another connection, which the next process of the
+// forwarder accepts. Streams that are open or being opened continue.
 func (in *Incoming) Leave() {
 	switch c := in.conn.(type) {
 	case quicConn:
@@ -399,8 +400,8 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. It tells the peer that the stream with the ID first and
-// all later ones were not served, so that the peer can open them again.
+// Cut ends the connection and its streams. It tells the peer that the stream whose ID is first was
+// not served, and neither were streams with higher IDs, so that the peer can open them again.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }

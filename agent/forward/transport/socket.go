@@ -66,8 +66,8 @@ func (s *udpSocket) passResets(to udpSocket) {
 	s.resets = netip.AddrPortFrom(netip.AddrFrom4([4]byte{127, 0, 0, 1}), to.LocalAddr().(*net.UDPAddr).AddrPort().Port())
 }
 
-// ReadBatch reads packets like merging.ReadBatch. It also passes packets that may be stateless
-// resets on to the other socket.
+// ReadBatch reads packets, as merging.ReadBatch does. A packet that may be a stateless reset is
+// also passed to the other socket.
 func (s udpSocket) ReadBatch(messages []ipv4.Message, flags int) (int, error) {
 	n, err := s.merging.ReadBatch(messages, flags)
 	if s.resets.IsValid() {

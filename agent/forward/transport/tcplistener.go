@@ -150,10 +150,12 @@ func (l *TCPListener) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer returns no files, because the next process needs only the listening socket in a handover.
+// Offer returns no files. The next process of the forwarder, which replaces this one, needs only
+// the listening socket.
 func (l *TCPListener) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain stops accepting connections in a handover, so that the next process accepts all new ones.
+// Drain stops accepting connections, because the next process of the forwarder accepts all new
+// ones.
 func (l *TCPListener) Drain() { l.ln.Close() }
 
 // Stop stops accepting connections, and waits for the handshakes that have begun. Accept still

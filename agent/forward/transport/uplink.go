@@ -35,7 +35,8 @@ const (
 	uplinkHandshakes = 256
 )
 
-// UplinkTo describes an uplink that this host must keep: the relay, and how to connect to it.
+// UplinkTo describes a connection that this host must keep open to a relay, so that other hosts can
+// reach it: the relay, and how to connect to it.
 type UplinkTo struct {
 	Relay     spiffe.Dialable
 	Addresses document.Addresses
@@ -83,8 +84,8 @@ type UplinkState struct {
 	Error     string             // last failure; empty while there is a connection
 }
 
-// Uplink starts an uplink to a relay and returns at once. The uplink connects again whenever its
-// connection fails, until Stop or Close is called.
+// Uplink starts to keep a connection open to a relay, and returns at once. It connects again
+// whenever the connection fails, until Stop or Close is called on the result.
 func (s *Server) Uplink(to UplinkTo) *Uplink {
 	u := &Uplink{
 		UplinkTo: to, server: s, accepted: make(chan *Incoming), shaking: make(chan struct{}, uplinkHandshakes),
@@ -114,11 +115,12 @@ func (u *Uplink) Accept() (*Incoming, error) {
 	}
 }
 
-// Offer returns no files, because the next process makes its own uplink in a handover.
+// Offer returns no files. The next process of the forwarder, which replaces this one, makes its own
+// connection to the relay.
 func (u *Uplink) Offer() ([]*os.File, error) { return nil, nil }
 
-// Drain stops making connections to the relay in a handover, so that the relay uses the uplink of
-// the next process. Existing connections continue.
+// Drain stops making connections to the relay, so that the relay uses those of the next process of
+// the forwarder. Existing connections continue.
 func (u *Uplink) Drain() { u.stop() }
 
 // Stop stops making connections to the relay, like Drain.

@@ -16,17 +16,18 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Owner describes the accounts that may own the socket of an upstream. Dial and Peer use it to
-// refuse an upstream of another account.
+// Owner says which accounts may run the local program behind a published service, the upstream.
+// With it, Dial and Peer refuse a program of another account that listens on the address of the
+// upstream.
 type Owner struct {
 	account string // empty for any system account
 	uid     uint32
 	known   bool
 }
 
-// NewOwner returns the Owner for the account that a service runs as. If account is empty, any
-// system account may own the socket. If the account does not exist, NewOwner returns an error, and
-// an Owner that allows only root and the forwarder.
+// NewOwner returns the Owner for a service that runs as the given account. If account is empty, any
+// system account may run the upstream. If the account does not exist, NewOwner returns an error,
+// and an Owner that allows only root and the forwarder.
 func NewOwner(account string) (Owner, error) {
 	o := Owner{account: account}
 	if account == "" {
@@ -57,8 +58,8 @@ func (o Owner) UIDs(forwarder uint32) []Range {
 	return uids
 }
 
-// Is reports whether uid is the user ID of the owner's account. It returns false if any system
-// account may own the socket.
+// Is reports whether uid is the user ID of the account that the service runs as. It returns false
+// if any system account may run the upstream.
 func (o Owner) Is(uid uint32) bool { return o.known && o.uid == uid }
 
 // check returns a *ForeignError unless an account may own the upstream's socket at an address.

@@ -9,16 +9,16 @@ import (
 	"github.com/florete/florete/internal/sockdiag"
 )
 
-// Peer is the receiver of a connected UDP socket. It checks which account owns the receiving
-// socket.
+// Peer is the program to which a connected UDP socket sends its datagrams. Its method Check finds
+// out whether an allowed account runs the program.
 type Peer struct {
 	owner         Owner
 	elsewhere     bool // the peer is on another host, where the owner cannot be looked up
 	local, remote netip.AddrPort
 }
 
-// NewPeer returns the receiver of the connected UDP socket c. The owner o says which accounts may
-// own the receiving socket.
+// NewPeer returns the program to which the connected UDP socket c sends. The Owner says which
+// accounts may run it.
 func NewPeer(c *net.UDPConn, o Owner) *Peer {
 	return &Peer{
 		owner: o, elsewhere: !sockdiag.Here(c),

@@ -24,8 +24,8 @@ type Table struct {
 	handshakes map[Handshakes]int64    // counts; Count is zero in the keys
 }
 
-// Handshakes is the number of connections between one caller and one target since the forwarder
-// started. It counts connections whose handshake has succeeded on both sides.
+// Handshakes counts the connections that one caller has made to one target since the forwarder
+// started. A connection counts if its handshake has succeeded on both sides.
 type Handshakes struct {
 	Direction telemetry.Direction `json:"direction"`
 	Target    spiffe.ID           `json:"target"`

@@ -12,8 +12,9 @@ import (
 // MaxPayload is the maximum payload of a UDP datagram over IPv4, in bytes.
 const MaxPayload = 65507
 
-// AppendStreamID appends the header of a DATAGRAM frame to b, which identifies the stream of the
-// UDP session. The caller appends the payload afterwards. CutStreamID parses such a frame.
+// AppendStreamID appends the header of a DATAGRAM frame to b. The header contains the ID of the
+// stream that belongs to the UDP session. The caller appends the payload afterwards. CutStreamID
+// parses such a frame.
 func AppendStreamID(b []byte, stream quic.StreamID) []byte {
 	return quicvarint.Append(b, uint64(stream)/4)
 }

@@ -59,8 +59,8 @@ type Issuer struct {
 }
 
 // Start starts an issuer with one client for each service in clients. The map contains the redirect
-// URIs of each service. Only members of an allowed group can sign in, or everybody if allowedGroups
-// is nil. The issuer stops when the test ends.
+// URIs of each service. Only members of the allowed groups can sign in. If allowedGroups is nil,
+// everybody can. The issuer stops when the test ends.
 func Start(t *testing.T, allowedGroups []string, clients map[string][]string) *Issuer {
 	t.Helper()
 	i := &Issuer{Delivered: map[string]map[string]string{}, t: t, dir: t.TempDir(), address: providertest.Loopback()}
@@ -161,9 +161,10 @@ func (i *Issuer) start() {
 
 var action = regexp.MustCompile(`<form[^>]* action="([^"]*)"`)
 
-// SignIn signs a person in. It opens the address at, to which a gate redirects a browser, and
-// submits the form of the issuer with the given email address. It returns the address to which the
-// issuer redirects the browser, which has the public name of the site.
+// SignIn signs a person in at the issuer, as a browser does. It opens the URL at, to which a gate
+// has redirected the browser, and submits the issuer's form with the given email address. It
+// returns the URL to which the issuer redirects the browser, whose host is the public name of the
+// site.
 func SignIn(t *testing.T, browser *http.Client, at, email string) string {
 	t.Helper()
 	resp, err := browser.Get(at)

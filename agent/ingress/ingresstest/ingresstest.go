@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// Run starts a program with arguments, args[0] being the program, in the directory dir. The program
-// ends when the test ends, or earlier if stop is called.
+// Run starts the program args[0] with the other elements of args as its arguments, in the directory
+// dir. The program ends when the test ends, or earlier if stop is called.
 func Run(t *testing.T, dir string, args ...string) (stop func()) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL makes the provider return an empty CRL with the given number, as if it was made from the
-// revocation list with the number list. The CRL is signed by the given CA or, if that is nil, by
-// the cluster's own CA.
+// SetCRL makes the provider return an empty CRL with the given number. Hosts are told that it was
+// made from the revocation list with the number list. The CRL is signed by the authority by. If
+// that is nil, the cluster's own CA signs it.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

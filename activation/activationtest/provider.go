@@ -338,8 +338,8 @@ func (p *Provider) Reports() []Received {
 	return slices.Clone(p.reports)
 }
 
-// Ahead makes the provider acknowledge each report with a sequence number that exceeds the number
-// in the report by n.
+// Ahead makes the provider answer each report with a sequence number that is higher by n than the
+// number in the report, as if the provider had already received later reports.
 func (p *Provider) Ahead(n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -27,8 +27,9 @@ import (
 )
 
 // Add inserts a CRL that a provider returned into a host's list of CRLs, and returns the new list.
-// The CRL must be signed by an issuing CA of the trust domain. Its number must not be lower than
-// that of the CRL it replaces, unless the latter has expired. Otherwise Add returns an error.
+// It returns an error if the CRL is not signed by an issuing CA of the trust domain. It also
+// returns an error if the number of the CRL is lower than that of the CRL it would replace, unless
+// that one has expired.
 func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
 	is, err := open(answer, roots, now)
 	if err != nil {
@@ -156,8 +157,9 @@ func hasCRL(t *needstate.Table) bool {
 	return err == nil
 }
 
-// Over returns a function that fetches all CRLs over the connections of a pass, without waiting
-// until they are due. The function does nothing if CRLs are already being fetched.
+// Over returns a function that fetches the CRLs of all providers at once, even if they are not due.
+// It shares the connections of the other requests in the given fetch.Pass. The function does
+// nothing if CRLs are already being fetched.
 func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	if k.busy || k.next.IsZero() {
 		return func(context.Context) func() { return func() {} }
@@ -198,10 +200,10 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 	}
 }
 
-// With returns a function that fetches the first CRL of a provider together with a certificate,
-// over the same connection. The caller calls it with the name of the provider that has just
-// returned the certificate. If a pass returns several certificates, the CRL is fetched only once.
-// With returns nil if there is no CRL to fetch.
+// With returns a function that fetches the first CRL of a provider, over the connection on which
+// the provider has just returned a certificate. The caller calls the function with the name of that
+// provider. If several certificates are requested in the same fetch.Pass, the CRL is fetched only
+// once. With returns nil if there is no CRL to fetch.
 func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil

@@ -152,7 +152,7 @@ func (d Dir) Restore(n int) (int, error) {
 }
 
 // Clean removes old generations and the remains of an interrupted Deliver. It keeps the current
-// generation, the previous one, and the one with the number Keep.
+// generation, the previous one, and the generation whose number is in the field Keep.
 func (d Dir) Clean() error {
 	_, rest, err := d.others()
 	if err != nil {

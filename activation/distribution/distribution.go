@@ -66,10 +66,10 @@ type Follower struct {
 	withheld *trust.Withheld // see Withheld
 }
 
-// Open makes the Follower work under the given documents in force and the table of their needs. The
-// given need is the one for the documents themselves, or nil if the manifest has none. If the
-// revocation list is newer than at the last call, Open makes needs due that were denied because
-// this host was revoked.
+// Open tells the Follower which documents are now in force, and gives it the table of their needs.
+// The argument need is the need for the documents themselves, or nil if the manifest has none. If
+// the revocation list is newer than at the last call, needs that were denied because this host was
+// revoked become due.
 func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needstate.Need) {
 	if f.table != nil && set.Roots.Revocations().Newer(f.set.Roots.Revocations()) {
 		for _, n := range table.Needs {
@@ -106,9 +106,9 @@ func (f *Follower) Refresh() {
 	}
 }
 
-// Accept puts documents in force that were received in another way than from a provider. The text
-// from describes their origin for the log. Accept returns an error if the documents are refused,
-// see documents.Store.Accept.
+// Accept puts documents in force that did not come from a provider. The argument from describes
+// their origin for the log. Accept returns an error if the documents are refused (see
+// documents.Store.Accept).
 func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) *hostapi.Error {
 	e := f.accept(ctx, a)
 	if _, changed := f.Changed(); changed {
@@ -167,9 +167,10 @@ func (f *Follower) Rewind(by time.Duration) {
 		&f.prover.next, &f.prover.ends, &f.prover.last, &f.prover.seen, &f.opened)
 }
 
-// Begin starts the polls, watches and reports that are due. A poll uses the connections of the
-// given pass. Begin must be called after the other needs have begun their requests. It returns the
-// time at which it must be called again, or the zero time if nothing is planned.
+// Begin starts the work that is due: asking a provider for the newest documents, waiting for newer
+// ones, and sending a report. Requests for the newest documents share the connections of the given
+// fetch.Pass, so Begin must be called after the other needs have begun their requests. It returns
+// the time at which it must be called again, or the zero time if nothing is planned.
 func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start) time.Time {
 	var poll time.Time
 	if f.need != nil && !f.need.Busy {

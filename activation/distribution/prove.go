@@ -87,9 +87,10 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns the time at which a need is due, and false if no time is planned. It returns due
-// and ok, the results of State.Due, unless new documents are waiting for a provider's answer that
-// confirms them. A need without which the host cannot request documents is then due earlier.
+// Hurry returns the time at which a need must be requested. Normally this is due, and the second
+// result is ok, which is false if no request is planned. While new documents wait for a provider's
+// answer that confirms them, a need without which the host cannot ask that provider is requested
+// earlier.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -110,8 +111,9 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed tells the Follower that an attempt to fulfil a need has failed. If new documents cannot be
-// confirmed by a provider without this need, the confirmation is tried again later.
+// Failed tells the Follower that an attempt to fulfil a need has failed. If new documents wait for
+// a provider's answer that confirms them, and the host needs this need to ask for that answer, it
+// asks again later.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)
@@ -152,9 +154,10 @@ func (f *Follower) extend(now time.Time) {
 	}
 }
 
-// Prove puts documents that were rolled back in force again, once it is clear that no provider
-// answers under the older documents either. It returns the time at which it must be called again,
-// or the zero time if no documents are waiting for that.
+// Prove restores new documents that the host has rolled back because no provider answered. It does
+// so once it is clear that no provider answers under the older documents either, so that the new
+// ones need not be the cause. It returns the time at which it must be called again, or the zero
+// time if no documents are waiting to be restored.
 func (f *Follower) Prove(ctx context.Context, now time.Time) time.Time {
 	if p := f.seek(now); !p.undone || f.need != nil && f.need.Busy {
 		return time.Time{}

@@ -147,8 +147,8 @@ func (r *reporter) lookIn(wait time.Duration) { r.look = time.Now().Round(0).Add
 // the given ID. It returns zero if no rotation was ordered.
 func (f *Follower) Order(need string) int { return f.reporter.rotate[need] }
 
-// Watching reports whether the connection to the provider of documents is in use. Usually, a watch
-// uses it.
+// Watching reports whether the long-lived connection to the provider of this host's documents is in
+// use. Usually, it is used by a request that waits for newer documents.
 func (f *Follower) Watching() bool { return f.line.used }
 
 // looked records that the state of the host was checked and need not be reported.

@@ -66,9 +66,9 @@ func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
 	return of
 }
 
-// Extend returns a copy of a commit with a later deadline, so that the duration left remains until
-// the deadline. In total, the commit lasts at most the duration most. Extend also reports whether
-// the deadline has changed. It never makes a deadline earlier.
+// Extend returns a copy of a commit whose deadline is later, so that the duration left remains from
+// now. The whole commit lasts at most the duration most, and its deadline never becomes earlier.
+// Extend also reports whether the deadline has changed.
 func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
@@ -78,8 +78,9 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun returns the time at which a commit began, as the time since the boot in which its deadline
-// is measured (CLOCK_BOOTTIME). The result is negative if the commit began before that boot.
+// Begun returns the time at which a commit began, counted from a boot of the machine
+// (CLOCK_BOOTTIME). It is the same boot from which the commit's deadline is counted. The result is
+// negative if the commit began before that boot.
 func Begun(c hostdir.Commit) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

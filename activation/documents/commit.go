@@ -124,9 +124,9 @@ func Rearm(l hostdir.Layout, c hostdir.Commit) error {
 	return write(l, c)
 }
 
-// Extend postpones the deadline of the pending commit with this ID, so that the duration left
-// remains until the deadline. In total, the commit lasts at most the duration most. Extend does
-// nothing if the commit is not pending, or if the deadline would become earlier.
+// Extend makes the deadline of the pending commit with this ID later, so that the duration left
+// remains from now. The whole commit lasts at most the duration most. Extend does nothing if the
+// commit is not pending, or if the deadline would become earlier.
 func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -344,10 +344,10 @@ func (s *Store) dropUnchanged() error {
 	return s.remove(s.layout.CommitFile())
 }
 
-// Unproved returns the unattended commit that still waits for an answer of a provider, or nil if
-// there is none. If undone is false, the commit is pending, and an answer makes it permanent. If
-// undone is true, the commit was rolled back, and an answer shows that the commit had cut the host
-// off from its providers.
+// Unproved returns the commit that activation has begun without an operator and that still waits
+// for the answer of a provider. It returns nil if there is none. If undone is false, the commit is
+// pending, and an answer makes it permanent. If undone is true, the commit was rolled back, and an
+// answer shows that the commit had cut the host off from its providers.
 func (s *Store) Unproved() (c *hostdir.Commit, undone bool) {
 	c, err := s.layout.PendingCommit()
 	if c == nil && err == nil {
@@ -389,8 +389,9 @@ func NoteAnswered(l hostdir.Layout, id string, now time.Time) error {
 }
 
 // Redo puts the documents of the last commit in force again, if that commit has this ID and was
-// rolled back. Redo calls again with these documents. If again returns true, they are put in force
-// as a new commit, and otherwise permanently. If the commit is a different one, Redo does nothing.
+// rolled back. The function again receives these documents and decides how: if it returns true,
+// they are put in force as a new commit that can be rolled back, and otherwise permanently. If the
+// last commit has another ID, Redo does nothing.
 func (s *Store) Redo(ctx context.Context, id string, again func(Set) bool) error {
 	unlock, err := lock(s.layout)
 	if err != nil {

@@ -36,7 +36,8 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Host is a host that can be admitted to a cluster by an identity file.
+// Host is a host that receives its certificates and documents in an identity file, because it
+// cannot fetch them over the network. An operator creates the file and brings it to the host.
 type Host struct {
 	State   hostdir.Layout
 	HostKey string // file of the SSH host key

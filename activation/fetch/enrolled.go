@@ -144,7 +144,7 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 }
 
 // Gives reports whether an identity file contains an SVID that must still be delivered for a need.
-// The file f may be nil.
+// If there is no file, f is nil, and Gives returns false.
 func (h *Host) Gives(f *hostapi.IdentityFile, n document.Need) bool { return h.given(f, n) != nil }
 
 // ForgetEnrolled removes the identity file once its whole content is delivered. The caller passes

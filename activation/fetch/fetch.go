@@ -52,9 +52,9 @@ type Host struct {
 	certIDs sync.Map // results of CertID, by need
 }
 
-// Reached returns the name of the provider host that answered the last request of the given
-// attempt's kind. It can differ from the provider of the attempt, because a silent provider is
-// replaced by another one.
+// Reached returns the name of the provider host that answered the last request for a need of the
+// same kind as the attempt. It can differ from the provider of the attempt, because a silent
+// provider is replaced by another one.
 func (h *Host) Reached(a Attempt) string {
 	if name, ok := h.reached.Load(process{a.Provider, a.Need.Kind}); ok {
 		return name.(string)

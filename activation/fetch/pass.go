@@ -31,10 +31,12 @@ type way struct {
 	failed *Error
 }
 
-// Pass returns a new Pass whose only user is the caller. The caller must call Leave.
+// Pass returns a Pass for a new group of requests. The caller is its only user at first, and must
+// call Leave when it has no more requests.
 func (h *Host) Pass() *Pass { return &Pass{host: h, users: 1, ways: map[process]way{}} }
 
-// Join adds a user to the pass. It must be called before the last user has called Leave.
+// Join adds a user, so that the connections of the Pass stay open until this user has called Leave
+// too. Join must be called before the last of the other users has called Leave.
 func (p *Pass) Join() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

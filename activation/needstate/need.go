@@ -63,9 +63,9 @@ type seen struct {
 	refetch, rotate int64     // see Table.Requested
 }
 
-// Begin prepares a need that was just added to the table, and reports an event if its files are
-// still valid. If resumed is true, an operator has restarted activation, and a need that waits or
-// was refused is due at once.
+// Begin prepares a need that was just added to the table. If the delivered files are still valid,
+// it reports this as an event. If resumed is true, an operator has restarted activation, and a need
+// that waits or was refused is due at once.
 func (n *Need) Begin(resumed bool) {
 	n.Look(time.Now().Round(0))
 	v := n.observe()

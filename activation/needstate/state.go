@@ -35,8 +35,8 @@ func (s *State) setStatus(status hostdir.NeedStatus, now time.Time) {
 	}
 }
 
-// Observed contains the present facts about a need, such as whether its files exist. Reconcile
-// adapts the recorded state to these facts.
+// Observed contains the facts about a need that hold at the moment, such as whether its files
+// exist. The methods of State decide by these facts.
 type Observed struct {
 	Need     document.Need
 	Digest   string // digest of the need

@@ -13,9 +13,10 @@ import (
 // maxReason is the maximum length of a reason in bytes.
 const maxReason = 200
 
-// Accept stores that a person has acknowledged the present fault of a provider's audit log, which
+// Accept records that a person has acknowledged the present fault of a provider's audit log, which
 // ends the alarm. A later fault raises a new alarm. The acknowledgement must contain a reason of 1
-// to 200 bytes. Accept returns an error if there is no fault that was not acknowledged.
+// to 200 bytes. Accept returns an error if every fault was already acknowledged, or if there is
+// none.
 func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit) error {
 	if word.Reason = strings.TrimSpace(word.Reason); word.Reason == "" || len(word.Reason) > maxReason {
 		return fmt.Errorf("a reason of %d bytes, want one of 1 to %d: what was found out about it", len(word.Reason), maxReason)

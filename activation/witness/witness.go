@@ -14,10 +14,10 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Take checks a checkpoint that a provider returned against w, the host's record of that audit log,
-// and returns the new record. The checkpoint must extend the one in w. If it does not, the new
-// record contains the fault. Before the first checkpoint, w contains only the provider and the
-// kind.
+// Take checks that a provider's audit log still contains all rows that it had before. It compares
+// the checkpoint that the provider returned, a signed summary of the log, with the earlier one in
+// the record w. It returns the new record, which contains a fault if rows were changed or removed.
+// Before the first checkpoint, w contains only the provider and the kind.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key
@@ -50,9 +50,9 @@ func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hos
 	return w
 }
 
-// Lost reports whether a provider process may have lost its decisions. It compares two successive
-// records of the process's audit log. It returns true when a fault begins, and when the process
-// presents a different log.
+// Lost reports whether a provider process may have lost its state, and with it the decisions that
+// it has made. It compares two successive records of the process's audit log, and returns true when
+// a fault begins or when the process presents a different log.
 func Lost(was, is hostdir.Witnessed) bool {
 	return is.Fault != "" && was.Fault == "" || is.RefusedKey != "" && is.RefusedKey != was.RefusedKey
 }

@@ -140,9 +140,9 @@ func (c *conn) leave() {
 	}
 }
 
-// EndTurn ends the turn of the connection that carries a request, so that the next waiting
-// connection can begin before this request is answered. A handler calls it, with the context of the
-// request, if its answer has to wait. See Limit.Turns.
+// EndTurn lets the next waiting connection begin before a request on this connection is answered.
+// It has an effect only if the Listener limits how many connections are served at a time
+// (Limit.Turns). A handler calls it, with the context of the request, if its answer has to wait.
 func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
@@ -176,7 +176,8 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 }
 
 // State tells the Listener of a connection about its progress. Use it as http.Server.ConnState. A
-// complete request counts as progress. An answer ends the connection's turn.
+// complete request counts as progress. After an answer, the next waiting connection may begin (see
+// Limit.Turns).
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
 		if to == http.StateIdle || to == http.StateClosed {
@@ -188,8 +189,8 @@ func State(c net.Conn, to http.ConnState) {
 	}
 }
 
-// Vouch marks the caller of a request, which is given by the context of the request, as verified.
-// From then on, the Listener does not close the caller's connection to make room for others.
+// Vouch marks the caller of a request as verified. The argument is the context of the request. From
+// then on, the Listener does not close the caller's connection to make room for others.
 func Vouch(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.of.mu.Lock()

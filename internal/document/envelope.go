@@ -22,8 +22,7 @@ const (
 )
 
 // Envelope identifies one version of a host's document. It contains the digest of the document's
-// body, and a serial, which grows with each version. The signatures of a document sign its
-// envelope.
+// body, and a serial, which grows with each version. The envelope, and not the body, is signed.
 type Envelope struct {
 	Schema  string `json:"schema"`
 	Format  Format `json:"format"` // format of envelope and body
@@ -70,14 +69,14 @@ func (e Envelope) Newer(o Envelope) bool {
 	return strings.Compare(e.Digest, o.Digest) > 0
 }
 
-// SignedText returns the text that the signatures of a document sign. The parameter is the encoded
-// envelope of the document.
+// SignedText returns the text that is signed for a document. The parameter is the encoded envelope
+// of the document.
 func SignedText(envelope []byte) string {
 	return "florete-envelope-v1\n" + string(envelope)
 }
 
-// ParseEnvelope decodes and checks the envelope of a document. It accepts an envelope even if only
-// newer releases understand its format.
+// ParseEnvelope decodes and checks the envelope of a document. An envelope whose format only newer
+// releases understand is no error, because its document can still be verified and passed on.
 func ParseEnvelope(b []byte) (Envelope, error) {
 	var e Envelope
 	if err := strictjson.Decode(b, &e); err != nil {

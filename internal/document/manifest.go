@@ -292,7 +292,8 @@ type SOCKS struct {
 	Listen netip.AddrPort `json:"listen"`
 }
 
-// Foreign is another trust domain, some of whose identities may connect to services of this host.
+// Foreign is a trust domain other than that of the host. Some of its identities may connect to
+// services of the host.
 type Foreign struct {
 	TrustDomain string `json:"trustDomain"`
 	Bundle      string `json:"bundle"` // initial bundle from the flake, so that trust never begins with data from the network

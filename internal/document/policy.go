@@ -49,8 +49,8 @@ type StoreMember struct {
 	Cluster []string `json:"cluster"` // name=URL of each member
 }
 
-// Called contains the addresses of a server: those on which the server listens, and the URLs by
-// which other programs call it.
+// Called contains two kinds of addresses of a server: those on which the server listens, and the
+// URLs by which other programs call it.
 type Called struct {
 	Listen []string `json:"listen"`
 	Called []string `json:"called"`
@@ -98,9 +98,9 @@ type Listening struct {
 	Listen []string  `json:"listen"`
 }
 
-// Device contains the SSH host key of a node, in authorized_keys form. The node signs with this key
-// when it enrols and in every request for certificates or secrets. If Joins is set, there is no
-// such key, and the node signs with a device key that an operator has admitted.
+// Device contains the key with which a node signs, when it enrols and in every request for
+// certificates or secrets. It is the SSH host key of the node, in authorized_keys form. If Joins is
+// set, there is no such key, and the node signs with a device key that an operator has admitted.
 type Device struct {
 	ID         spiffe.ID `json:"id"`
 	SSHHostKey string    `json:"sshHostKey,omitempty"`

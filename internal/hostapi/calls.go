@@ -39,7 +39,8 @@ type turn struct {
 	failed  error         // error of the last attempt to connect
 }
 
-// Calls returns a Calls, which sends several calls over one connection. The caller must close it.
+// Calls prepares several calls to the provider that share one connection. The caller must close the
+// result.
 func (c *Client) Calls() *Calls {
 	p := &Calls{client: c, turn: make(chan turn, 1)}
 	p.turn <- turn{}

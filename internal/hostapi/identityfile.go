@@ -77,8 +77,8 @@ type SignedIdentityFile struct {
 	Signature string `json:"signature"`
 }
 
-// IdentityFileText returns the text that the signature of an identity file signs. The parameter
-// file is the encoded IdentityFile.
+// IdentityFileText returns the text that is signed for an identity file. The parameter file is the
+// encoded IdentityFile.
 func IdentityFileText(file string) string { return "florete-identity-file-v1\n" + file }
 
 // Verify checks that the file is signed by the given keys and meant for the given node of the

@@ -22,9 +22,9 @@ func Revoked(place string, err *trust.RevokedError) *Error {
 	return Errorf(CodeRevoked, "%s%v", place, err)
 }
 
-// RefuseIssue converts the error of a revocation list about a credential that would be issued now.
-// If hosts accept only credentials that are issued later, a clock is wrong, and the returned error
-// is transient. RefuseIssue returns all other errors unchanged.
+// RefuseIssue converts a *trust.RevokedError to the error with which a provider refuses to issue a
+// credential. If the revocation list accepts credentials of this identity from a later time on, a
+// clock may be wrong, and the result is transient. RefuseIssue returns all other errors unchanged.
 func RefuseIssue(err error) error {
 	var revoked *trust.RevokedError
 	switch {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Witnessed is a host's record of the audit log of one provider process. With it, the host detects
-// that the log was altered.
+// Witnessed is a host's record of the audit log that one provider process keeps. With it, the host
+// detects if rows of the log are later changed or removed.
 type Witnessed struct {
 	Provider string `json:"provider"` // host name
 	Kind     string `json:"kind"`     // kind of need

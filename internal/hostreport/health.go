@@ -53,8 +53,8 @@ func Problems(r Report) []Problem {
 	return all
 }
 
-// Problem returns the problem of the need, or sets well if it has none. A fulfilled need has a
-// problem if a unit could not be restarted with the delivered files.
+// Problem returns the problem of the need. If the need has no problem, well is true. A fulfilled
+// need has a problem if a unit could not be restarted with the delivered files.
 func (n Need) Problem() (p Problem, well bool) {
 	p = Problem{OfNeed, needProblem(n.ID), fmt.Sprintf("need %s is %s", n.ID, n.State), n.State.Lasting()}
 	if n.Error != nil {
@@ -71,7 +71,7 @@ func needProblem(id string) string { return "need " + id + " is not fulfilled" }
 // NoDocuments is the Problem.Name of a host that could not fetch its documents.
 var NoDocuments = needProblem("config-documents")
 
-// Problem returns the problem of the systemd unit, or sets well if it has none.
+// Problem returns the problem of the systemd unit. If the unit has no problem, well is true.
 func (u Unit) Problem() (p Problem, well bool) {
 	p = Problem{OfUnit, "unit " + u.Name + " does not run", fmt.Sprintf("%s is %s (%s)", u.Name, u.Active, cmp.Or(u.Text, u.Sub)), u.Active == "failed"}
 	if u.Runs() {

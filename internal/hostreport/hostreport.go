@@ -147,7 +147,7 @@ type Capacity struct {
 // documents and the files of needs.
 const DiskFull = 16 << 20
 
-// Kept is the last report of a host, in the form in which a provider stores it.
+// Kept is the last report that a provider has received from a host, as the provider stores it.
 type Kept struct {
 	Received unixtime.Time   `json:"received"` // by the provider's clock
 	Sequence int64           `json:"sequence"`

@@ -11,7 +11,8 @@ import (
 // OwnPage checks that a request does not come from a foreign web page in a browser. It returns an
 // HTTP status code and an error if the request is cross-origin, or if it is for a host name for
 // which own returns false (DNS rebinding). Otherwise it returns 200 and nil. The names that own
-// receives are in lower case and without a port. Errors describe the right name with the text want.
+// receives are in lower case and without a port. The text want describes the right host name in
+// errors.
 func OwnPage(r *http.Request, own func(name string) bool, want string) (status int, err error) {
 	host := url.URL{Host: r.Host}
 	name := hostname(&host)

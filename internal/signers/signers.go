@@ -150,8 +150,8 @@ func (s Set) Verify(what, text, signatures string) error {
 	return fmt.Errorf("%s: signature by %q does not verify with any pinned key", what, Names(signatures))
 }
 
-// Check returns an error if the set cannot be used. A key cannot be parsed then, or the threshold
-// is out of range or exceeds the number of different keys.
+// Check returns an error if the set cannot be used: because a key cannot be parsed, or because the
+// threshold is out of range or exceeds the number of different keys.
 func (s Set) Check() error {
 	distinct := map[string]bool{}
 	for _, k := range s.Keys {

@@ -18,7 +18,7 @@ type Console struct {
 }
 
 // Confirm asks a question and returns nil if the person answers yes. For any other answer, and if
-// there is no terminal, it returns an error with the text otherwise.
+// there is no terminal, it returns an error. The error has the text that is passed as otherwise.
 func (c Console) Confirm(question, otherwise string) error {
 	if in, ok := c.In.(*os.File); ok {
 		if _, err := unix.IoctlGetTermios(int(in.Fd()), unix.TCGETS); err != nil {

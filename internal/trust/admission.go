@@ -54,8 +54,8 @@ type SignedAdmission struct {
 	Grant     *SignedGrant `json:"grant,omitempty"`
 }
 
-// AdmissionText and JoinGrantText return the texts that the signatures of an admission and of a
-// join grant sign. Their parameters are the encoded Admission and the encoded JoinGrant.
+// AdmissionText and JoinGrantText return the texts that are signed for an admission and for a join
+// grant. Their parameters are the encoded Admission and the encoded JoinGrant.
 func AdmissionText(admission string) string { return "florete-admission-v1\n" + admission }
 func JoinGrantText(grant string) string     { return "florete-join-grant-v1\n" + grant }
 

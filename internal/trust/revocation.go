@@ -116,8 +116,8 @@ func (e *RevokedError) Error() string {
 	return fmt.Sprintf("%s is revoked, by revocation list %d, where it was issued before %s: request another", e.What, e.Number, e.ValidAfter.UTC().Format(time.RFC3339))
 }
 
-// RevocationsText returns the text that the signatures of a revocation list sign. The parameter
-// list is the encoded list.
+// RevocationsText returns the text that is signed for a revocation list. The parameter list is the
+// encoded list.
 func RevocationsText(list string) string { return "florete-revocations-v1\n" + list }
 
 // Open decodes the revocation list. It does not verify the signatures, which Verify does.

@@ -147,7 +147,8 @@ func (r *Revocations) drops(list *Revocations) error {
 		r.Number, strings.Join(what[:min(len(what), 5)], ", "), list.Number)
 }
 
-// NameReinstated records in r, the first list without an item, that the item was reinstated.
+// NameReinstated records in the list that an operator has removed an item from it. The list must be
+// the first one without this item.
 func (r *Revocations) NameReinstated(what Reinstated) {
 	what.Number, what.Time = r.Number, r.Signed
 	r.Reinstated = append(slices.DeleteFunc(r.Reinstated, func(is Reinstated) bool {
@@ -156,8 +157,8 @@ func (r *Revocations) NameReinstated(what Reinstated) {
 	slices.SortFunc(r.Reinstated, func(a, b Reinstated) int { return cmp.Compare(a.String(), b.String()) })
 }
 
-// KeepReinstated copies the reinstated items of the preceding list to r, except those that are so
-// old that no host needs them.
+// KeepReinstated copies the reinstated items that the preceding list names to r. It leaves out
+// those that are so old that no host needs them.
 func (r *Revocations) KeepReinstated(list *Revocations) {
 	for _, is := range list.Reinstated {
 		if !r.Signed.After(is.Time.Add(outlived).Time) {

@@ -155,8 +155,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root certificate that is being replaced. This means
-// that r also contains a root whose validity begins later.
+// Superseded reports whether a chain leads to a root certificate that is being replaced, because r
+// also contains a root whose validity begins later.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false
@@ -165,8 +165,8 @@ func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	return is != nil && slices.ContainsFunc(r.certificates, func(c *x509.Certificate) bool { return c.NotBefore.After(is.NotBefore) })
 }
 
-// Precedes reports whether chain leads to an older root certificate than the chain other. It
-// returns false if either leads to no root of r.
+// Precedes reports whether chain leads to an older root certificate than other does. It returns
+// false if either chain leads to no root of r.
 func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false

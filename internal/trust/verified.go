@@ -19,8 +19,9 @@ type Verified struct {
 // validity is the period in which all certificates of a chain are valid, including the root.
 type validity struct{ begin, expiry time.Time }
 
-// NewVerified returns an empty cache for certificate chains. Of the newest chains, it keeps at
-// least the number most, and never more than twice that number.
+// NewVerified returns an empty cache for verified certificate chains. The parameter most is the
+// number of the newest chains that the cache keeps in any case. It never keeps more than twice that
+// number.
 func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }

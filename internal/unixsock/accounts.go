@@ -27,8 +27,9 @@ const (
 )
 
 // Limits contains the maximum numbers of connections to a Unix socket. Each account that the policy
-// names can have Each connections, and all of them together Total. All other accounts share a fixed
-// number of connections. Root counts as named.
+// names can have as many connections as the field Each says, and all these accounts together as
+// many as the field Total says. All other accounts share a fixed number of connections. Root counts
+// as a named account.
 type Limits struct {
 	Each, Total int
 

@@ -46,7 +46,8 @@ type Report struct {
 	Checks []Check `json:"checks"`
 }
 
-// Check is one part of the examination of a host, such as of its clock or of its disk.
+// Check is one part of the examination of a host. For example, one check examines the clock, and
+// another one the disk.
 type Check struct {
 	Name     string    `json:"name"`
 	Seen     string    `json:"seen"` // what was examined, in words

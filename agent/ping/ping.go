@@ -41,7 +41,8 @@ const (
 // Steps lists the names of all steps in the order in which they run.
 var Steps = []string{Name, Listener, Caller, Dial, Identity, Upstream}
 
-// Result is the result of a ping. It is the JSON output of flor ping --json.
+// Result contains the steps of a ping, which is a test connection to a service, and says for each
+// step whether it succeeded. It is the JSON output of flor ping --json.
 type Result struct {
 	Service string `json:"service"` // name that the user gave
 	ID      string `json:"id"`      // SPIFFE ID, empty if there is no such service
@@ -74,8 +75,8 @@ func (r Result) Broken() (Step, bool) {
 func Beside(socket string) string { return status.Beside(socket, "ping") }
 
 // Serve answers ping requests on the Unix socket listener ln until ctx ends, and then removes the
-// socket. For each request, it calls do with the uid of the caller and the name of the service.
-// Most connections are reserved for accounts for which named returns true.
+// socket. For each request, it calls the function do, and passes it the uid of the caller and the
+// name of the service. Most connections are reserved for accounts for which named returns true.
 func Serve(ctx context.Context, ln net.Listener, named func(uid uint32) bool, do func(ctx context.Context, uid uint32, service string) Result) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.

@@ -20,8 +20,8 @@ type Process struct {
 	Cgroup uint64 // ID of its control group (version 2); zero if unknown
 }
 
-// Table maps the local processes that the manifest declares as callers to their SPIFFE IDs. The
-// zero Table contains no callers.
+// Table finds the SPIFFE ID of a local process. It contains the accounts and systemd units to which
+// the manifest gives a SPIFFE ID. The zero Table contains no callers.
 type Table struct{ rows []row }
 
 type row struct {

@@ -199,5 +199,5 @@ func (s *Server) Uplinks() (all []transport.UplinkState) {
 	return all
 }
 
-// NAT returns the kind of NAT in front of this host, as the relays of its uplinks observe it.
+// NAT returns the kind of NAT in front of this host, as its relays observe it.
 func (s *Server) NAT() transport.NAT { return s.outside.NAT() }

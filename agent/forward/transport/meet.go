@@ -132,8 +132,9 @@ const (
 	SomeNAT NAT = "some"
 )
 
-// Outside collects the addresses at which relays see the sockets of this host, and derives the kind
-// of NAT from them. The zero Outside is ready for use. An Outside is safe for concurrent use.
+// Outside finds out which kind of NAT is in front of this host. For that, it collects the addresses
+// at which relays see the sockets of this host. The zero Outside is ready for use. An Outside is
+// safe for concurrent use.
 type Outside struct {
 	mu   sync.Mutex
 	seen map[spiffe.ID]seenAt // by relay

@@ -114,8 +114,8 @@ func (s *socket) drain() {
 
 var past = time.Unix(1, 0)
 
-// ReadBatch reads the packets that are for this process, and implements the method of
-// ipv4.PacketConn that quic-go uses.
+// ReadBatch reads packets of connections that this process carries, and not those of another
+// process that shares the socket. quic-go calls it as a method of ipv4.PacketConn.
 func (s *socket) ReadBatch(ms []ipv4.Message, flags int) (int, error) {
 	for {
 		if from := s.drained.Load(); from != nil {
@@ -238,8 +238,8 @@ func (s *socket) forget(g generation) {
 	}
 }
 
-// SetReadDeadline sets the read deadline of the present source of packets. This is the socket, or
-// the next process after a handover.
+// SetReadDeadline sets the deadline for reading packets from their present source. This is the
+// socket or, after a handover, the next process, which passes packets back.
 func (s *socket) SetReadDeadline(t time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,8 +28,8 @@ const (
 	dialTimeout = 10 * time.Second // time limit for connecting to any endpoint of a target
 )
 
-// Route describes how one caller on this host can reach a target. The pool opens streams along a
-// route.
+// Route describes how one caller on this host can reach a target: the addresses of the forwarders
+// that publish the target, and the relays that lead to them.
 type Route struct {
 	Caller    spiffe.ID
 	Target    spiffe.Dialable

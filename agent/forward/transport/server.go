@@ -400,8 +400,9 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. It tells the peer that the stream whose ID is first was
-// not served, and neither were streams with higher IDs, so that the peer can open them again.
+// Cut ends the connection and its streams. It also tells the peer which streams were not served, so
+// that the peer can open them again. They are the stream with the given ID, and all streams with
+// higher IDs.
 func (in *Incoming) Cut(first quic.StreamID) {
 	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
 }

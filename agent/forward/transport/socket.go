@@ -48,7 +48,7 @@ var unsendable = []syscall.Errno{
 }
 
 // WriteMsgUDP sends a packet. If the kernel cannot send the packet at the moment, WriteMsgUDP drops
-// it and reports success, so that the connection continues.
+// it and returns no error, because quic-go would end the connection after an error.
 func (s udpSocket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err error) {
 	n, oobn, err = s.merging.WriteMsgUDP(b, oob, to)
 	var errno syscall.Errno

@@ -45,9 +45,9 @@ var names = [...]string{
 	NoRoute:      "no-route",
 }
 
-// Unserved returns the reason text for closing a connection whose streams are cut. The parameter
-// first is the QUIC stream ID of the first stream that was not served. The peer may open this
-// stream and all later ones again on another connection, as after GOAWAY in HTTP/3 (RFC 9114,
+// Unserved returns the text that tells the peer, when a connection is closed, which of its streams
+// were not served. They are the stream with the given QUIC stream ID, and all streams with higher
+// IDs. The peer may open them again on another connection, as after GOAWAY in HTTP/3 (RFC 9114,
 // section 5.2).
 func Unserved(first int64) string { return unserved + strconv.FormatInt(first, 10) }
 

@@ -140,7 +140,7 @@ type Preamble struct {
 }
 
 // Origin contains the two addresses of a TCP connection from a client without an identity, which
-// has connected to an entry on the caller's host.
+// has connected to a listener for such clients on the caller's host (document.Entry).
 type Origin struct {
 	From netip.AddrPort // the stranger
 	To   netip.AddrPort // the address that the stranger called

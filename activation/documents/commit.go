@@ -149,7 +149,8 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 
 // Confirm makes the pending commit with this ID permanent. Before that, it calls check, unless
 // check is nil. If check returns an error, the commit stays pending and Confirm returns that error.
-// Confirm also returns an error if this commit is not pending.
+// Confirm also returns an error if this commit is not pending. If step is not nil, it is called
+// before each change on disk, for tests.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
 	unlock, err := lock(l)
 	if err != nil {
@@ -192,7 +193,8 @@ func (s *Store) inForce(c hostdir.Commit) error {
 
 // Undo rolls the pending commit back and returns it. It returns nil if there is no pending commit,
 // or if the commit has not changed any document yet. If the commit changes the whole installation,
-// the caller must restore the old installation first. An interrupted Undo can be repeated.
+// the caller must restore the old installation first. An interrupted Undo can be repeated. If step
+// is not nil, it is called before each change on disk, for tests.
 func Undo(l hostdir.Layout, step func(string)) (*hostdir.Commit, error) {
 	unlock, err := insist(l)
 	if err != nil {

@@ -69,7 +69,7 @@ const chains = 64
 // Open returns the store of a host's documents. The parameter closure is the directory with the
 // documents of the installed system, or empty. If its documents have changed, Open puts them in
 // force, because they take precedence over documents from the network. The note describes the
-// result for people.
+// result for people. If step is not nil, it is called before each change on disk, for tests.
 func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note string, err error) {
 	unlock, err := lock(l)
 	if err != nil {

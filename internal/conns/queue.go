@@ -73,13 +73,15 @@ func newQueue(limit Limit) queue {
 }
 
 // Begin tells the Listener of the connection c that its peer has begun a TLS handshake. From then
-// on, silent peers cannot take the place of this connection. If the Listener limits turns, Begin
-// waits for the turn of the connection, and then sets a deadline of Rest for the handshake.
+// on, silent peers cannot take the place of this connection. If the Listener limits how many
+// connections are served at a time (Limit.Turns), Begin waits until it is the turn of this one, and
+// then sets a deadline of Rest for the handshake.
 //
 // If the connection would have to wait longer than Limit.Wait, Begin closes it and returns a
 // *FullError. Before that, it sends a plain HTTP answer with status 503 and Retry-After, which a
 // TLS client can tell from a handshake. The times in Retry-After are assigned in order of arrival,
-// at the rate of turns. If the connection is already closed, the error is ErrGone.
+// at the rate at which connections are served. If the connection is already closed, the error is
+// ErrGone.
 func Begin(c net.Conn) error {
 	found := find(c)
 	if found == nil || !found.of.move(found, &found.of.hall, &found.of.begun) {

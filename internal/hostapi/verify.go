@@ -37,8 +37,8 @@ func RefuseIssue(err error) error {
 }
 
 // Peer verifies the certificate chain that the other side of a connection has presented, and
-// returns its SPIFFE ID. The certificates must allow all the extended key usages in part. All
-// errors are of type *Error:
+// returns its SPIFFE ID. The argument part lists extended key usages, all of which the certificates
+// must allow. All errors are of type *Error:
 //
 //   - transient with code clock, if only the time is wrong
 //   - denied with code revoked, if the identity is revoked, or transient if it is suspended; Peer

@@ -45,8 +45,8 @@ type Commit struct {
 	Ends int64  `json:"ends"`
 }
 
-// System describes the part of a commit that replaces the installed software, which is a NixOS
-// system or a bundle.
+// System describes how a commit changes the installed software, which is a NixOS system or a
+// bundle: where the new and the old software are, and how the old one is restored.
 type System struct {
 	Link   string `json:"link"`   // symlink to the directory in force
 	To     string `json:"to"`     // directory that the commit puts in force

@@ -39,7 +39,8 @@ type Witnessed struct {
 	Withheld unixtime.Time `json:"withheld,omitzero"`
 }
 
-// ReportedAudit is a fault of a provider's audit log, as a host that has found it reports it.
+// ReportedAudit is the part of a host's report that names a fault which the host has found in a
+// provider's audit log, such as a removed row.
 type ReportedAudit struct {
 	Provider string        `json:"provider"`
 	Kind     string        `json:"kind"`

@@ -94,8 +94,8 @@ func (e *MissingError) Error() string {
 }
 
 // Verify returns nil if enough different keys of the set have signed text. The signatures are
-// separated by spaces. Errors begin with what, a description of the text. If some of the required
-// keys have signed, but not enough, the error is a *MissingError.
+// separated by spaces. The argument what describes the text, and errors begin with it. If some of
+// the required keys have signed, but not enough, the error is a *MissingError.
 //
 // A key counts once, even if it has signed several times or is in the set under several names.
 // Signatures by keys outside the set are ignored. So are weak keys in the set, because anybody can

@@ -26,8 +26,8 @@ func NewVerified(most int) *Verified {
 	return &Verified{most: most, newer: map[[sha256.Size]byte]validity{}}
 }
 
-// Remembering returns a copy of r that caches verified chains in v. Several Roots may share a
-// cache.
+// Remembering returns a copy of r that keeps verified chains in the cache v, and does not verify
+// their signatures again. Several Roots may share a cache.
 func (r *Roots) Remembering(v *Verified) *Roots {
 	if r.verified == v {
 		return r

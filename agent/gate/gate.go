@@ -30,6 +30,8 @@ import (
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/oauth2"
+
+	"github.com/florete/florete/agent/forward/announce"
 )
 
 // These are the paths of a public name that the gate itself answers.
@@ -58,10 +60,10 @@ const (
 // Headers maps the request headers that tell the service who signed in to the headers of an answer
 // to /check. A proxy must remove the request headers from all requests of strangers.
 var Headers = []struct{ Request, Answer string }{
-	{"X-Forwarded-User", "X-Florete-User"},
-	{"X-Forwarded-Email", "X-Florete-Email"},
-	{"X-Forwarded-Preferred-Username", "X-Florete-Preferred-Username"},
-	{"X-Forwarded-Groups", "X-Florete-Groups"},
+	{announce.UserHeader, "X-Florete-User"},
+	{announce.EmailHeader, "X-Florete-Email"},
+	{announce.NameHeader, "X-Florete-Preferred-Username"},
+	{announce.GroupsHeader, "X-Florete-Groups"},
 }
 
 // Sets reports whether a request header tells the service who signed in.

@@ -3,6 +3,8 @@ package document
 import (
 	"fmt"
 	"slices"
+
+	"github.com/florete/florete/internal/spiffe"
 )
 
 // Gate describes the sign-in that an ingress requires from visitors without an identity before it
@@ -17,12 +19,26 @@ type Gate struct {
 	Groups map[string][]string `json:"groups,omitempty"`
 }
 
+// InnerGate is the part of a Gate inside the cluster. The forwarder that publishes the service
+// passes on the HTTP requests of users, and writes the user in headers. It refuses all other
+// callers, except ingresses.
+type InnerGate struct {
+	// Ingresses lists the identities of the ingresses at which strangers sign in. The headers in
+	// their requests say who signed in.
+	Ingresses []spiffe.ID `json:"ingresses"` // sorted
+}
+
 // maxSession is the maximum of Session: 30 days.
 const maxSession = 30 * 86400
 
 // checkGate checks the sign-ins that an ingress requires. The needs with their credentials must be
 // in the manifest.
 func (m Manifest) checkGate() error {
+	for i, p := range m.Forwarder.Publish {
+		if p.Gate != nil && p.Protocol == UDP {
+			return fmt.Errorf("forwarder.publish[%d].gate: want no gate of a service over UDP", i)
+		}
+	}
 	for i, r := range m.Forwarder.Reach {
 		g := r.Gate
 		if g == nil {

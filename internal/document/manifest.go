@@ -170,6 +170,8 @@ type Published struct {
 	// Entrances lists the nodes whose forwarders may state the address of a caller that has no
 	// identity in the cluster. See Entry.
 	Entrances []spiffe.ID `json:"entrances,omitempty"` // sorted
+	// Gate restricts the service to people. It is nil if all callers in Allow may connect.
+	Gate *InnerGate `json:"gate,omitempty"`
 }
 
 // Limits bounds the connections and the bytes of a caller or a service. A limit of zero means no

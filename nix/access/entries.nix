@@ -18,9 +18,13 @@ let
     ;
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
+  gate = import ../resolve/gate.nix;
   inherit (import ../resolve/outside.nix) id role;
   inherit (import ../lib) isInvalid optionalAttrs sorted;
   t = topology;
+
+  # Reports whether the host that publishes a port must know which callers are not in the cluster.
+  learns = s: port: port.identity != "none" || gate.guards s port;
 
   public = filter (s: s.publicPorts != { } && s.visibility == "public") (attrValues t.services);
 
@@ -93,7 +97,7 @@ let
     // optionalAttrs (e.caller.addresses != [ ]) { from = address.networks e.caller.addresses; }
     // optionalAttrs e.caller.mtls { caller = id t e.caller.name; }
     // e.port.carried
-    // optionalAttrs (e.port.identity != "none") { announce = true; }
+    // optionalAttrs (learns e.service e.port) { announce = true; }
     // optionalAttrs (e.service.accessLog != "off") { inherit (e.service) accessLog; };
 
   entry =
@@ -108,7 +112,7 @@ let
     // port.carried
     // optionalAttrs (p.serverNames != [ ]) { serverNames = sorted p.serverNames; }
     // optionalAttrs (p.from != [ ]) { from = address.networks p.from; }
-    // optionalAttrs (port.identity != "none") { announce = true; }
+    // optionalAttrs (learns service port) { announce = true; }
     // optionalAttrs (service.accessLog != "off") { inherit (service) accessLog; }
     // limits.attribute p.limits;
 
@@ -155,7 +159,7 @@ in
     let
       isFor = e: e.service.name == s.name && e.port.name == port.name;
     in
-    if s.publicPorts == { } && t.outside == { } || port.identity == "none" then
+    if s.publicPorts == { } && t.outside == { } || !learns s port then
       [ ]
     else
       sorted (

@@ -24,13 +24,19 @@ let
     show
     when
     ;
-  inherit (import ../lib/names.nix) entrance;
+  inherit (import ../lib) toSet;
+  names = import ../lib/names.nix;
   inherit (import ../resolve/publicnames.nix) isWild;
   unwritten = (import ../language/signin.nix).sso.zero;
-  onHosts = (import ../resolve/gate.nix).onHosts (t // { inherit access; });
-
-  # The hosts whose ingress serves the gate of a service.
-  serving = n: filter (h: any (s: s.name == n) onHosts.${h}) (attrNames onHosts);
+  gate = import ../resolve/gate.nix;
+  entries = import ../access/entries.nix {
+    inherit access;
+    topology = t;
+  };
+  gated = t // {
+    inherit access;
+  };
+  serving = gate.serving gated;
 
   cannot = n: problem: value: remedy: [
     (fault {
@@ -47,7 +53,7 @@ in
     let
       place = "services.${n}.sso";
       # Ports that lead past the gate.
-      past = filter (p: s.ports == { } || p == entrance) (attrNames s.publicPorts);
+      past = filter (p: s.ports == { } || elem p (gate.ports s)) (attrNames s.publicPorts);
     in
     concatMap (a: when (s.sso.${a} != unwritten.${a}) (excluded "take it out: the ingress has the client" "${place}.${a}" "mode = \"gate\"")) [
       "claims"
@@ -87,9 +93,24 @@ in
         else
           filter (h: !any (r: elem r (access.leading.${issuer} or [ ])) t.hosts.${h}.roles) hosts;
 
-      # The identities that reach the service, and are not those of an ingress that serves it.
-      own = concatMap (h: map (i: i.id) access.identities.${h}) hosts;
-      others = if hosts == [ ] then [ ] else filter (id: !elem id own) (access.allow.${n} or [ ]);
+      service = t.services.${n};
+      guarded = filter (gate.guards service) service.ports;
+      instances = filter (
+        i: any (port: port.name == i.value.entry.port or "") guarded && !(i.value.entry ? protocol)
+      ) service.reachables;
+      ingresses = gate.ingresses gated service;
+      # The callers that the publishing forwarder refuses.
+      refused =
+        map names.short (
+          filter (id: !elem id ingresses && names.kind id != "user") (
+            attrNames (toSet (concatMap (i: access.allowTo n i.name) instances))
+          )
+        )
+        ++ map (e: "outside.${e.caller.name}") (
+          filter (e: e.service.name == n && gate.guards service e.port) (
+            concatMap entries.outsideOn (attrNames t.hosts)
+          )
+        );
     in
     concatMap (h: [
       (fault {
@@ -100,13 +121,13 @@ in
         remedy = "give hosts.${h}.roles a role that reaches ${issuer}";
       })
     ]) away
-    ++ when (others != [ ]) [
+    ++ when (refused != [ ]) [
       (fault {
         id = "FL172";
         place = "services.${n}.sso.mode";
-        problem = "callers inside the cluster reach the service without a sign-in, and may claim to be anyone:";
-        value = concatStringsSep ", " (map (import ../lib/names.nix).short others);
-        remedy = "take services.${n} out of their roles, or acknowledge this";
+        problem = "inside the cluster, only users pass the gate, and it refuses these callers:";
+        value = concatStringsSep ", " refused;
+        remedy = "take services.${n} out of their roles, or let them reach another port of it";
       })
     ];
 }

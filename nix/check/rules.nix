@@ -176,6 +176,6 @@ severity "error" {
   FL161 = "disruption budget that holds no host back";
   FL162 = "relays without a path salt";
   FL166 = "threshold that needs every signing key";
-  FL172 = "sign-in at an ingress that callers inside do not need";
+  FL172 = "caller inside whom a gate refuses";
   FL183 = "login of a user who does not reach the service";
 }

@@ -62,6 +62,9 @@ let
 
   publicNames = import ../resolve/publicnames.nix;
   gate = import ../resolve/gate.nix;
+  gated = t // {
+    inherit access;
+  };
   redirected = publicNames.redirects t;
 
   # Public names by service ID, for hosts with an ingress that serve them.
@@ -150,6 +153,7 @@ let
               in
               if entrances == [ ] then { } else { inherit entrances; }
             )
+            // gate.published gated s port
           ) s.ports
         ) (s.idsOn host.name)
       ) published;

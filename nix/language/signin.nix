@@ -140,7 +140,7 @@ in
   );
 
   sso = record "sso" {
-    mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client. `gate`: an ingress requires strangers to sign in, for services without a sign-in of their own." (enum [
+    mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client. `gate`: an ingress requires strangers to sign in, for services without a sign-in of their own. Inside the cluster, only users reach the service then." (enum [
       "none"
       "oidc"
       "gate"

@@ -70,6 +70,10 @@ in
   # short :: String -> String
   short = id: head (match "spiffe://[^/]*/(.*)" id);
 
+  # "user" from the SPIFFE ID of a user.
+  # kind :: String -> String
+  kind = id: head (match "spiffe://[^/]*/([^/]*)/.*" id);
+
   # "wiki" from the ID of a service, null for other IDs.
   service =
     id:

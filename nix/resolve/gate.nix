@@ -1,8 +1,12 @@
-# Services at whose public names an ingress requires a sign-in.
+# Services at whose public names an ingress requires a sign-in. Inside the cluster, the forwarders
+# that publish these services admit users, and the requests of these ingresses.
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
+    catAttrs
+    concatMap
     elem
     filter
     lessThan
@@ -11,13 +15,45 @@ let
     sort
     ;
   inherit (import ../lib/names.nix) entrance renamed;
-  inherit (import ../lib) optionalAttrs;
+  inherit (import ../lib) optionalAttrs toSet;
   inherit (import ./publicnames.nix) serves;
 
   callback = "/.florete/callback";
 
   isGated = s: s.sso.mode == "gate" && s.tlsName != "" && s.visibility == "public" && s.shared != null;
   isEntrance = i: i.value.entry.port or entrance == entrance;
+
+  # The names of the ports to which the public names lead.
+  ports = s: [ entrance ] ++ filter (p: p != "") (catAttrs "port" (attrValues s.ingress.paths));
+
+  # Reports whether callers of a port pass the gate of its service.
+  guards =
+    s: port: s.sso.mode == "gate" && !(port.carried ? protocol) && (!s.several || elem port.name (ports s));
+
+  # The hosts whose ingress serves the gate of a service.
+  serving =
+    t:
+    let
+      gates = onHosts t;
+    in
+    name: filter (host: any (s: s.name == name) gates.${host}) (attrNames gates);
+
+  # The identities under which these ingresses call the service. A proxy runs as the node of its
+  # host, or as a service of this host.
+  ingresses =
+    t: s:
+    attrNames (
+      toSet (
+        concatMap (
+          host:
+          map (i: i.id) (
+            filter (
+              i: match "user/.*" i.key == null && any (x: i.reach ? ${x.name}) s.reachables
+            ) t.access.identities.${host}
+          )
+        ) (serving t s.name)
+      )
+    );
 
   # Names of services begin with a letter or digit, so "oidc--" is not the need of a service.
   need = s: "oidc--${s.name}";
@@ -52,7 +88,15 @@ let
 in
 {
   # `groups` has the groups of a service under the names that it knows, as sorted lists.
-  inherit client groups onHosts;
+  inherit
+    client
+    groups
+    guards
+    ingresses
+    onHosts
+    ports
+    serving
+    ;
 
   # Reports whether the ID of a need is that of a gate.
   isNeed = id: match "oidc--.*" id != null;
@@ -88,6 +132,12 @@ in
       inherit (s.sso) dependsOn generation;
       place = "services.${s.name}.sso";
     }) gates.${host.name};
+
+  # The attribute of an entry for a port in the manifest of a host that publishes the service.
+  # published :: Topology -> Service -> Port -> AttrSet
+  published =
+    t: s: port:
+    optionalAttrs (guards s port) { gate.ingresses = ingresses t s; };
 
   # The attribute of an entry in the manifest of an ingress.
   # attribute :: Topology -> Service -> AttrSet

@@ -16,6 +16,10 @@
 // There are two HTTP headers. X-Forwarded-Client-Cert has Envoy's format and one element. The
 // element contains By (the service), Hash (the SHA-256 of the caller's certificate) and URI (the
 // caller's SPIFFE ID). X-Forwarded-For contains the address of the caller's forwarder.
+//
+// A service behind a gate (see package gate) is also told which user calls, in the headers in which
+// an ingress tells it who signed in. X-Forwarded-User contains the SPIFFE ID of the user. For users
+// of the service's own trust domain, X-Forwarded-Preferred-Username contains the user's name.
 package announce
 
 import (
@@ -31,6 +35,14 @@ import (
 	"github.com/pires/go-proxyproto/tlvparse"
 
 	"github.com/florete/florete/internal/spiffe"
+)
+
+// These are the request headers that tell a service behind a gate which person calls.
+const (
+	UserHeader   = "X-Forwarded-User" // ID of the person that never changes
+	EmailHeader  = "X-Forwarded-Email"
+	NameHeader   = "X-Forwarded-Preferred-Username"
+	GroupsHeader = "X-Forwarded-Groups"
 )
 
 // Caller describes the caller of a connection to a service.
@@ -75,13 +87,19 @@ func (c Caller) ProxyHeader() ([]byte, error) {
 // caller could have set them to deceive the service. The forwarder then sets
 // X-Forwarded-Client-Cert and X-Forwarded-For itself. It does not set the others, which are
 // Forwarded (RFC 7239) and ClientAddresses.
-var ours = func() map[string]bool {
-	all := map[string]bool{"x-forwarded-client-cert": true, "x-forwarded-for": true, "forwarded": true}
-	for _, name := range ClientAddresses {
+var ours = named(append([]string{"X-Forwarded-Client-Cert", "X-Forwarded-For", "Forwarded"}, ClientAddresses...))
+
+// persons contains the names of the headers that the forwarder also removes from requests of
+// callers inside the cluster to a service behind a gate.
+var persons = named([]string{UserHeader, EmailHeader, NameHeader, GroupsHeader})
+
+func named(names []string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
 		all[strings.Map(hyphenate, name)] = true
 	}
 	return all
-}()
+}
 
 // ClientAddresses lists headers in which proxies and CDNs outside the cluster pass the address of a
 // client. Many programs trust them more than X-Forwarded-For. The forwarder removes them from
@@ -111,11 +129,11 @@ var ClientAddresses = []string{
 	"X-Remote-IP",
 }
 
-// strip removes the headers in ours, and headers whose names a service may confuse with them. CGI
-// programs, for example, cannot distinguish x-forwarded-for from X_Forwarded.For.
-func strip(h http.Header) {
+// strip removes the headers with some names, and headers whose names a service may confuse with
+// them. CGI programs, for example, cannot distinguish x-forwarded-for from X_Forwarded.For.
+func strip(h http.Header, names map[string]bool) {
 	for name := range h {
-		if ours[strings.Map(hyphenate, name)] {
+		if names[strings.Map(hyphenate, name)] {
 			delete(h, name)
 		}
 	}
@@ -134,7 +152,20 @@ func hyphenate(r rune) rune {
 // announce replaces the headers with which a caller could deceive the service (see strip) by the
 // headers that describe this caller.
 func (c Caller) announce(h http.Header) {
-	strip(h)
+	strip(h, ours)
 	h.Set("X-Forwarded-Client-Cert", fmt.Sprintf("By=%s;Hash=%x;URI=%s", c.Service, sha256.Sum256(c.Leaf.Raw), c.ID))
 	h.Set("X-Forwarded-For", c.From.Addr().String())
+}
+
+// IsPerson reports whether the caller is a user. Nodes and services do not pass a gate.
+func (c Caller) IsPerson() bool { return c.ID.Kind() == spiffe.KindUser }
+
+// introduce replaces the headers of a gate by those that describe this caller. The name of a user
+// of another trust domain could be the name of a user of this one.
+func (c Caller) introduce(h http.Header) {
+	strip(h, persons)
+	h.Set(UserHeader, c.ID.String())
+	if c.ID.TrustDomain() == c.Service.TrustDomain() {
+		h.Set(NameHeader, c.ID.Name())
+	}
 }

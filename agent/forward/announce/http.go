@@ -3,6 +3,7 @@ package announce
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net"
@@ -25,6 +26,7 @@ import (
 // other upgrades, because they could carry requests that the forwarder does not see.
 type HTTP struct {
 	Caller   Caller
+	Gated    bool                                       // refuse callers that are not users, and name the user in headers
 	Upstream splice.Conn                                // connection for the first request; Serve closes it
 	Dial     func(context.Context) (splice.Conn, error) // makes a new connection after the service has closed the last one
 	Failed   func(error)                                // called with the reason if the service does not answer
@@ -108,6 +110,9 @@ func (h HTTP) handler(transport http.RoundTripper, c *Conn) http.Handler {
 			return
 		case r.Method == http.MethodConnect:
 			http.Error(w, "CONNECT is not carried", http.StatusNotImplemented)
+			return
+		case h.Gated && !h.Caller.IsPerson():
+			http.Error(w, fmt.Sprintf("Inside the cluster, %s is for users, and %s is not a user.", h.Caller.Name(), h.Caller.ID.Short()), http.StatusForbidden)
 			return
 		}
 		if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
@@ -198,7 +203,11 @@ func (h HTTP) rewrite(r *httputil.ProxyRequest) {
 		}
 	}
 	h.Caller.announce(r.Out.Header)
-	strip(r.Out.Trailer)
+	strip(r.Out.Trailer, ours)
+	if h.Gated {
+		h.Caller.introduce(r.Out.Header)
+		strip(r.Out.Trailer, persons)
+	}
 	if r.Out.Body != nil {
 		r.Out.Body = &body{r.Out.Body, r}
 	}

@@ -71,8 +71,9 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 		transport.Reset(st, wire.Reset)
 		return
 	}
-	if service.Identity == document.HTTPHeaders {
-		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted, origin}) })
+	gated := service.gates(in, origin)
+	if gated || service.Identity == document.HTTPHeaders {
+		ends.Go(func() { s.carryRequests(ctx, in, st, service, requests{local, forget, counted, origin, gated}) })
 		return
 	}
 	ends.Keep()
@@ -161,6 +162,13 @@ func (s *Server) service(in *transport.Incoming, st wire.Stream) (published, wir
 		return published{}, none, wire.Expired, fmt.Errorf("an SVID of the connection has expired")
 	}
 	return services[at], p.Origin, wire.Done, nil
+}
+
+// gates reports whether the caller must pass the gate of the service. An ingress has signed the
+// person in already. A caller that has entered the cluster at a port of the ingress's host has not
+// passed the ingress.
+func (p published) gates(in *transport.Incoming, origin wire.Origin) bool {
+	return p.Gate != nil && (origin.From.IsValid() || !slices.Contains(p.Gate.Ingresses, in.Peer.ID))
 }
 
 // carries returns the stream type for a protocol of a service.

@@ -17,11 +17,12 @@ type requests struct {
 	forget   func()
 	counted  telemetry.Conn
 	origin   wire.Origin
+	gated    bool // the caller must pass the gate of the service
 }
 
 // carryRequests serves a stream of HTTP requests to a service that learns its caller from HTTP
-// headers. If the service closes its connection between two requests, carryRequests makes a new
-// one.
+// headers, or is behind a gate. If the service closes its connection between two requests,
+// carryRequests makes a new one.
 func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st wire.Stream, service published, r requests) {
 	caller := announced(in, r.origin)
 	received := func(n int) {
@@ -33,8 +34,12 @@ func (s *Server) carryRequests(ctx context.Context, in *transport.Incoming, st w
 		r.counted.Received.Add(int64(n))
 		in.Limits.Wait(st.Context().Done(), n)
 	}
+	if r.gated && !caller.IsPerson() {
+		s.refuse(in, service.Port, wire.Denied, "not a user, and the service has sso.mode = \"gate\"")
+	}
 	announce.HTTP{
 		Caller:   caller,
+		Gated:    r.gated,
 		Upstream: known{r.upstream, r.forget},
 		Dial: func(ctx context.Context) (splice.Conn, error) {
 			conn, forget, err := s.dial(ctx, in, service, r.origin)

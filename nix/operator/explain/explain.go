@@ -62,7 +62,7 @@ type Way struct {
 // one of its roles reaches the service.
 type Obstacle struct {
 	Problem string `json:"problem"`
-	Remedy  Remedy `json:"remedy"`
+	Remedy  Remedy `json:"remedy"` // its Place is empty if no setting removes the obstacle
 }
 
 // Explain explains why a principal reaches a service, or what prevents it.
@@ -150,6 +150,9 @@ func (a *Access) obstacles(p Principal, name string) []Obstacle {
 			fmt.Sprintf("no host acts as %s", p.ID.Short()),
 			a.remedy("hosts.<host>.users", p.ID.Name(), opened, p, name),
 		})
+	}
+	if admits := a.refusedByGate(p, name); admits != "" {
+		found = append(found, Obstacle{"inside the cluster, only users pass the gate of " + admits, Remedy{Opens: []Pair{}}})
 	}
 	return found
 }

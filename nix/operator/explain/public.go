@@ -87,6 +87,35 @@ func (a *Access) edge(target string) Edge {
 	return e
 }
 
+// refusedByGate returns the service whose gate refuses a principal at all ports that a name leads
+// to. It returns "" if there is no such gate.
+func (a *Access) refusedByGate(p Principal, name string) string {
+	service, _ := a.target(name)
+	s := a.t.Services[service]
+	if !s.Gated() || p.ID.Kind() == spiffe.KindUser {
+		return ""
+	}
+	entrance := service
+	if s.Ports != nil {
+		entrance += ":" + compile.Entrance
+		guarded := map[string]bool{compile.Entrance: true}
+		for _, rule := range s.Ingress.Paths {
+			guarded[rule.Port] = true
+		}
+		for _, f := range a.faces(name) {
+			if !guarded[f.Port] {
+				return ""
+			}
+		}
+	}
+	for _, host := range a.ingresses(s, entrance) {
+		if slices.Contains(p.Hosts, host) {
+			return "" // an ingress
+		}
+	}
+	return "service/" + service
+}
+
 // ingresses returns the hosts that serve the public names of a service, sorted.
 func (a *Access) ingresses(s compile.Service, entrance string) (hosts []string) {
 	for host, h := range a.t.Hosts {

@@ -30,6 +30,10 @@ func (e Explanation) chain() string {
 	}
 	fmt.Fprintf(&b, "%s does not reach %s\n", who, what)
 	for _, o := range e.Obstacles {
+		if o.Remedy.Place == "" {
+			fmt.Fprintf(&b, "  %s\n", o.Problem)
+			continue
+		}
 		fmt.Fprintf(&b, "  %s: %s\n", o.Problem, o.Remedy.text(e.Principal, e.domain))
 	}
 	if len(e.Chains) > 0 {

@@ -23,7 +23,7 @@ type Reaching struct {
 }
 
 // WhoCan returns the principals that reach a service. It leaves out users without hosts, because
-// they have no access.
+// they have no access, and principals that the gate of the service refuses.
 func (a *Access) WhoCan(service string) Answer {
 	of, _ := a.target(service)
 	answer := Answer{Service: service, Reaching: []Reaching{}, Edge: a.edge(service), nodes: len(a.t.Hosts), domain: a.t.TrustDomain}
@@ -31,14 +31,14 @@ func (a *Access) WhoCan(service string) Answer {
 		return answer
 	}
 	for _, p := range a.Principals() {
-		if held := a.held(p, service); len(held) > 0 && len(p.Hosts) > 0 {
+		if held := a.held(p, service); len(held) > 0 && len(p.Hosts) > 0 && a.refusedByGate(p, service) == "" {
 			answer.Reaching = append(answer.Reaching, Reaching{p.ID, held, p.Hosts})
 		}
 	}
 	for _, w := range a.Ways(service) {
 		var acting []spiffe.ID
 		for _, id := range w.Holders {
-			if len(a.principals[id].Hosts) > 0 {
+			if p := a.principals[id]; len(p.Hosts) > 0 && a.refusedByGate(p, service) == "" {
 				acting = append(acting, id)
 			}
 		}

@@ -46,6 +46,11 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = c.logins(element, rest)
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
 		noun, words = "permission", element+" allows "+beside(element, rest[1])+ends(c)
+	case section == "publish" && len(rest) > 0 && rest[0] == "gate":
+		noun, words = "gate", "serves only users at "+element
+		if len(rest) > 1 {
+			words = element + " learns from " + unquote.Replace(value) + " which person signed in"
+		}
 	case section == "publish" && len(rest) > 0 && rest[0] == "opaqueName":
 		noun, words = "name for relays", "is called "+value+" for "+element+" where relays see it"
 	case section == "publish" && element != "":

@@ -247,6 +247,9 @@ func (d *delta) host(name string, was, is documents) error {
 	if err := d.names(name, was, is); err != nil {
 		return fmt.Errorf("host %s: %w", name, err)
 	}
+	if err := d.gates(was, is); err != nil {
+		return fmt.Errorf("host %s: %w", name, err)
+	}
 	if err := d.strangers(name, was, is); err != nil {
 		return fmt.Errorf("host %s: %w", name, err)
 	}

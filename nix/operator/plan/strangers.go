@@ -51,6 +51,40 @@ func gateOf(manifest, entry map[string]any) string {
 	return "an unknown issuer"
 }
 
+// tells returns the right of a caller to tell a service which person calls.
+func tells(who, service string) []fact { return one(Right{who, "state", "which person calls " + service}) }
+
+// gates records who may tell a service which person calls if the service has a gate only before or
+// only after the change. Without a gate, the service gets the headers that its callers set.
+func (d *delta) gates(was, is documents) error {
+	published := [2]map[string]map[string]any{}
+	a := [2]at{}
+	for s, docs := range []documents{was, is} {
+		var manifest map[string]any
+		if err := read(docs[document.DocManifest], &manifest); err != nil {
+			return err
+		}
+		a[s] = at{walk: &walk{root: manifest}}
+		published[s] = map[string]map[string]any{}
+		for _, v := range list(object(manifest["forwarder"])["publish"]) {
+			entry := object(v)
+			published[s][a[s].port(entry)+" "+shown(entry["protocol"])] = entry
+		}
+	}
+	for s, entries := range published {
+		for name, entry := range entries {
+			other, both := published[1-s][name]
+			if !both || entry["gate"] != nil || other["gate"] == nil {
+				continue
+			}
+			for _, allowed := range list(entry["allow"]) {
+				d.note(side(s), tells(a[s].id(object(allowed)["id"]), a[s].port(entry)))
+			}
+		}
+	}
+	return nil
+}
+
 // publicNames returns the public names that a host serves.
 func publicNames(manifest map[string]any) (map[string]public, error) {
 	names := map[string]public{}

@@ -4,23 +4,37 @@ merge base {
     capabilities = [ "ingress" ];
     roles = [ "ingress" ];
   };
-  services.wiki = {
+  services.board = {
+    host = "beta";
     visibility = "public";
-    tlsName = "wiki.example.org";
+    tlsName = "board.example.org";
     sso.mode = "gate";
+    ports = {
+      http = 8090;
+      metrics = 8091;
+    };
   };
+  services.monitor = {
+    host = "beta";
+    visibility = "host";
+    port = 9090;
+    user = "monitor";
+    roles = [ "monitoring" ];
+  };
+  roles.monitoring.services = [ "board:metrics" ];
   services.auth = {
     host = "alpha";
     port = 5556;
     listenPort = 80;
   };
-  users.ann.roles = [ "sign-in" ];
   roles.ingress.services = [
     "auth"
+    "board"
+  ];
+  roles.reader.services = [
+    "board"
     "wiki"
   ];
-  roles.reader.services = [ "auth" ];
-  roles.sign-in.services = [ "auth" ];
   providers.oidc = {
     hosts = [ "alpha" ];
     issuer = "http://auth.golden.flor.rete";

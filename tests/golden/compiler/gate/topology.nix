@@ -1,5 +1,7 @@
 # Sign-ins that ingresses require: two ingresses share the client of the wiki, which only people
-# in the group writers pass. The notes are at one ingress, with rules for paths.
+# in the group writers pass. The notes are at one ingress, with rules for paths, one of which leads
+# to another port. The forwarder of the host that publishes a service with a gate learns the
+# ingresses, but not for a port to which no public name leads.
 { base, merge, ... }:
 merge base {
   hosts.alpha = {
@@ -32,11 +34,16 @@ merge base {
     };
     notes = {
       host = "beta";
-      port = 8090;
+      ports = {
+        http = 8090;
+        live = 8091;
+        metrics = 8092;
+      };
       visibility = "public";
       tlsName = "notes.example.org";
       ingress = {
         hosts = [ "beta" ];
+        paths."/live".port = "live";
         paths."/metrics".deny = true;
       };
       sso.mode = "gate";

@@ -79,7 +79,8 @@ type Identity struct {
 	Workload bool `json:"workload,omitempty"`
 }
 
-// Need is a need of this host, in the state that activation has recorded for it.
+// Need describes files that this host must fetch from a provider, such as a certificate, and the
+// progress that activation has recorded for them.
 type Need struct {
 	ID   string `json:"id"`
 	Kind string `json:"kind"`

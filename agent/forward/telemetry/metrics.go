@@ -47,7 +47,8 @@ type Refused struct {
 	Count     int64     `json:"count"`
 }
 
-// Path contains the totals of the traffic from one caller to one port of a target.
+// Path counts the traffic from one caller to one port of a target, for the metrics of the
+// forwarder.
 type Path struct {
 	Direction Direction `json:"direction"`
 	Target    spiffe.ID `json:"target"`

@@ -221,7 +221,8 @@ func (x *punched) leave() {
 	}
 }
 
-// PathInUse describes the path that new streams from a caller to a target take, for flor status.
+// PathInUse says how new streams from a caller reach a target at the moment, for example directly
+// or through relays. flor status shows it.
 type PathInUse struct {
 	Caller, Target spiffe.ID
 	Path           string    // "direct", "direct (punched)", or "by gate, gate2"

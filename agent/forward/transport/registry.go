@@ -8,9 +8,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 )
 
-// Registry maps the server name (SNI) of an incoming connection to the target that the peer wants
-// to reach. The SNI is only a hint for choosing the certificate. It is looked up and never parsed,
-// and only the certificate proves the target.
+// Registry finds the target that a peer wants to reach, by the server name (SNI) of the incoming
+// connection. The name only serves to choose a certificate: it is looked up and never parsed, and
+// the certificate alone proves the target.
 type Registry struct{ bySNI map[string]spiffe.ID }
 
 // NewRegistry returns the registry of the targets on this host: the services that it publishes,

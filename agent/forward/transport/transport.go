@@ -57,7 +57,8 @@ const unrecognizedName quic.TransportErrorCode = 0x100 + 112
 // for this time after the expiry.
 const skew = time.Minute
 
-// Peer is the other side of a connection, as the handshake has verified it.
+// Peer is the program at the other side of a connection, with the identity that the TLS handshake
+// has verified.
 type Peer struct {
 	ID    spiffe.ID
 	Chain []*x509.Certificate // leaf first

@@ -31,7 +31,8 @@ type Stream interface {
 	Context() context.Context
 }
 
-// Conn is a connection between two forwarders that accepts streams, over QUIC or over TCP.
+// Conn is the accepting side of a connection between two forwarders, over QUIC or over TCP. The
+// other side opens streams, each of which carries a TCP connection or a UDP session.
 type Conn interface {
 	AcceptStream(context.Context) (Stream, error)
 	CloseWithError(quic.ApplicationErrorCode, string) error

@@ -24,6 +24,7 @@ const (
 )
 
 // Installation is a NixOS system or an unpacked bundle that is about to replace the installed one.
+// Its method Begin ensures that the host returns to the old one if the new one is not confirmed.
 type Installation struct {
 	Instance hostdir.Instance
 	State    hostdir.Layout

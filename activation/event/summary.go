@@ -11,7 +11,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Summary contains the status of all needs of a host, in the order of the manifest.
+// Summary says how far a host is with its needs, the files that it must fetch from providers. It
+// contains the status of each need, in the order of the manifest.
 type Summary struct {
 	Needs []Need `json:"needs"`
 	// Stale is the time since a provider last answered a request for documents, if that time is so

@@ -40,7 +40,8 @@ const (
 	EndedMost = 20 * time.Second
 )
 
-// Need is a need of the manifest in force, with its current state.
+// Need is one entry of the manifest that declares files which the host must fetch from a provider.
+// Besides the declaration, it contains the state of the work on it, such as the next attempt.
 type Need struct {
 	document.Need
 	State   State

@@ -115,8 +115,8 @@ type Relaying struct {
 	Limits Limits       `json:"limits,omitzero"` // for each node and relay that connects through this one
 }
 
-// RelayRoute tells a relay where to forward the streams that name a certain label: to a node that
-// has an uplink to this relay, or to another relay.
+// RelayRoute tells a relay where to forward streams. A stream names a route by its label, and the
+// route leads either to a node that keeps a connection open to this relay, or to another relay.
 type RelayRoute struct {
 	// Label stands for the rest of the path, after this relay. It consists of 32 lower-case hex
 	// digits, and does not reveal where the path leads.

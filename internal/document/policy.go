@@ -26,8 +26,8 @@ type Policy struct {
 	Store       *SharedStore               `json:"store,omitempty"`     // nil if each provider process has its own state store
 }
 
-// SharedStore describes the state store that all provider hosts of a cluster share, from the view
-// of one of them.
+// SharedStore tells a provider host how to use the state store that all provider hosts of a cluster
+// share.
 type SharedStore struct {
 	Kind        string              `json:"kind"`        // etcd
 	Endpoints   []string            `json:"endpoints"`   // URLs of the members, those of this host first
@@ -74,7 +74,8 @@ func (o Operators) Access(id spiffe.ID, now time.Time) Access {
 	return o[i].Access
 }
 
-// Operator gives an identity access to a reserved service of a provider host.
+// Operator is an identity that may call a reserved service of a provider host, such as the
+// operators' API. Access says whether it may only read.
 type Operator struct {
 	ID     spiffe.ID     `json:"id"`
 	Access Access        `json:"access"`
@@ -107,8 +108,8 @@ type Device struct {
 	Joins      bool      `json:"joins,omitempty"` // true if the node signs with an admitted device key
 }
 
-// Grant permits the identity Caller to request one need, with exactly these parameters and this
-// generation.
+// Grant permits the identity Caller to request one need from the provider. The request must have
+// exactly the parameters and the generation of the grant.
 type Grant struct {
 	Caller     spiffe.ID       `json:"caller"`
 	Need       string          `json:"need"`

@@ -17,7 +17,8 @@ import (
 // "from" is the size of the newest checkpoint that the node has seen, or 0.
 func PathCheckpoint(kind string) string { return "/" + kind + "/checkpoint" }
 
-// Checkpoint is a provider's answer to a request for the newest checkpoint of its audit log.
+// Checkpoint is a provider's answer with the newest checkpoint of its audit log, which is a signed
+// summary of all rows. A host uses it to check that rows are only ever appended.
 type Checkpoint struct {
 	Key        string   `json:"key"`             // verifier key of the log, in the form used by signed notes
 	Checkpoint string   `json:"checkpoint"`      // signed note

@@ -31,7 +31,8 @@ type Proof struct {
 	Admission *trust.SignedAdmission `json:"admission,omitempty"`
 }
 
-// Nonce is a provider's answer to POST /cert/nonce, the first request of an enrolment.
+// Nonce is a provider's answer to POST /cert/nonce, the first request of an enrolment. The host
+// includes the nonce in the text that it signs, so that the signature cannot be used twice.
 type Nonce struct {
 	Nonce string `json:"nonce"`
 }

@@ -105,8 +105,8 @@ func Tag(envelopes ...[]byte) string {
 	return `"` + document.Digest(bytes.Join(sorted, []byte("\n"))) + `"`
 }
 
-// Reported is the answer of a provider to a report of a host, which is sent with POST
-// /config/report.
+// Reported is a provider's answer to the report that a host has sent with POST /config/report. It
+// acknowledges the report, and tells the host which secrets an operator wants to be replaced.
 type Reported struct {
 	Sequence int64 `json:"sequence"` // highest sequence number among the node's reports
 

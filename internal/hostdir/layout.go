@@ -117,7 +117,8 @@ func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", 
 // NeedStateFile returns the path of the file with activation's record of the need with this ID.
 func (l Layout) NeedStateFile(id string) string { return filepath.Join(l.Need(id), "state.json") }
 
-// Provided contains the provider processes that a host runs according to its policy.
+// Provided says which provider processes a host runs according to its policy, and whether it runs a
+// member of the shared state store.
 type Provided struct {
 	Kinds       []string // kinds of need, sorted
 	StoreMember bool     // true if the host runs a member of the shared state store

@@ -61,8 +61,9 @@ func (r Report) Standing() string {
 	return string(b)
 }
 
-// Roots contains the fingerprints of the root certificates that a host trusts or uses, as
-// trust.Fingerprint returns them, sorted.
+// Roots tells operators which root certificates a host trusts or uses, so that they know when an
+// old root can be removed. Roots are given by their fingerprints, as trust.Fingerprint returns
+// them, sorted.
 type Roots struct {
 	// Trusted lists the root certificates that are in force everywhere on the host: in its
 	// documents, in its forwarder and in the delivered bundles. Partly lists the root certificates
@@ -78,7 +79,8 @@ type Roots struct {
 	Since   unixtime.Time `json:"since"`
 }
 
-// Need is the status of a need of the host in its report.
+// Need is the part of a host's report about files that the host must fetch from a provider, such as
+// a certificate. It says whether the host has them and, if not, why.
 type Need struct {
 	ID        string             `json:"id"`
 	Kind      string             `json:"kind"`

@@ -37,8 +37,8 @@ type NamedDocuments struct {
 	Earlier []EarlierDocuments `json:"earlier,omitempty"`
 }
 
-// EarlierDocuments is a version of the documents that was published before the newest one, as a
-// revocation list names it.
+// EarlierDocuments names, in a revocation list, a version of the documents that was published
+// before the newest one. With it, a host notices that its own documents are too old.
 type EarlierDocuments struct {
 	Serial int64         `json:"serial"`
 	Due    unixtime.Time `json:"due"`

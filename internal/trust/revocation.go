@@ -325,8 +325,8 @@ func unit(leaf *x509.Certificate, prefix string) string {
 	return ""
 }
 
-// ReportedRevocations describes, in a host's report, the revocation list that is in force on the
-// host.
+// ReportedRevocations is the part of a host's report that tells operators which revocation list is
+// in force on the host.
 type ReportedRevocations struct {
 	Number     int64         `json:"number"`
 	NextUpdate unixtime.Time `json:"nextUpdate"`

@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-// SetCRL makes the provider return an empty CRL with the given number. Hosts are told that it was
-// made from the revocation list with the number list. The CRL is signed by the authority by. If
-// that is nil, the cluster's own CA signs it.
+// SetCRL makes the provider return an empty CRL with the given number. The argument list is the
+// number of the revocation list from which the CRL claims to be made. The given authority signs the
+// CRL. If it is nil, the cluster's own CA does.
 func (p *Provider) SetCRL(number, list int64, by *ca.Authority) {
 	issuing := p.cluster.CA.Issuing
 	if by == nil {

@@ -87,10 +87,10 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 	return f.need != nil && slices.Contains(f.need.DependsOn, n.ID)
 }
 
-// Hurry returns the time at which a need must be requested. Normally this is due, and the second
-// result is ok, which is false if no request is planned. While new documents wait for a provider's
-// answer that confirms them, a need without which the host cannot ask that provider is requested
-// earlier.
+// Hurry returns the time of the next request for a need, and false if no request is planned.
+// Normally it returns the arguments due and ok, the results of State.Due. While new documents wait
+// for a provider's answer that confirms them, a need without which the host cannot ask that
+// provider gets an earlier time.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
 	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
@@ -111,9 +111,9 @@ func (f *Follower) Fulfilled(n *needstate.Need) {
 	}
 }
 
-// Failed tells the Follower that an attempt to fulfil a need has failed. If new documents wait for
-// a provider's answer that confirms them, and the host needs this need to ask for that answer, it
-// asks again later.
+// Failed tells the Follower that an attempt to fulfil a need has failed. New documents may be
+// waiting for a provider's answer that confirms them. If the host cannot ask for that answer
+// without this need, it asks again later.
 func (f *Follower) Failed(n *needstate.Need, failed *fetch.Error) {
 	if f.waitsFor(n) {
 		f.unproved(n, failed)

@@ -28,10 +28,10 @@ const ArmTimeout = 8 * time.Second
 // armError is an error that an Arm function returned.
 type armError struct{ error }
 
-// Begin puts an offer in force as the commit c, which is rolled back unless it is confirmed. Before
-// any document changes, Begin writes the commit to disk and calls arm to start the process that
-// rolls it back. Begin returns the pending commit. If it returns both a commit and an error, the
-// commit is pending nevertheless. If another commit is pending, it returns an error.
+// Begin puts an offer in force as the given commit, which is rolled back unless it is confirmed.
+// Before any document changes, Begin writes the commit to disk and calls arm to start the process
+// that rolls it back. Begin returns the pending commit. If it returns both a commit and an error,
+// the commit is pending nevertheless. If another commit is pending, it returns an error.
 func (s *Store) Begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(s.layout)
 	if err != nil {
@@ -61,9 +61,9 @@ func (s *Store) begin(ctx context.Context, o Offer, c hostdir.Commit, arm Arm) (
 	return &c, nil
 }
 
-// BeginSystem begins the commit c, which changes the whole installation, such as a NixOS system.
-// When BeginSystem returns, the commit is on disk and arm has started the process that rolls it
-// back. The caller then makes the change. The directory dir contains the documents of the new
+// BeginSystem begins a commit that changes the whole installation, such as a NixOS system. When
+// BeginSystem returns, the commit is on disk and arm has started the process that rolls it back.
+// The caller then makes the change. The directory dir contains the documents of the new
 // installation.
 func BeginSystem(ctx context.Context, l hostdir.Layout, c hostdir.Commit, dir string, arm Arm) (*hostdir.Commit, error) {
 	unlock, err := lock(l)

@@ -54,8 +54,8 @@ type Offer struct {
 	host Host
 }
 
-// KeyFile returns the path of the private key with which the host proves its identity under the
-// manifest m.
+// KeyFile returns the path of the private key with which the host proves its identity. The manifest
+// decides which key this is.
 func (h Host) KeyFile(m document.Manifest) string {
 	if m.Identity.Joins {
 		return h.State.DeviceKey()
@@ -94,9 +94,9 @@ func (h Host) proves(m document.Manifest) (ssh.Signer, error) {
 	return key, nil
 }
 
-// Verify checks an identity file, given as its content b, and returns it as an Offer. It does not
-// change the host. It returns an error if the file is for another host, is not signed by a key that
-// the host's manifest pins, or contains nothing newer than the host has.
+// Verify checks the content of an identity file, and returns the file as an Offer that can be
+// installed. It does not change the host. It returns an error if the file is for another host, is
+// not signed by a key that the host's manifest pins, or contains nothing newer than the host has.
 func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	store, _, err := documents.Open(h.State, "", nil)
 	if err != nil {

@@ -44,10 +44,10 @@ func Accept(l hostdir.Layout, provider, kind string, word hostdir.AcceptedAudit)
 	return fmt.Errorf("audit log of kind %s on %s: this host has not witnessed one: flor witness", kind, provider)
 }
 
-// GoOn returns the record of an audit log that the next checkpoint must extend. Normally this is w,
-// the current record. If a person has acknowledged a checkpoint that did not extend the earlier
-// one, GoOn returns a record of the acknowledged checkpoint, so that the log can continue from
-// there.
+// GoOn returns the record of an audit log that the next checkpoint must extend. Normally this is
+// the host's current record. If a person has acknowledged a checkpoint that did not extend the
+// earlier one, GoOn returns a record of the acknowledged checkpoint, so that the log can continue
+// from there.
 func GoOn(w hostdir.Witnessed, accepted []hostdir.AcceptedAudit) hostdir.Witnessed {
 	if w.Refused == "" || !hostdir.Accepts(accepted, w) {
 		return w

@@ -16,8 +16,8 @@ import (
 
 // Take checks that a provider's audit log still contains all rows that it had before. It compares
 // the checkpoint that the provider returned, a signed summary of the log, with the earlier one in
-// the record w. It returns the new record, which contains a fault if rows were changed or removed.
-// Before the first checkpoint, w contains only the provider and the kind.
+// the host's record of the log. It returns the new record, which contains a fault if the comparison
+// fails. Before the first checkpoint, the host's record contains only the provider and the kind.
 func Take(w hostdir.Witnessed, answer hostapi.Checkpoint, now unixtime.Time) hostdir.Witnessed {
 	refuse := func(format string, args ...any) hostdir.Witnessed {
 		w.Refused, w.RefusedKey = answer.Checkpoint, answer.Key

@@ -111,8 +111,8 @@ func (l Layout) Accepted() (all []AcceptedAudit) {
 	return all
 }
 
-// Accepts reports whether one of the acknowledgements in all is for the present fault of the audit
-// log w.
+// Accepts reports whether a person has acknowledged the present fault of an audit log. It looks for
+// that fault among the given acknowledgements.
 func Accepts(all []AcceptedAudit, w Witnessed) bool {
 	return slices.ContainsFunc(all, func(a AcceptedAudit) bool {
 		return a.Provider == w.Provider && a.Kind == w.Kind && a.Fault == w.Fault && a.Since.Seconds() == w.Since.Seconds()

@@ -26,8 +26,9 @@ func New(w io.Writer) *slog.Logger {
 	return slog.New(h)
 }
 
-// Prefix returns the text with which a log line for w must begin. This is the priority of the
-// level, such as "<4>" for a warning, if w is systemd's journal. Otherwise it is "".
+// Prefix returns the text with which a log line for the writer must begin. If the writer is
+// systemd's journal, this is the priority of the level, such as "<4>" for a warning. Otherwise it
+// is "".
 func Prefix(w io.Writer, level slog.Level) string {
 	if !isJournal(w) {
 		return ""

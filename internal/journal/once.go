@@ -22,8 +22,9 @@ func (o *Once) News(err error) bool {
 	return news
 }
 
-// Every calls f repeatedly until ctx ends, with a pause after each call. It logs an error of f with
-// message and attrs, but only once if the same error is returned again.
+// Every calls the function f repeatedly until ctx ends, with a pause after each call. If f returns
+// an error, Every logs it with the given message and attributes. An error that is the same as the
+// last one is not logged again.
 func Every(ctx context.Context, pause time.Duration, log *slog.Logger, f func(context.Context) error, message string, attrs ...any) {
 	var failed Once
 	for ctx.Err() == nil {

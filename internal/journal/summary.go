@@ -50,9 +50,9 @@ func NewSummary(log *slog.Logger, interval time.Duration) *Summary {
 	return &Summary{log: log, interval: interval, events: map[Source]*event{}}
 }
 
-// Warn logs an event of the source k as a warning. If an event of k was logged recently, Warn only
-// counts the event. The line at the end of the interval contains the count and the attributes of
-// the latest event.
+// Warn logs an event of a source as a warning. If an event of the same source was logged recently,
+// Warn only counts the event. The line at the end of the interval contains the count and the
+// attributes of the latest event.
 func (l *Summary) Warn(k Source, msg string, attrs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

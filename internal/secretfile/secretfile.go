@@ -60,9 +60,9 @@ func refuseBelow(path, dir string) error {
 	}
 }
 
-// Check returns an error if other accounts may be able to read the file f, which contains a secret:
-// by its mode, or because it is in the Nix store. It always accepts a systemd credential of this
-// unit, whose mode can look as if its group could read it.
+// Check returns an error if other accounts may be able to read an open file that contains a secret,
+// because of its mode or because it is in the Nix store. It always accepts a systemd credential of
+// this unit, whose mode can look as if its group could read it.
 func Check(f *os.File) error {
 	// The kernel returns the path of the open file, without symbolic links.
 	path, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", f.Fd()))

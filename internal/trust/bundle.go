@@ -119,8 +119,8 @@ func (b *Bundle) RefreshHint() time.Duration {
 // texts.
 func (b *Bundle) Equal(o *Bundle) bool { return b.parsed.Equal(o.parsed) }
 
-// CheckAfter returns an error if the bundle b must not replace the bundle old. Either the sequence
-// number of b is lower, or the numbers are equal and the contents differ.
+// CheckAfter returns an error if this bundle must not replace the bundle old. This is so if its
+// sequence number is lower than that of old, or if the numbers are equal and the contents differ.
 func (b *Bundle) CheckAfter(old *Bundle) error {
 	switch n, last := b.Sequence(), old.Sequence(); {
 	case n < last:

@@ -16,14 +16,14 @@ type EndingCertificate struct {
 	Ends unixtime.Time `json:"ends"`
 }
 
-// IssuerEnds reports whether an operator should renew the issuing certificate c now. It returns
-// true after half of its lifetime.
+// IssuerEnds reports whether an operator should renew an issuing certificate now. It returns true
+// after half of the certificate's lifetime.
 func IssuerEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < c.NotAfter.Sub(c.NotBefore)/2
 }
 
-// RootEnds reports whether an operator should replace the root certificate c now. It returns true
-// in the last 30 days of its lifetime, or in the last fifth if that is shorter.
+// RootEnds reports whether an operator should replace a root certificate now. It returns true in
+// the last 30 days of the certificate's lifetime, or in the last fifth if that is shorter.
 func RootEnds(c *x509.Certificate, now time.Time) bool {
 	return c.NotAfter.Sub(now) < min(30*24*time.Hour, c.NotAfter.Sub(c.NotBefore)/5)
 }

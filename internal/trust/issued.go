@@ -28,8 +28,8 @@ func IssuedOf(leaf *x509.Certificate, id spiffe.ID) Issued {
 	}
 }
 
-// CheckLeaf returns a *RevokedError if the list revokes the issued SVID c. It does not check the
-// certificates of the issuing CAs.
+// CheckLeaf returns a *RevokedError if the list revokes an SVID that a provider has issued. It does
+// not check the certificates of the issuing CAs.
 func (r *Revocations) CheckLeaf(c Issued) error {
 	if r == nil {
 		return nil

@@ -157,8 +157,8 @@ func (s SignedRevocations) Open() (*Revocations, error) {
 	return r, nil
 }
 
-// Verify returns nil if r, the decoded list that Open has returned, is for the given cluster and
-// signed by enough of the pinned keys.
+// Verify returns nil if the revocation list is for the given cluster and signed by enough of the
+// pinned keys. The caller passes the decoded list that Open has returned.
 func (s SignedRevocations) Verify(r *Revocations, cluster string, by signers.Set) error {
 	if r.Cluster != cluster {
 		return fmt.Errorf("revocation list %d is of cluster %.64q, want %q", r.Number, r.Cluster, cluster)

@@ -116,8 +116,9 @@ func (r *Revocations) Forked(list *Revocations) error {
 		r.Number, list.Number, list.Signed.UTC().Format(time.RFC3339))
 }
 
-// Follows returns an error if the list r does not continue an older list, or no longer revokes an
-// item of the older list without naming it as reinstated. The older list may be nil.
+// Follows returns an error if this list does not continue the given older list. It also returns an
+// error if this list no longer revokes an item of the older list and does not name the item as
+// reinstated. The older list may be nil.
 func (r *Revocations) Follows(list *Revocations) error {
 	if dropped := r.drops(list); dropped != nil {
 		return dropped

@@ -175,15 +175,15 @@ func (r *Roots) Precedes(chain, other []*x509.Certificate) bool {
 	return a != nil && b != nil && a.NotBefore.Before(b.NotBefore)
 }
 
-// Equal reports whether r and o trust the same root certificates, regardless of their revocation
+// Equal reports whether both trust the same root certificates. It does not compare their revocation
 // lists.
 func (r *Roots) Equal(o *Roots) bool {
 	return r == o || r.domain == o.domain && slices.EqualFunc(r.certificates, o.certificates, (*x509.Certificate).Equal) &&
 		maps.EqualFunc(r.federated, o.federated, (*Roots).Equal)
 }
 
-// CheckIssuing returns an error if verifiers that trust r would refuse the issuing certificate c at
-// the given time.
+// CheckIssuing returns an error if programs that trust these roots would refuse an issuing
+// certificate at the given time.
 func (r *Roots) CheckIssuing(c *x509.Certificate, at time.Time) error {
 	if err := r.checkIssuer(c); err != nil {
 		return err

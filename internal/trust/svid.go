@@ -229,8 +229,8 @@ func ParseSVID(svid, key []byte, id spiffe.ID) (*SVID, error) {
 	return s, nil
 }
 
-// Check verifies the SVID at the given time as peers that trust r do, both as a server and as a
-// client. The error is that of Roots.Verify.
+// Check verifies the SVID at the given time, as peers with the given roots do, both as a server and
+// as a client. It returns the same errors as Roots.Verify.
 func (s *SVID) Check(r *Roots, at time.Time) error {
 	_, err := r.Verify(s.Chain, at, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth)
 	return err

@@ -149,8 +149,8 @@ func EndTurn(ctx context.Context) {
 	}
 }
 
-// Release makes the Listener stop counting the connection c. It is called when the peer is verified
-// and the connection is counted elsewhere.
+// Release makes the Listener stop counting a connection. It is called when the peer is verified and
+// the connection is counted elsewhere.
 func Release(c net.Conn) {
 	if found := find(c); found != nil {
 		found.leave()
@@ -169,7 +169,7 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context returns a copy of ctx that contains the connection c, so that Vouch and EndTurn can find
+// Context returns a copy of ctx that contains the connection, so that Vouch and EndTurn can find
 // it. Use it as http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))

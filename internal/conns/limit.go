@@ -19,8 +19,8 @@ func NewPerKey[K comparable](limit int) *PerKey[K] {
 // Max returns the maximum number of items that each key may hold.
 func (p *PerKey[K]) Max() int { return p.max }
 
-// Acquire adds an item to the key k until release is called. If k already holds the maximum number
-// of items, it returns false. Otherwise, the caller must call release exactly once.
+// Acquire counts a new item of the given key until release is called. If the key already holds the
+// maximum number of items, it returns false. Otherwise, the caller must call release exactly once.
 func (p *PerKey[K]) Acquire(k K) (release func(), ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

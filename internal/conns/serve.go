@@ -12,9 +12,9 @@ import (
 // grace is the time that open requests have to end when the server stops.
 const grace = 5 * time.Second
 
-// Serve runs an HTTP server on the listener l until ctx ends or l fails. Open requests then have
-// five seconds until their connections are closed, and their handlers have another five seconds to
-// return. The server logs nothing about its connections after Serve has returned.
+// Serve runs an HTTP server on a listener until ctx ends or the listener fails. Open requests then
+// have five seconds until their connections are closed, and their handlers have another five
+// seconds to return. The server logs nothing about its connections after Serve has returned.
 func Serve(ctx context.Context, hs *http.Server, l net.Listener) error {
 	var open sync.WaitGroup
 	state := hs.ConnState

@@ -151,8 +151,8 @@ func (d Document) Files() map[string][]byte {
 // the link once, so that all files come from the same generation.
 func Read(dir, kind string) (Document, error) { return Reread(Document{}, dir, kind) }
 
-// Reread is like Read, but returns old if the files in dir have not changed since old was read.
-// This avoids the cost of decoding the document again.
+// Reread is like Read, but returns the document old if its files in dir have not changed since it
+// was read. This avoids the cost of decoding the document again.
 func Reread(old Document, dir, kind string) (Document, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

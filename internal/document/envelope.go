@@ -38,14 +38,14 @@ type Envelope struct {
 	Closure string `json:"closure,omitempty"`
 }
 
-// Digest returns the SHA-256 digest of b in the form "sha256-<base64>" (W3C Subresource Integrity),
-// which Nix's builtins.convertHash also uses.
+// Digest returns the SHA-256 digest of a text in the form "sha256-<base64>" (W3C Subresource
+// Integrity), which Nix's builtins.convertHash also uses.
 func Digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// CheckStorePath returns an error unless p is a path directly below the Nix store, such as
+// CheckStorePath returns an error unless the path is directly below the Nix store, such as
 // /nix/store/HASH-NAME.
 func CheckStorePath(p string) error {
 	name, ok := strings.CutPrefix(p, storepath.StoreDir+"/")
@@ -59,9 +59,9 @@ func CheckStorePath(p string) error {
 	return nil
 }
 
-// Newer reports whether envelope e belongs to a later version of a document than envelope o. The
-// version with the higher serial is the later one. For equal serials, the greater digest counts as
-// later.
+// Newer reports whether this envelope belongs to a later version of a document than the other one.
+// The version with the higher serial is the later one. For equal serials, the greater digest counts
+// as later.
 func (e Envelope) Newer(o Envelope) bool {
 	if e.Serial != o.Serial {
 		return e.Serial > o.Serial

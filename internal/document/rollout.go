@@ -37,8 +37,8 @@ func (b Budget) String() string {
 }
 
 // Longest returns the maximum duration of a rollout that no operator pauses. It assumes that the
-// hosts of each wave become healthy within r.Within. The given providers are the hosts that receive
-// a policy.
+// hosts of each wave become healthy within the time Within of the rollout. The given providers are
+// the hosts that receive a policy.
 func (r Rollout) Longest(providers []string) time.Duration {
 	first := slices.Clone(providers) // offered documents before the first wave
 	for _, b := range r.Budgets {
@@ -104,7 +104,8 @@ type MaintenanceWindow struct {
 // weekdays lists the names of the days in the order of time.Weekday.
 var weekdays = []string{"sun", "mon", "tue", "wed", "thu", "fri", "sat"}
 
-// Open reports whether the time t is in a maintenance window. A window can extend past midnight.
+// Open reports whether the given time is in the maintenance window. A window can extend past
+// midnight.
 func (w MaintenanceWindow) Open(t time.Time) bool {
 	start, err := time.Parse("15:04", w.Start)
 	if err != nil {

@@ -63,9 +63,9 @@ func OpenCheckpoint(key, text string) (VerifiedCheckpoint, error) {
 	return VerifiedCheckpoint{c.Origin, c.Size, c.Hash, text}, nil
 }
 
-// Extends returns nil if the log at checkpoint c still begins with all rows that it had at the
-// checkpoint older, and an error if a row was edited, removed or inserted. The hashes are the
-// consistency proof, which the log returns.
+// Extends returns nil if the log at this checkpoint still begins with all rows that it had at the
+// older checkpoint. It returns an error if a row was edited, removed or inserted. The hashes are
+// the consistency proof, which the log returns.
 func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) error {
 	if c.Size < older.Size {
 		return fmt.Errorf("the audit log %s has %d rows, it had %d before", c.Log, c.Size, older.Size)
@@ -77,7 +77,7 @@ func (c VerifiedCheckpoint) Extends(older VerifiedCheckpoint, hashes [][]byte) e
 	return nil
 }
 
-// Includes returns nil if the log at checkpoint c contains the row leaf at the position index. The
+// Includes returns nil if the log at this checkpoint contains the given row at the given index. The
 // hashes are the inclusion proof, which the log returns.
 func (c VerifiedCheckpoint) Includes(leaf string, index uint64, hashes [][]byte) error {
 	err := proof.VerifyInclusion(rfc6962.DefaultHasher, index, c.Size, rfc6962.DefaultHasher.HashLeaf([]byte(leaf)), hashes, c.Root)

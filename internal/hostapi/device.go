@@ -55,7 +55,7 @@ func DeviceProofKey(proof string) (ssh.PublicKey, error) {
 	return sig.PublicKey, checkHostKey(sig.PublicKey)
 }
 
-// Verify returns nil if proof is a signature of the statement by hostKey.
+// Verify returns nil if the device proof is a signature of the statement by the given SSH host key.
 func (s DeviceStatement) Verify(proof string, hostKey ssh.PublicKey) error {
 	sig, err := sshsig.Unarmor([]byte(proof))
 	if err != nil {

@@ -89,8 +89,8 @@ func Errorf(code Code, format string, args ...any) *Error {
 	return &Error{Kind: code.Class, Code: code.Name, Message: fmt.Sprintf(format, args...)}
 }
 
-// After returns a copy of the error that asks the host to wait for d, rounded up to whole seconds,
-// before it tries again.
+// After returns a copy of the error that asks the host to wait before it tries again. The duration
+// is rounded up to whole seconds.
 func (e *Error) After(d time.Duration) *Error {
 	c := *e
 	c.RetryAfter = int((d + time.Second - 1) / time.Second)

@@ -83,7 +83,7 @@ func checkHostKey(key ssh.PublicKey) error {
 	return pubkey.CheckHost(k.CryptoPublicKey())
 }
 
-// Verify returns nil if the proof p is a signature of the statement by hostKey.
+// Verify returns nil if the proof contains a signature of the statement by the given SSH host key.
 func (s Statement) Verify(p *Proof, hostKey ssh.PublicKey) error {
 	if err := checkHostKey(hostKey); err != nil {
 		return fmt.Errorf("enrolment proof: %w", err)

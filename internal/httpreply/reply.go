@@ -7,8 +7,8 @@ import (
 	"net/http"
 )
 
-// JSON answers an HTTP request with the value v encoded as JSON. It sets Cache-Control to no-store,
-// unless that header is already set. It panics if v cannot be encoded.
+// JSON answers an HTTP request with a value encoded as JSON. It sets Cache-Control to no-store,
+// unless that header is already set. It panics if the value cannot be encoded.
 func JSON(w http.ResponseWriter, status int, v any) {
 	b, err := json.Marshal(v)
 	if err != nil {

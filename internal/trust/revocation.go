@@ -192,7 +192,8 @@ func ReadRevocations(path string, old *Revocations) (*Revocations, error) {
 	return r, nil
 }
 
-// Newer reports whether the number of list r is higher than that of list o. Either may be nil.
+// Newer reports whether the number of this list is higher than that of the other one. Either may be
+// nil.
 func (r *Revocations) Newer(o *Revocations) bool { return r.InForce() > o.InForce() }
 
 // InForce returns the number of the revocation list, or zero for a nil list.

@@ -39,10 +39,10 @@ func (r Reinstated) String() string {
 // do not expire.
 const outlived = MaxLifetime + Backdated
 
-// Lacking returns the items of an older list that r neither revokes nor names as reinstated. If
-// there are any, r does not continue the older list, and a reader that has the older list must
-// refuse r. Lacking returns nothing if list is nil, or if r is so much newer that it need not name
-// them any more.
+// Lacking returns the items of an older list that this list neither revokes nor names as
+// reinstated. If there are any, this list does not continue the older one, and a reader that has
+// the older list must refuse this one. Lacking returns nothing if the older list is nil, or if this
+// list is so much newer that it need not name the items any more.
 func (r *Revocations) Lacking(list *Revocations) (entries []Revocation, certificates []RevokedCertificate) {
 	if list == nil || r.Signed.After(list.Signed.Add(outlived).Time) {
 		return nil, nil
@@ -97,8 +97,8 @@ func (r *Revocations) reinstated(after *Revocations, what Reinstated) bool {
 // Digest returns the digest of the revocation list's text, which its successor contains as Former.
 func (r *Revocations) Digest() string { return document.Digest([]byte(r.signed.List)) }
 
-// Forked returns an error if r and another list cannot belong to the same sequence of lists. This
-// means that both have the same number but different texts, or that r has the next number but names
+// Forked returns an error if two lists cannot belong to the same sequence of lists. This means that
+// both have the same number but different texts, or that this list has the next number but names
 // another predecessor. For all other numbers, Forked cannot decide and returns nil.
 func (r *Revocations) Forked(list *Revocations) error {
 	another := false

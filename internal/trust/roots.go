@@ -30,8 +30,8 @@ type Roots struct {
 	verified     *Verified         // cache of verified chains, nil for none
 }
 
-// Federated returns a copy of r that also verifies X.509-SVIDs of the trust domains of the given
-// bundles. Each bundle verifies only those of its own trust domain.
+// Federated returns a copy that also verifies X.509-SVIDs of other trust domains, for which the
+// bundles are given. Each bundle verifies only SVIDs of its own trust domain.
 func (r *Roots) Federated(with []*Bundle) (*Roots, error) {
 	c := *r
 	c.federated = map[string]*Roots{}
@@ -52,7 +52,7 @@ func (r *Roots) of(id spiffe.ID) *Roots {
 	return r
 }
 
-// With returns a copy of r with another revocation list. If list is nil, the copy revokes nothing.
+// With returns a copy with another revocation list. If the list is nil, the copy revokes nothing.
 func (r *Roots) With(list *Revocations) *Roots {
 	if r.revoked == list {
 		return r
@@ -155,8 +155,8 @@ func (r *Roots) root(chain []*x509.Certificate) *x509.Certificate {
 	return nil
 }
 
-// Superseded reports whether a chain leads to a root certificate that is being replaced, because r
-// also contains a root whose validity begins later.
+// Superseded reports whether a chain leads to a root certificate that is being replaced, because
+// there is another root whose validity begins later.
 func (r *Roots) Superseded(chain []*x509.Certificate) bool {
 	if len(r.certificates) < 2 {
 		return false

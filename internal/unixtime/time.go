@@ -10,7 +10,7 @@ import (
 // encoded as 0.
 type Time struct{ time.Time }
 
-// Of returns t as a Time, without its monotonic clock reading. Times that are stored across
+// Of converts a time to a Time, without its monotonic clock reading. Times that are stored across
 // restarts can be compared only by the wall clock.
 func Of(t time.Time) Time {
 	if t.IsZero() {

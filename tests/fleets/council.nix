@@ -1,16 +1,28 @@
 # 13 servers of a students' council: in the network of a university, which lets in nothing from
-# outside but one machine, and one server elsewhere.
+# outside but one machine, and one server elsewhere. Its proxies, sign-ins and mail ports are the
+# topology's; nothing of nginx is written by hand.
 { named }:
 let
   campus = n: {
     group = "campus";
     networks.campus = "141.24.0.${toString n}";
   };
+  university = [ "141.24.0.0/16" ];
   web = host: tlsName: {
     inherit host tlsName;
     port = 8080;
     visibility = "public";
+    ingress = {
+      hsts = 31536000;
+      paths."/metrics".deny = true;
+    };
   };
+  with-rules =
+    service: rules:
+    service
+    // {
+      ingress = service.ingress // rules // { paths = service.ingress.paths // rules.paths or { }; };
+    };
 in
 {
   pathSalt = "0f9e8d7c6b5a49382716051423324150";
@@ -51,10 +63,23 @@ in
     "door"
   ];
   services = {
-    wiki = web "wiki" "wiki.council.example";
-    cloud = web "cloud" "cloud.council.example";
-    chat = web "chat" "chat.council.example";
-    tickets = web "tickets" "tickets.council.example" // {
+    wiki = with-rules (web "wiki" "wiki.council.example") { paths."/admin".from = university; };
+    cloud = with-rules (web "cloud" "cloud.council.example") {
+      maxBody = 16384;
+      timeout = 3600;
+    };
+    # Its page and its WebSocket are two programs.
+    chat =
+      removeAttrs (with-rules (web "chat" "chat.council.example") { paths."/ws".port = "ws"; }) [ "port" ]
+      // {
+        ports = {
+          http = 8080;
+          ws = 8081;
+        };
+      };
+    tickets = with-rules (web "tickets" "tickets.council.example") {
+      paths."/scp".from = university;
+    } // {
       roles = [ "sql" ];
       user = "tickets";
     };
@@ -62,15 +87,52 @@ in
       roles = [ "sql" ];
       user = "git";
     };
-    mail = web "mail" "mail.council.example";
-    login = web "auth" "login.council.example";
+    # Webmail, and the ports of mail servers and programs.
+    mail = removeAttrs (web "mail" "mail.council.example") [ "port" ] // {
+      ports = {
+        http = 8080;
+        smtp = {
+          port = 2525;
+          identity = "proxy-v2";
+        };
+        submission = 10465;
+        imap = 10993;
+      };
+      publicPorts = {
+        smtp = {
+          port = 25;
+          limits.opensPerSecond = 5;
+        };
+        submission = 465;
+        imap = 993;
+      };
+    };
+    login = web "door" "login.council.example" // {
+      port = 5556;
+    };
+    # The identity of nginx's workers on the two ingresses.
+    proxy = {
+      hosts = [
+        "away"
+        "door"
+      ];
+      port = 443;
+      visibility = "host";
+      user = "www-data";
+      roles = [ "ingress" ];
+    };
     postgres = {
       host = "databases";
       port = 5432;
     };
-    graphs = {
-      host = "metrics";
+    # It has no sign-in of its own.
+    graphs = web "metrics" "graphs.council.example" // {
       port = 3000;
+      sso = {
+        mode = "gate";
+        allowedGroups = [ "board" ];
+        session = 24;
+      };
     };
     runner = {
       host = "builds";
@@ -115,6 +177,7 @@ in
       ];
       port = 22;
       scope = "node";
+      protocol = "ssh";
     };
     scraper = {
       host = "metrics";
@@ -131,11 +194,14 @@ in
     ];
   };
   roles = {
-    admins.services = [
-      "archive"
-      "graphs"
-      "shell"
-    ];
+    admins = {
+      services = [
+        "archive"
+        "shell"
+      ];
+      logins.shell = [ "root" ];
+      privileged = true;
+    };
     sql.services = [ "postgres" ];
     sources.services = [ "git" ];
     watching.services = [ "exporter" ];
@@ -143,12 +209,32 @@ in
       "chat"
       "cloud"
       "git"
+      "graphs"
       "login"
       "mail"
       "tickets"
       "wiki"
     ];
   };
+  redirects = {
+    "council.example" = "wiki.council.example";
+    "www.council.example" = "wiki.council.example";
+  };
+  # The scanner of the university's computing centre.
+  outside.scanner = {
+    addresses = [ "141.24.200.7" ];
+    via = "door";
+    reaches = [ "tickets" ];
+  };
   providers.cert.hosts = [ "door" ];
   providers.config.hosts = [ "door" ];
+  providers.oidc = {
+    hosts = [ "door" ];
+    issuer = "https://login.council.example";
+  };
+  providers.ssh.hosts = [ "door" ];
+  providers.tls = {
+    hosts = [ "door" ];
+    contact = "admins@council.example";
+  };
 }

@@ -6,6 +6,14 @@ let
   desk = {
     group = "desks";
   };
+  web = host: port: tlsName: {
+    inherit host port tlsName;
+    visibility = "public";
+    ingress = {
+      hsts = 31536000;
+      paths."/metrics".deny = true;
+    };
+  };
   rack = n: {
     group = "rack";
     networks.rack = "10.20.0.${toString n}";
@@ -63,24 +71,47 @@ in
     ];
   };
   services = {
-    site = {
-      host = "site";
-      port = 8080;
-      visibility = "public";
-      tlsName = "foundation.example";
-      tlsAliases = [ "www.foundation.example" ];
+    site = web "site" 8080 "foundation.example";
+    forum = web "forum" 8080 "forum.foundation.example" // {
+      ingress = {
+        hsts = 31536000;
+        maxBody = 100;
+        paths = {
+          "/admin".from = [ "198.51.100.0/24" ];
+          "/metrics".deny = true;
+        };
+      };
     };
-    forum = {
-      host = "forum";
-      port = 8080;
-      visibility = "public";
-      tlsName = "forum.foundation.example";
+    # Git over HTTPS and over SSH, whose sshd is that of the forge.
+    forge = removeAttrs (web "forge" 3000 "code.foundation.example") [ "port" ] // {
+      ports = {
+        http = 3000;
+        ssh = 2222;
+      };
+      publicPorts.ssh = 22;
     };
-    forge = {
+    # Message queues of builders elsewhere; TLS ends at the broker, which verifies their certificates.
+    queue = {
       host = "forge";
-      port = 3000;
+      port = 5671;
       visibility = "public";
-      tlsName = "code.foundation.example";
+      publicPorts.amqps = {
+        port = 5671;
+        serverNames = [ "queue.foundation.example" ];
+        limits.connections = 50;
+      };
+    };
+    login = web "front1" 5556 "login.foundation.example";
+    # The identity of nginx's workers on both ingresses.
+    proxy = {
+      hosts = [
+        "front1"
+        "front2"
+      ];
+      port = 443;
+      visibility = "host";
+      user = "www-data";
+      roles = [ "ingress" ];
     };
     coordinator = {
       host = "forge";
@@ -100,6 +131,7 @@ in
       ];
       port = 22;
       scope = "node";
+      protocol = "ssh";
     };
     store = {
       hosts = [
@@ -120,9 +152,11 @@ in
       host = "keys";
       port = 7000;
     };
-    graphs = {
-      host = "watch";
-      port = 3000;
+    graphs = web "watch" 3000 "graphs.foundation.example" // {
+      sso = {
+        mode = "gate";
+        allowedGroups = [ "infra" ];
+      };
     };
     archive = {
       host = "mail";
@@ -143,7 +177,14 @@ in
       "builder"
       "signer"
     ];
-    builders.services = [ "builder" ];
+    builders = {
+      services = [ "builder" ];
+      logins = {
+        builder = [ "build" ];
+        "builder@rack2" = [ "root" ];
+      };
+      privileged = true;
+    };
     objects.services = [ "store" ];
     watchers.services = [ "graphs" ];
     lists.services = [ "archive" ];
@@ -151,8 +192,15 @@ in
       "binaries"
       "forge"
       "forum"
+      "graphs"
+      "login"
+      "queue"
       "site"
     ];
+  };
+  redirects = {
+    "www.foundation.example" = "foundation.example";
+    "lists.foundation.example" = "forum.foundation.example";
   };
   expect = [
     {
@@ -163,4 +211,13 @@ in
   ];
   providers.cert.hosts = [ "front1" ];
   providers.config.hosts = [ "front1" ];
+  providers.oidc = {
+    hosts = [ "front1" ];
+    issuer = "https://login.foundation.example";
+  };
+  providers.ssh.hosts = [ "front1" ];
+  providers.tls = {
+    hosts = [ "front1" ];
+    contact = "infra@foundation.example";
+  };
 }

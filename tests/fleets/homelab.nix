@@ -1,5 +1,6 @@
 # 25 machines of a family: at home behind the NAT of a provider, at the parents' behind another one,
-# and two rented servers. What is used from outside had a forwarded port each before.
+# and two rented servers. What is used from outside had a forwarded port each before, and a page of
+# configuration for a reverse proxy.
 { named }:
 let
   server = n: {
@@ -12,6 +13,11 @@ let
     users = [ user ];
   };
   on = host: port: { inherit host port; };
+  web = host: port: tlsName: {
+    inherit host port tlsName;
+    visibility = "public";
+    ingress.hsts = 31536000;
+  };
 in
 {
   pathSalt = "b7c1e09d5f7a4b6c8d2e3f405162738a";
@@ -67,23 +73,60 @@ in
   };
 
   services = {
-    photos = on "nas" 2283 // {
-      visibility = "public";
-      tlsName = "photos.home.example";
+    photos = web "nas" 2283 "photos.home.example" // {
+      ingress = {
+        hsts = 31536000;
+        maxBody = 51200;
+        timeout = 600;
+      };
     };
-    cloud = on "nas" 8080 // {
-      visibility = "public";
-      tlsName = "cloud.home.example";
+    cloud = web "nas" 8080 "cloud.home.example" // {
+      tlsAliases = [ "files.home.example" ];
+      ingress = {
+        hsts = 31536000;
+        paths = {
+          "/metrics".deny = true;
+          "/settings/admin".from = [ "10.0.0.0/24" ];
+        };
+      };
     };
+    login = web "gate" 5556 "login.home.example";
     shares = on "nas" 445;
     films = on "media" 8096;
-    music = on "media" 4533;
-    books = on "media" 8083;
+    # People sign in before they reach what has no sign-in of its own.
+    music = web "media" 4533 "music.home.example" // {
+      sso.mode = "gate";
+    };
+    books = web "media" 8083 "books.home.example" // {
+      sso = {
+        mode = "gate";
+        allowedGroups = [ "grown-ups" ];
+        session = 168;
+      };
+    };
     lights = on "assistant" 8123;
     mqtt = on "assistant" 1883;
     paper = on "printer" 631;
     forge = on "git" 3000;
-    craft = on "games" 25565;
+    # A game, at its ports over TCP and UDP.
+    craft = {
+      host = "games";
+      visibility = "public";
+      ports = {
+        java = 25565;
+        bedrock = {
+          port = 19132;
+          protocol = "udp";
+        };
+      };
+      publicPorts = {
+        java = 25565;
+        bedrock = {
+          port = 19132;
+          limits.connections = 4;
+        };
+      };
+    };
     passwords = on "vault" 8222;
     frames = on "cameras" 5000;
     copies = on "backup" 8000;
@@ -112,7 +155,23 @@ in
       ];
       port = 22;
       scope = "node";
+      protocol = "ssh";
     };
+    # The identity of Caddy.
+    proxy = {
+      host = "gate";
+      port = 443;
+      visibility = "host";
+      user = "caddy";
+      roles = [ "ingress" ];
+    };
+  };
+  redirects."www.home.example" = "photos.home.example";
+  # Sensors that speak MQTT and cannot run the agent, on the network at home.
+  outside.sensors = {
+    addresses = [ "10.0.0.128/25" ];
+    via = "nas";
+    reaches = [ "mqtt" ];
   };
   users = {
     paula.roles = [
@@ -138,21 +197,32 @@ in
       "photos"
       "shares"
     ];
-    admin.services = [
-      "copies"
-      "forge"
-      "frames"
-      "mqtt"
-      "remote-copies"
-      "shell"
-    ];
+    admin = {
+      services = [
+        "copies"
+        "forge"
+        "frames"
+        "mqtt"
+        "remote-copies"
+        "shell"
+      ];
+      logins = {
+        shell = [ "paula" ];
+        "shell@nas" = [ "root" ];
+      };
+      privileged = true;
+    };
     parents.services = [
       "films"
       "photos"
     ];
     guest.services = [ "craft" ];
     ingress.services = [
+      "books"
       "cloud"
+      "craft"
+      "login"
+      "music"
       "photos"
     ];
   };
@@ -173,4 +243,13 @@ in
   ];
   providers.cert.hosts = [ "gate" ];
   providers.config.hosts = [ "gate" ];
+  providers.oidc = {
+    hosts = [ "gate" ];
+    issuer = "https://login.home.example";
+  };
+  providers.ssh.hosts = [ "gate" ];
+  providers.tls = {
+    hosts = [ "gate" ];
+    contact = "paula@home.example";
+  };
 }

@@ -54,7 +54,9 @@ func TestGRPCRules(t *testing.T) {
 			site := func(name string, rules document.PublicRules) Site {
 				return Site{Name: name, Upstream: main, GRPC: true, Rules: rules, Ports: map[string]netip.AddrPort{"other": other}, Certificate: crt, Key: key, Digest: "1"}
 			}
-			paths := func(rules ...document.PathRule) document.PublicRules { return document.PublicRules{Paths: rules, Timeout: 2} }
+			paths := func(rules ...document.PathRule) document.PublicRules {
+				return document.PublicRules{Paths: rules, Timeout: 2}
+			}
 			s := Sites{All: []Site{
 				site("closed.example", paths(document.PathRule{Path: check, Deny: true})),
 				site("far.example", paths(document.PathRule{Path: "/grpc.health.v1.health", From: []netip.Prefix{netip.MustParsePrefix("192.168.0.0/16")}})),

@@ -52,7 +52,9 @@ func gateOf(manifest, entry map[string]any) string {
 }
 
 // tells returns the right of a caller to tell a service which person calls.
-func tells(who, service string) []fact { return one(Right{who, "state", "which person calls " + service}) }
+func tells(who, service string) []fact {
+	return one(Right{who, "state", "which person calls " + service})
+}
 
 // gates records who may tell a service which person calls if the service has a gate only before or
 // only after the change. Without a gate, the service gets the headers that its callers set.

@@ -98,7 +98,7 @@ func Service(ctx context.Context, src compile.Source, o Options) error {
 		return err
 	}
 	if len(p.Losses) > 0 {
-		lost := []error{errors.New("nothing was changed, because these would be lost:")}
+		lost := []error{errors.New("nothing was changed, because data would be lost")}
 		for _, l := range p.Losses {
 			lost = append(lost, fmt.Errorf("  %s %s", l.What, l.Then))
 		}

@@ -1,0 +1,104 @@
+"""Alice logs in over SSH without a key or a prompt, as the accounts that her roles name; losing the role or being revoked ends what is open."""
+# operator: docs/how-to/log-in-over-ssh.md
+# systemd: what the sshd and ssh of Debian 12 make of the configuration
+
+bring_up("shells")
+PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
+KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
+STRICT = "-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
+
+
+def florctl(command, revision="shells"):
+    """What root of mgmt01 types, and how it ends. That host has no Nix: this machine lends its programs."""
+    (operator.home / "hosts").write_text(mgmt01.succeed("cat /etc/hosts"))
+    text = f"florctl {command} git+file://{PREPARED}/cluster --cluster {revision} 2>&1 && echo exit 0 || echo exit $?"
+    return operator.succeed(f"mount --bind ~/hosts /etc/hosts\n{text}", at="mgmt01")
+
+
+def alice(command):
+    """What alice types on her laptop, and how it ends."""
+    code, out = laptop.execute(f"cd /tmp && runuser -u alice -- sh -c {json.dumps(command)} 2>&1")
+    return code, out.strip()
+
+
+def logs_in(account, host):
+    return alice(f"ssh {STRICT} {account}@shell.{host}.demo.flor.rete id -un") == (0, account)
+
+
+def refused(account, host):
+    code, out = alice(f"ssh {STRICT} {account}@shell.{host}.demo.flor.rete id -un")
+    return code == 255 and "Permission denied" in out
+
+
+class Session:
+    """A login that stays open. It says every second that it is."""
+
+    def __init__(self, account, host):
+        self.unit = f"session-{host}"
+        laptop.succeed(f"systemd-run --quiet --collect --unit={self.unit} --property=User=alice ssh {STRICT} {account}@shell.{host}.demo.flor.rete 'while sleep 1; do echo open; done'")
+        laptop.wait_until_succeeds(f"journalctl --unit={self.unit} --output=cat | grep -x open")
+
+    def ended(self):
+        return laptop.execute(f"systemctl is-active --quiet {self.unit}")[0] != 0
+
+
+for host in (raishan, ursula):
+    host.succeed("useradd --create-home --shell /bin/sh deploy", "flor ssh server-config > /etc/ssh/sshd_config.d/florete.conf", "systemctl start ssh.service")
+laptop.succeed("flor ssh client-config > /etc/ssh/ssh_config.d/florete.conf")
+
+with subtest("alice logs in as the accounts of her roles, at hosts that she has never called"):
+    for account, host in (("deploy", "ursula"), ("deploy", "raishan"), ("root", "raishan")):
+        assert logs_in(account, host), alice(f"ssh -v {STRICT} {account}@shell.{host}.demo.flor.rete id -un")
+    version = alice("ssh -V")[1]
+    print(f"       {version}; certificate: {laptop.succeed(f'ssh-keygen -L -f {STATE}/needs/ssh-user-alice/current/id_ed25519-cert.pub | grep -E Valid:').strip()}")
+
+with subtest("and copies files"):
+    code, out = alice(f"echo hello > /tmp/hello && scp {STRICT} /tmp/hello deploy@shell.ursula.demo.flor.rete:hello && scp {STRICT} deploy@shell.ursula.demo.flor.rete:hello /tmp/back && cmp /tmp/hello /tmp/back")
+    assert code == 0, out
+    assert ursula.succeed("cat /home/deploy/hello") == "hello\n"
+
+with subtest("as no other account: not as root where her role does not say so"):
+    ursula.succeed("useradd --create-home backup-agent")
+    assert refused("root", "ursula") and refused("backup-agent", "ursula"), alice(f"ssh {STRICT} root@shell.ursula.demo.flor.rete id")
+    ursula.wait_until_succeeds("journalctl --output=cat | grep 'user/alice has no login as root on this host'")
+
+with subtest("the network without a certificate gives nothing, and a certificate without the network neither"):
+    code, out = alice(f"ssh -F none {STRICT} -o 'KnownHostsCommand /usr/local/bin/flor ssh known-hosts -- %H' deploy@shell.ursula.demo.flor.rete id")
+    assert code == 255 and "Permission denied" in out, out
+    keys = laptop.succeed(f"tar -C {STATE}/needs/ssh-user-alice/current -ch . | base64 -w0").strip()
+    mgmt01.succeed(f"mkdir -m 700 /root/stolen && echo {keys} | base64 -d | tar -x -C /root/stolen --no-same-owner")
+    address = ursula.succeed("ip -4 -o addr show scope global | awk '{print $4}' | cut -d/ -f1 | head -1").strip()
+    code, out = mgmt01.execute(f"ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -i /root/stolen/id_ed25519 deploy@{address} id 2>&1")
+    assert code == 255 and "Permission denied" in out, out
+
+with subtest("after a signing key was stolen, the generation is raised: its certificates are refused, and alice gets another"):
+    stolen = f"{STATE}/needs/ssh-user-alice/current"
+    laptop.succeed(f"install -d -m 700 -o alice /tmp/old && cp -L {stolen}/id_ed25519* /tmp/old && chown -R alice /tmp/old")
+    of_old = f"ssh {STRICT} -F none -o 'KnownHostsCommand /usr/local/bin/flor ssh known-hosts -- %H' -o IdentitiesOnly=yes -i /tmp/old/id_ed25519 deploy@shell.ursula.demo.flor.rete id -un"
+    assert alice(of_old) == (0, "deploy"), alice(of_old)
+    deploy("shells-renewed")
+    refetch = "flor refetch ssh-keys >/dev/null"
+    wait_until(lambda: ursula.execute(refetch)[0] == 0 and alice(of_old)[0] == 255, lambda: f"the old one is refused: {alice(of_old)}")
+    wait_until(lambda: raishan.execute(refetch)[0] == 0 and laptop.execute("flor refetch ssh-user-alice >/dev/null")[0] == 0 and logs_in("deploy", "ursula") and logs_in("deploy", "raishan"), lambda: "alice has another certificate")
+
+with subtest("a login that a role no longer permits ends, and others stay"):
+    at_ursula, at_raishan = Session("deploy", "ursula"), Session("deploy", "raishan")
+    deploy("shells-closed")
+    wait_until(at_ursula.ended, lambda: f"it ends: {laptop.execute('systemctl status session-ursula')}")
+    assert refused("deploy", "ursula") and not at_raishan.ended()
+    assert logs_in("deploy", "raishan")
+
+with subtest("alice is revoked: what is open ends, and she is refused everywhere"):
+    publish("shells-closed")
+    wait_until(lambda: florctl("revocations", "shells-closed").endswith("exit 0\n"), lambda: f"the provider answers: {florctl('revocations', 'shells-closed')}")
+    out = florctl(f"revoke user/alice {KEY} --wait 10s", "shells-closed")
+    assert "revocation list 1 is offered" in out, out
+    wait_until(at_raishan.ended, lambda: f"it ends: {out}")
+    ended = seconds_of(raishan)
+    signed = json.loads(json.loads(raishan.succeed(f"cat {STATE}/revocations.json"))["list"])["signed"]
+    print(f"       at most {ended - signed:.1f} s after the list was signed")
+    assert not logs_in("deploy", "raishan") and not logs_in("root", "raishan")
+    # sshd would refuse the certificate by itself, too.
+    certificate = laptop.succeed(f"cut -d' ' -f2 {STATE}/needs/ssh-user-alice/current/id_ed25519-cert.pub").strip()
+    out = raishan.succeed(f"flor ssh principals deploy {certificate} 2>&1")
+    assert "user/alice is revoked" in out, out

@@ -53,6 +53,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		}
 	case section == "publish" && len(rest) > 0 && rest[0] == "opaqueName":
 		noun, words = "name for relays", "is called "+value+" for "+element+" where relays see it"
+	case section == "publish" && len(rest) > 0 && rest[0] == "entrances":
+		noun, words = "entrance", element+" learns the addresses of strangers from "+unquote.Replace(value)
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "limits" && whole:
@@ -67,8 +69,6 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = c.relayed(section, element, rest, value)
 	case section == "entries":
 		noun, words = c.entered(element, rest, value)
-	case section == "publish" && len(rest) > 0 && rest[0] == "entrances":
-		noun, words = "entrance", element+" learns the addresses of strangers from "+unquote.Replace(value)
 	case section == "meet":
 		noun, words = "direct connection", "may connect directly with those it reaches through relays, who learn its address"
 	case section == "reach" && len(rest) > 0 && rest[0] == "via":

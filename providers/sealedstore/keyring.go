@@ -110,9 +110,9 @@ func (r Ring) Lacks(named RingReplicas) bool {
 	return false
 }
 
-// Admit lets further replicas open the keyring: those in the argument named. Replicas that can open
-// it already still can. The argument k is the result of Open for this keyring. If the stored
-// keyring has changed since ReadRing returned it, the error is store.ErrConflict.
+// Admit lets more replicas open the keyring. The argument k is the result of Open for this keyring,
+// and the last argument lists the replicas to add. If the stored keyring has changed since ReadRing
+// returned it, the error is store.ErrConflict.
 func (r Ring) Admit(ctx context.Context, s store.Store, k RingKeys, named RingReplicas) error {
 	_, err := r.write(ctx, s, k, named, false)
 	return err

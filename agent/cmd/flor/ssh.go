@@ -28,8 +28,8 @@ func newServerConfigCmd(m *instance) *cobra.Command {
 		Use:   "server-config",
 		Short: "Print the configuration of sshd for logins with certificates",
 		Long: `Print the configuration with which the sshd of this host accepts the certificates of users. It
-applies to connections from the forwarder only. Then reload sshd, for example with systemctl
-reload ssh. To undo it, remove the file and reload sshd again.
+applies to connections from the forwarder only. Write it to a file in /etc/ssh/sshd_config.d, and
+reload sshd, for example with systemctl reload ssh. To undo it, remove that file and reload sshd.
 
 If the sshd is of OpenSSH 9.8 or newer, the configuration exempts the forwarder from penalties
 for failed logins. Write it again after an upgrade from an older release.
@@ -46,8 +46,8 @@ func newClientConfigCmd(m *instance) *cobra.Command {
 		Use:   "client-config",
 		Short: "Print the configuration of ssh for logins with certificates",
 		Long: `Print the configuration with which ssh presents the certificates of this host's users to services
-of the cluster, and knows the host keys of these services. It takes effect with the next ssh. To
-undo it, remove the file.`,
+of the cluster, and knows the host keys of these services. Write it to a file in
+/etc/ssh/ssh_config.d, which ssh reads when it starts. To undo it, remove that file.`,
 		Example: "  # Use certificates from now on.\n  flor ssh client-config > /etc/ssh/ssh_config.d/florete.conf",
 	}, func(c sshlogin.Config) (string, error) {
 		if c.TrustDomain = trustDomain; trustDomain == "" {

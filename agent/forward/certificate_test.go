@@ -188,17 +188,17 @@ func TestProvenCarries(t *testing.T) {
 
 	sent := []byte(strings.Repeat("0123456789abcdef", 1<<16))
 	conn, service := connect()
-	go func() {
-		conn.Write(sent)
-		conn.CloseWrite()
-	}()
+	go func(caller *tls.Conn) {
+		caller.Write(sent)
+		caller.CloseWrite()
+	}(conn)
 	if got, err := io.ReadAll(service); err != nil || string(got) != string(sent) {
 		t.Fatalf("the service got %d bytes, %v, want %d", len(got), err, len(sent))
 	}
-	go func() {
+	go func(service *net.TCPConn) {
 		service.Write(sent)
 		service.CloseWrite()
-	}()
+	}(service)
 	if got, err := io.ReadAll(conn); err != nil || string(got) != string(sent) {
 		t.Fatalf("the caller got %d bytes, %v, want %d", len(got), err, len(sent))
 	}

@@ -88,23 +88,26 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 	return ctx, func() { release(); cancel() }, true
 }
 
-// request opens a stream and waits until the far side serves it. It tries again in two cases,
-// because the stream has not been served. If the upstream of one endpoint fails, it tries another
-// endpoint at once. If a forwarder that is stopping refuses with the code Stopping, it repeats the
-// request for a while, until the next process is running.
+// request opens a stream and waits until the far side serves it. It tries again if the stream was
+// not served. If the upstream of one endpoint fails, it tries another endpoint at once. If a
+// forwarder is stopping, or a relay has lost it, request repeats the request for a while, until the
+// next process is running.
 func (s *Server) request(ctx context.Context, c connection, e *early) (*transport.Stream, error) {
 	until := time.Now().Add(openTimeout)
 	others := len(c.rules.reach[c.serviceKey].Endpoints) + len(c.rules.via[c.serviceKey]) - 1
 	for {
 		st, err := s.requestOnce(ctx, c, e)
-		if errors.Is(err, transport.ErrLost) && (e == nil || len(e.kept) == 0) {
-			continue // no data was sent that could have been served
+		unsent := e == nil || len(e.kept) == 0 // no data was sent that could have been served
+		if errors.Is(err, transport.ErrLost) && unsent {
+			continue
 		}
+		cut := errors.Is(err, transport.ErrCut) && unsent
 		var refused *transport.RefusedError
-		if !errors.As(err, &refused) || time.Now().After(until) {
+		if !cut && !errors.As(err, &refused) || time.Now().After(until) {
 			return st, err
 		}
 		switch {
+		case cut:
 		case slices.Contains(upstreamFailed, refused.Code) && others > 0:
 			others--
 			continue

@@ -195,6 +195,8 @@ func (p *Pool) Probe(ctx context.Context, r Route) (fresh bool, err error) {
 //   - context.DeadlineExceeded: the forwarder did not answer before ctx ended.
 //   - context.Canceled: this side gave up.
 //   - ErrLost: the connection was lost, and the stream can be opened again.
+//   - ErrCut: a relay lost the forwarder, for example because that is being restarted. It is not
+//     known whether the forwarder served the stream.
 func (s *Stream) Answer(ctx context.Context) error {
 	var answer [1]byte
 	stop := context.AfterFunc(ctx, func() { s.SetReadDeadline(time.Now()) })
@@ -235,8 +237,11 @@ func (s *Stream) Answer(ctx context.Context) error {
 	}
 	err = s.Explain(err)
 	var refused *RefusedError
-	if !errors.As(err, &refused) || refused.Code != wire.Reset {
+	switch {
+	case !errors.As(err, &refused) || refused.Code != wire.Reset:
 		s.pool.recordResult(s, false)
+	case s.conn.endpoint.via != nil:
+		err = fmt.Errorf("%s: %w", s.conn.peer.ID, ErrCut)
 	}
 	return err
 }
@@ -368,6 +373,7 @@ var (
 	ErrExpired    = errors.New("SVID not valid now")
 	ErrFull       = errors.New("no further stream")
 	ErrLost       = errors.New("no answer over UDP, where another path has taken over")
+	ErrCut        = errors.New("no answer through the relay, which lost the forwarder")
 )
 
 // errReplaced is returned for a connection that was retired while it was made. This happens when

@@ -85,12 +85,12 @@ func (f *forwarder) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f.identities.Store(&hostdir.SVIDSet{}) // the pool reads it from now on
 	f.pool, err = transport.NewPool(f.identities.Load, &f.usage)
 	if err != nil {
 		own.close()
 		return err
 	}
-	f.identities.Store(&hostdir.SVIDSet{})
 	f.snapshot.Store(&snapshot{identities: &hostdir.SVIDSet{}})
 	if f.before != nil {
 		if err := f.takeOver(); err != nil {

@@ -20,7 +20,7 @@ var limits = []struct{ file, code, row string }{
 	{"../agent/forward/datagram/mux.go", "maxAll      = 16 << 20", "of a user's or peer's sessions | 256 KiB; 16 MiB |"},
 	{"../agent/forward/wire/datagram.go", "const MaxPayload = 65507", "| A datagram | 65,507 bytes |"},
 	{"../agent/forward/announce/http.go", "const maxHeaders = 64 << 10", "| Headers of a request with `identity = \"http\"` | 64 KiB |"},
-	{"../agent/forward/usage/shed.go", "memory = 512 << 20", "While half of the 512 MiB is live"},
+	{"../agent/forward/usage/shed.go", "memory = 512 << 20", "A forwarder uses at most 512 MiB of memory"},
 	{"../internal/trust/revocation.go", "const MaxRevocations = 128 << 10", "| A revocation list | 128 KiB"},
 	{"../internal/trust/revocation.go", "const MaxLifetime = 90 * 24 * time.Hour", "| SVID of a node, service or user | 1 day; 90 days at most |"},
 	{"../internal/hostapi/client.go", "MaxRequest  = 64 << 10", "| 64 KiB; 8 MiB; 32 MiB; 1 MiB |"},

@@ -95,7 +95,7 @@ func TestSSHRenewal(t *testing.T) {
 func TestSSHKeygen(t *testing.T) {
 	keygen, err := exec.LookPath("ssh-keygen")
 	if err != nil {
-		t.Skip("ssh-keygen: install package openssh-client")
+		t.Skip("NOT RUN: no certificate is read by OpenSSH: install package openssh-client")
 	}
 	h := newHost(t)
 	needs := sshNeeds()

@@ -248,7 +248,7 @@ func TestCertificate(t *testing.T) {
 func TestKeygen(t *testing.T) {
 	keygen, err := exec.LookPath("ssh-keygen")
 	if err != nil {
-		t.Skip("ssh-keygen: install package openssh-client")
+		t.Skip("NOT RUN: no certificate is read by OpenSSH: install package openssh-client")
 	}
 	f := newFixture(t)
 	now := time.Now()

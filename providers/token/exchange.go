@@ -114,7 +114,7 @@ func (t *Tokens) decide(ctx context.Context, name string, f form, caller announc
 	if f.token != "" {
 		s, err = t.subjectOf(ctx, tenant, f.token, t.Policies.Current().TrustDomain, revoked, now)
 	} else {
-		err = refuseRevoked(revoked, caller.ID, "", now)
+		err = hostapi.RefuseIssue(revoked.CheckIssued(caller.ID, "", now))
 	}
 	if err != nil {
 		return Exchanged{}, err

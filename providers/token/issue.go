@@ -3,7 +3,6 @@ package token
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"strings"
 	"time"
 
@@ -11,8 +10,6 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
@@ -101,18 +98,4 @@ func (i issued) scope() string {
 		}
 	}
 	return strings.Join(all, " ")
-}
-
-// refuseRevoked refuses to issue a token for an identity that hosts would refuse. The arguments
-// node and proved are the node and the time of the proof of that identity. The node may be unknown.
-func refuseRevoked(list *trust.Revocations, id spiffe.ID, node string, proved time.Time) error {
-	err := list.CheckIssued(id, node, proved)
-	var revoked *trust.RevokedError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &revoked) && !revoked.ValidAfter.IsZero():
-		return hostapi.Errorf(hostapi.CodeRevokedTransient, "%v, which is later than it is here: set the clock, if that is wrong", err).After(time.Second)
-	}
-	return hostapi.Errorf(hostapi.CodeRevoked, "%v", err)
 }

@@ -5,9 +5,11 @@ import (
 	"net/url"
 	"os"
 	"testing"
+	"time"
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
@@ -16,7 +18,8 @@ import (
 
 // TestRevoked checks that a revoked identity gets no token, whether it uses its SVID, an older
 // JWT-SVID, also one from a revoked node, or a request of its host. Other identities still get
-// tokens.
+// tokens. A suspended identity gets a transient error, because it gets tokens again when the
+// suspension ends.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	e := start(t, acme("https://login.example.org"))
@@ -25,6 +28,11 @@ func TestRevoked(t *testing.T) {
 		t.Fatal(err)
 	}
 	number := int64(0)
+	enforce := func(s trust.SignedRevocations) {
+		t.Helper()
+		kit.WriteRevocations(e.Revocations(), s)
+		e.until("the list", func() bool { return e.Policies.Revoked().InForce() == number })
+	}
 	revoke := func(ids ...spiffe.ID) {
 		t.Helper()
 		number++
@@ -32,8 +40,7 @@ func TestRevoked(t *testing.T) {
 		for _, id := range ids {
 			targets = append(targets, revocation.Target{ID: id})
 		}
-		kit.WriteRevocations(e.Revocations(), kit.Revocations(number, kit.SigningKey("demo-1"), targets...))
-		e.until("the list", func() bool { return e.Policies.Revoked().InForce() == number })
+		enforce(kit.Revocations(number, kit.SigningKey("demo-1"), targets...))
 	}
 	by := func(id spiffe.ID, form url.Values, want int) {
 		t.Helper()
@@ -42,9 +49,12 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("%s: %d %v, want %d", id, status, answer, want)
 		}
 	}
+	requested := func() error {
+		_, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(Name), hostapi.Request{Need: "token-wiki-events", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(wikiRequest)})
+		return err
+	}
 	revoke(wiki)
-	_, err := e.Client(kit.ID("node/ursula")).Do(t.Context(), hostapi.Path(Name), hostapi.Request{Need: "token-wiki-events", Serial: providertest.Serial, Generation: 1, Body: kit.JSON(wikiRequest)})
-	providertest.WantError(t, err, hostapi.CodeRevoked)
+	providertest.WantError(t, requested(), hostapi.CodeRevoked)
 	by(wiki, url.Values{}, http.StatusForbidden)
 	by(alice, e.jwtSVID(ring, acmeIssuer), http.StatusForbidden)
 	by(alice, url.Values{}, http.StatusOK)
@@ -62,4 +72,22 @@ func TestRevoked(t *testing.T) {
 	by(wiki, url.Values{}, http.StatusOK)
 	revoke()
 	by(alice, e.jwtSVID(ring, acmeIssuer), http.StatusOK)
+
+	list := revocation.Next(nil, "demo", time.Now(), revocation.Lifetime)
+	number++
+	list.Number = number
+	for _, id := range []spiffe.ID{wiki, kit.ID("node/elm")} {
+		if err := revocation.Suspend(list, id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	signed, err := revocation.Sign(list, kit.SigningKey("demo-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	enforce(signed)
+	providertest.WantError(t, requested(), hostapi.CodeRevokedTransient)
+	by(wiki, url.Values{}, http.StatusServiceUnavailable)
+	by(alice, e.jwtSVID(ring, acmeIssuer), http.StatusServiceUnavailable)
+	by(alice, url.Values{}, http.StatusOK)
 }

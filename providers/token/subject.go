@@ -86,7 +86,7 @@ func (t *Tokens) ofSVID(tenant *Tenant, token, trustDomain string, revoked *trus
 	}
 	node, _ := svid.Claims[document.ClaimNode].(string)
 	issued, _ := svid.Claims["iat"].(float64)
-	if err := refuseRevoked(revoked, id, node, time.Unix(int64(issued), 0)); err != nil {
+	if err := hostapi.RefuseIssue(revoked.CheckIssued(id, node, time.Unix(int64(issued), 0))); err != nil {
 		return subject{}, err
 	}
 	return subject{id.String(), []string{id.String()}, "jwt-svid"}, nil

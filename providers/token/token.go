@@ -156,7 +156,7 @@ func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 		d.Answer = hostapi.Answer{Values: map[string]string{"jwks": string(ring.JWKS())}, Expires: c.Now.Add(keysLive).Unix()}
 		return d, nil
 	}
-	if err := refuseRevoked(c.Revoked, r.ID, c.Caller.Name(), c.Now); err != nil {
+	if err := hostapi.RefuseIssue(c.Revoked.CheckIssued(r.ID, c.Caller.Name(), c.Now)); err != nil {
 		return server.Decision{}, err
 	}
 	issued, err := t.issue(ctx, issuing{tenant: tenant, ring: ring, sub: r.ID.String(), subjects: []string{r.ID.String()},

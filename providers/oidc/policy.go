@@ -49,15 +49,27 @@ func (r Request) registration(generation int) registration {
 // Compile decodes it from the policy of the provider host.
 type Policy struct {
 	cluster, issuer string
-	registration    string // where an issuer of others registers clients; empty for the own one
-	registrar       string // how it does; empty for RFC 7591
-	connectors      []connector
-	made            string // what the pages are made of: other settings are another issuer's
-	requests        server.Requests[registration]
-	generations     map[spiffe.ID]int         // the highest that is granted, by service of a registration
-	hosts           map[spiffe.ID][]spiffe.ID // that are granted the client, likewise
-	services        map[spiffe.ID][]spiffe.ID // that sign people in with the client, likewise
-	clients         map[string]Request        // what is granted, by client id
+
+	// registration is the URL at which an external issuer registers clients. It is empty if this
+	// process is the issuer. registrar names the protocol of that URL, and is empty for RFC 7591.
+	registration, registrar string
+
+	connectors []connector
+
+	// made contains the name of the cluster and the settings of the kind. If it changes, the
+	// provider serves the pages of a new issuer.
+	made string
+
+	requests server.Requests[registration]
+
+	// These maps have as keys the services to whose registrations the grants belong. The values are
+	// the highest generation that is granted, the hosts that may request the client, and the names
+	// under which the service signs people in with the client.
+	generations     map[spiffe.ID]int
+	hosts, services map[spiffe.ID][]spiffe.ID
+
+	// clients contains the granted request for each client ID.
+	clients map[string]Request
 }
 
 // ends reports whether a revocation list ends the client of a service. A list does so if it revokes

@@ -28,13 +28,22 @@ type Request struct {
 type Policy struct {
 	settings
 	requests server.Requests[Request]
-	hosts    map[string]int // how many are granted a need's secret, by its place
+
+	// hosts counts the hosts that may request the secret of a need. Its keys are those under which
+	// the store keeps the rotations of secrets.
+	hosts map[string]int
 }
 
 // settings contains the settings in providers.<kind>.
 type settings struct {
-	Run    string   `json:"run"` // the executable; empty where URL is called
-	URL    string   `json:"url"` // the service: http:// on loopback, or unix:/path
+	// Run is the path of the executable that answers requests. It is empty if URL is set.
+	Run string `json:"run"`
+
+	// URL is the address of the service that answers requests: an http URL on loopback, or
+	// unix:/path. It is empty if Run is set.
+	URL string `json:"url"`
+
+	// Values lists the names of the values in an answer.
 	Values []string `json:"values"`
 }
 

@@ -60,12 +60,23 @@ type Config struct {
 type Log struct {
 	Config
 	Reader
-	shelf      *shelf
-	closeAfter time.Duration // see the constant
-	appended   atomic.Int64  // see Appended
-	integrated atomic.Uint64 // size of the tree, of which there may be no checkpoint yet
-	fault      atomic.Pointer[string]
-	incomplete atomic.Bool // rows of the store may be in the log or not, whatever their revision
+	shelf *shelf
+
+	// closeAfter is the constant of this name, unless a test has shortened it.
+	closeAfter time.Duration
+
+	// appended is the number that Appended returns.
+	appended atomic.Int64
+
+	// integrated is the number of rows in the tree. The newest checkpoint may be of a smaller tree.
+	integrated atomic.Uint64
+
+	// fault describes the fault that Fault returns, or is nil.
+	fault atomic.Pointer[string]
+
+	// incomplete is true if the revision of a row does not tell whether the log contains the row,
+	// for example after the store was restored. Each row is then looked up in the log.
+	incomplete atomic.Bool
 }
 
 // New returns the log in the directory that the Config names. If the log does not exist yet, Run

@@ -208,6 +208,7 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 		}
 	}
 	known(name)
+	need[c.Hosts[name].Bind] = true
 	for kind, p := range c.Providers {
 		if kind != "store" && (kind != "oidc" || c.signsOn(name)) && (kind != "jwt" || c.workloadsOn(name) || c.provides(name, "federation") || c.provides(name, "token")) && (kind != "federation" || c.foreignersOn(name)) && (kind != "file" || c.filesOn(name)) && (kind != "secret" || len(c.secretsOn(name)) > 0) && (kind != "token" || len(c.tenantsOn(name)) > 0) && (kind != "tls" || c.certified(name)) && (kind != "database" || c.databasesOn(name)) && (kind != "git" || c.gitOn(name)) && (kind != "config" || c.Hosts[name].Deploy == "") &&
 			(p.Port == 0 || c.ownOn(name, kind)) {

@@ -136,15 +136,16 @@ func TestAloneAsAmongAll(t *testing.T) {
 }
 
 // Adding a host changes the bodies of no other hosts, except hosts that reach it or are reached,
-// that give replicas to it, or that share a secret or a public name with it; the policies of its
-// providers; and the policies of providers that it operates or whose binary cache it reaches.
+// that give replicas to it, or that share a secret or a public name with it; relays on its paths,
+// where the second relay must accept the first; the policies of its providers; and the policies of
+// providers that it operates or whose binary cache it reaches.
 func TestAddedHostLeavesOthersAlone(t *testing.T) {
 	untouched := 0
 	for _, s := range samples(t) {
 		edges, manifests := s.grown.edges(), s.more.manifests(t)
 		for name, before := range s.is.Documents {
 			after := s.more.Documents[name]
-			relays := s.grown.relayedBy(name, s.grown.brute())[s.added]
+			relays := s.grown.isOnPath(name, s.added, s.grown.brute())
 			gives := len(s.c.runs(name)) > len(s.grown.runs(name))
 			shares := slices.ContainsFunc(s.grown.secretsOn(name), func(q string) bool { return slices.Contains(s.grown.secretsOn(s.added), q) })
 			if !edges[pair{name, s.added}] && !relays && !gives && !shares && !s.grown.certifiedBoth(name, s.added) {

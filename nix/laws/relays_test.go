@@ -208,6 +208,13 @@ func (c *cluster) relayedBy(name string, reach map[pair]bool) map[string]bool {
 	return hosts
 }
 
+// isOnPath reports whether a host is a relay on a path that begins or ends at another host.
+func (c *cluster) isOnPath(relay, end string, reach map[pair]bool) bool {
+	return slices.ContainsFunc(c.hops(reach), func(h hop) bool {
+		return (h.from == end || h.to == end) && slices.Contains(h.by, relay)
+	})
+}
+
 // TestPaths checks that manifests have the paths that the rules give, with labels that lead to the
 // host of the service: each is a route of the first relay, which the caller may use.
 func TestPaths(t *testing.T) {

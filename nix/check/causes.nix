@@ -24,7 +24,7 @@
   FL021 = "Two hosts have the same SSH host key, as machines cloned from one image do. Either could pose as the other. Cure: Make new keys on one of them and write its public key.";
   FL022 = "Two programs on a host would listen on the same port. Cure: Give one of them another port.";
   FL023 = "A local listener, at which programs of a host reach a service, has the address and port of another listener or of the forwarder. Cure: Change `listenPort`, `forwarderPort`, `loopback` or `bind`.";
-  FL024 = "Two names that are joined with hyphens give the same name of a need, such as `a-b` with `c` and `a` with `b-c`. Cure: Rename one of them.";
+  FL024 = "Two names that are joined with hyphens give the same name of a need, such as `a-b` with `c` and `a` with `b-c`. Or two readers of a secret select the same host. Cure: Rename one of them, or remove one of the readers.";
   FL025 = "A name that is made from several, such as a DNS name or a path, exceeds its limit. Cure: Shorten one of the names.";
   FL026 = "A value looks like a password or a token. Everybody who can read the repository or the Nix store of a machine can read it. Cure: Remove it from the repository and its history, replace it where it is used, and deliver the new one with `services.<name>.files`.";
   FL027 = "Two public services have the same public name, so that an ingress cannot tell them apart. Cure: Give one of them another name.";
@@ -154,7 +154,7 @@
   FL164 = "No host with the capability `ingress` serves a public port, or one of its `hosts` does not. The forwarder of an ingress connects strangers under the identity of its node. Cure: Give the node of the ingress a role that reaches the service.";
   FL165 = "Two services have the same public port on an ingress, and nothing tells their callers apart. Cure: Give one of them another port or other `hosts`, or `serverNames` if the protocol begins with TLS.";
   FL166 = "`trust.threshold` is the number of different keys in `trust.signingKeys`, so that nobody could publish once one key is lost. The hosts would have to be deployed from the flake. Cure: List one key more than the threshold, or acknowledge the warning.";
-  FL167 = "Two outside callers have a common address and connect to the same port of the same host. They reach different services, or only one of them has a certificate (`mtls`). Their connections cannot be told apart. Cure: Give one of the services another `listenPort`, or the callers different addresses or hosts.";
+  FL167 = "Two outside callers have a common address, or a network that contains it, and connect to the same port of the same host. They reach different services, or only one of them has a certificate (`mtls`). Their connections cannot be told apart. Cure: Give one of the services another `listenPort`, or the callers different addresses or hosts.";
   FL168 = "`ingress.hosts` of a service names a host without the capability `ingress`. Cure: Give the host the capability, or name another.";
   FL169 = "A path of `ingress.paths` leads to a port that the service does not have, that is not over TCP, or that no role of an ingress host reaches. Cure: Use the name of a port in `ports`, and give the proxy a role that reaches it.";
   FL170 = "`redirects` leads to a name that is not the public name of a service, or that is redirected itself. Cure: Write `tlsName` or one of `tlsAliases` of a public service.";

@@ -12,6 +12,7 @@ let
     filter
     groupBy
     head
+    isFunction
     length
     match
     replaceStrings
@@ -172,7 +173,8 @@ in
   role = unknown "FL013" "role" t.roles;
   group = unknown "FL014" "group" t.serviceGroups;
 
-  # Faults of all but the first of the items that share a key.
+  # Faults of all but the first of the items that share a key. The remedy is a text, or a function
+  # of the first item and the later one.
   # twice :: { … } -> [a] -> [Fault]
   twice =
     {
@@ -192,9 +194,10 @@ in
         map (
           e:
           fault {
-            inherit id remedy;
+            inherit id;
             place = place e;
             problem = problem (what (head same));
+            remedy = if isFunction remedy then remedy (head same) e else remedy;
             value = show e;
           }
         ) (tail same);

@@ -59,7 +59,9 @@ let
       place = w: w.place or "hosts.${n}";
       what = w: w.what or "a need of kind ${w.kind}";
       problem = other: "on host ${n}, ${other} already has the need";
-      remedy = "give one of them another name";
+      remedy =
+        other: w:
+        if w ? again && w.what == other.what then w.again else "give one of them another name";
     };
 in
 n:

@@ -10,14 +10,13 @@ let
   inherit (builtins)
     any
     concatMap
-    elem
     filter
     head
     mapAttrs
     ;
-  inherit (import ../lib) distinct;
+  inherit (import ../lib) distinct isInvalid;
   inherit (import ../resolve/outside.nix) role;
-  address = import ../resolve/address.nix;
+  inherit (import ../lib/networks.nix) overlap;
   inherit (lib)
     attribute
     fault
@@ -38,10 +37,11 @@ let
     let
       key = e: "${toString e.instance.port} ${e.port.carried.protocol or ""}";
       own = filter (e: e.caller.name == n) (entries.outsideOn o.via);
-      networks = map address.cidr o.addresses;
+      written = caller: filter (a: !isInvalid a) caller.addresses;
+      networks = written o;
       anywhere = caller: caller.mtls && caller.addresses == [ ];
       isCommon =
-        other: anywhere o || anywhere other || any (a: elem (address.cidr a) networks) other.addresses;
+        other: anywhere o || anywhere other || any (a: any (overlap a) networks) (written other);
       # Each pair is reported once, at the later name.
       clashes = e: filter (
         other:

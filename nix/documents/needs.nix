@@ -21,6 +21,7 @@ let
   # `deliver`, and add attributes for error messages:
   #   place   where a person may have written its dependsOn, such as "services.wiki.sso"
   #   what    its name in the error if another need has its ID
+  #   again   the remedy if the other need has the same name in errors
   complete =
     kind: providers:
     {

@@ -182,6 +182,7 @@ in
           inherit (secret) generation;
           inherit place;
           what = "secret ${name}";
+          again = "take one of its readers out or narrow it, because two of them select the host";
         };
     in
     host: map need (on.${host.name} or [ ]);
@@ -257,7 +258,7 @@ in
         when (shapes.secrets.${n} == [ ]) (
           when (s.readers == [ ]) (missing place "readers" "write readers = [ { service = \"…\"; } ];")
           ++ when (s.perHost && s.public != null) (
-            excluded "take one of them out: the file has one public half for each secret" "${place}.public"
+            excluded "take one of them out: with perHost, each host has a key pair of its own, and the file has the public half of one" "${place}.public"
               "perHost = true"
           )
           ++ when (pair && s.length != null) (

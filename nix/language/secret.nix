@@ -53,7 +53,7 @@ record "a secret" {
   perHost = of "Each host has a secret of its own, which its readers share. By default all hosts have the same one." flag;
   public =
     default
-      "File to which `florctl secret record` writes the public half, for `public.<secret>` of the cluster."
+      "File to which `florctl secret record` writes the public half, for `public.<secret>` of the cluster. Not with `perHost`, with which each host has a key pair of its own."
       null
       (scalar {
         want = "the path of a file";

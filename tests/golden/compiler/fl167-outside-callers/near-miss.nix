@@ -31,7 +31,7 @@ merge base {
     reaches = [ "mqtt" ];
   };
   outside.sensor = {
-    addresses = [ "10.0.5.21" ];
+    addresses = [ "10.0.5.24/29" ];
     via = "alpha";
     reaches = [ "wiki" ];
   };

@@ -1,5 +1,5 @@
-# Two callers come from one address to one port of the same host. At another port, the host cannot
-# know whether a caller begins with TLS for it.
+# A caller comes to a port of a host, and so does a network that contains its address. At another
+# port, the host cannot know whether a caller begins with TLS for it.
 { base, merge, ... }:
 merge base {
   services.blog = {
@@ -31,7 +31,7 @@ merge base {
     reaches = [ "mqtt" ];
   };
   outside.sensor = {
-    addresses = [ "10.0.5.20/32" ];
+    addresses = [ "10.0.5.16/29" ];
     via = "alpha";
     reaches = [ "wiki" ];
   };

@@ -96,7 +96,7 @@ type Service struct {
 	Ingress      document.PublicRules // rules for strangers at the public names
 	IngressHosts []string             // hosts that serve the public names; empty for all that reach the service
 	Redirects    map[string]string    // further public names, with the names to which they are redirected
-	SSO          struct{ Mode string }
+	SSO          SSO
 	// PublicPorts lists the ports at which strangers reach the service, by the name of the port of
 	// the service. If the service has one port, the names have no meaning.
 	PublicPorts map[string]PublicPort
@@ -107,6 +107,14 @@ type Service struct {
 	Replicas    any                             // number of hosts on which it runs, or "all"; nil if the hosts are named
 	Placement   struct{ Capabilities []string } // capabilities that these hosts need
 	Facts       map[string]any                  // values that configurations of other hosts may read
+}
+
+// SSO contains the settings of a service for the sign-in of people.
+type SSO struct {
+	Mode          string              // "none", "oidc" or "gate"
+	AllowedGroups []string            // groups whose people may sign in; empty for everybody
+	Groups        map[string][]string // groups of the issuer, by the name that the service knows
+	Claims        map[string]string   // further claims in tokens, with the claims that they copy
 }
 
 // Gated reports whether people from outside the cluster (strangers) must sign in before an ingress

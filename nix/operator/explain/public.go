@@ -17,6 +17,9 @@ type Edge struct {
 	Ingress []string `json:"ingress,omitempty"`
 	// SignIn is the issuer at which strangers must sign in first. It is empty if they need not.
 	SignIn string `json:"signIn,omitempty"`
+	// People tells who may sign in to the service, and what it learns about them. It is nil if the
+	// topology says nothing about that.
+	People *SignIn `json:"people,omitempty"`
 	// TLSName is the public name of the service.
 	TLSName string `json:"tlsName,omitempty"`
 	// TLSAliases lists additional public names of the service.
@@ -74,6 +77,9 @@ func (a *Access) edge(target string) Edge {
 			e.TrustDomain, e.Cluster = s.Hosts[0], ""
 		}
 	}
+	if !s.Gated() {
+		e.People = signIn(s)
+	}
 	if s.Visibility != "public" || len(s.PublicPorts) > 0 && s.TLSName == "" {
 		return e
 	}
@@ -82,7 +88,7 @@ func (a *Access) edge(target string) Edge {
 		e.Rules = "services." + name + ".ingress"
 	}
 	if s.Gated() {
-		e.SignIn = a.t.Providers["oidc"].Issuer
+		e.SignIn, e.People = a.t.Providers["oidc"].Issuer, signIn(s)
 	}
 	return e
 }
@@ -168,6 +174,7 @@ func (e Edge) String() string {
 		}
 		b.WriteString("\n")
 	}
+	b.WriteString(e.People.String())
 	for _, x := range e.Entries {
 		fmt.Fprintln(&b, x)
 	}

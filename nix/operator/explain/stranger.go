@@ -34,6 +34,9 @@ type Visit struct {
 	Deny     bool           `json:"deny,omitempty"` // the rule denies it to everyone
 	// SignIn is the issuer at which a stranger must sign in first. It is empty if a stranger need not.
 	SignIn string `json:"signIn,omitempty"`
+	// People tells who may sign in. It is nil if everybody may and the service sees the groups of
+	// the issuer.
+	People *SignIn `json:"people,omitempty"`
 }
 
 // IsStranger reports whether a word that an operator typed stands for strangers, who are callers
@@ -80,7 +83,7 @@ func (a *Access) Visit(at string, from netip.Addr) (Visit, error) {
 	}
 	v.Deny, v.Networks = d.Deny, d.From
 	if s.Gated() && !d.Deny {
-		v.SignIn = a.t.Providers["oidc"].Issuer
+		v.SignIn, v.People = a.t.Providers["oidc"].Issuer, signIn(s)
 	}
 	switch {
 	case d.Path != "":
@@ -115,6 +118,9 @@ func (v Visit) String() string {
 	text := v.reached()
 	if v.SignIn != "" && v.Allowed {
 		text += fmt.Sprintf("  needs a sign-in at %s\n", v.SignIn)
+		for line := range strings.Lines(v.People.String()) {
+			text += "  " + line
+		}
 	}
 	return text
 }

@@ -136,6 +136,16 @@ const (
 	UDP Protocol = "udp"
 )
 
+// Remote is the protocol in which people open sessions at a service, such as a desktop.
+type Remote string
+
+const (
+	NotRemote Remote = ""
+	RemoteSSH Remote = "ssh"
+	RemoteRDP Remote = "rdp"
+	RemoteVNC Remote = "vnc"
+)
+
 // Transport selects the transport protocol of connections between two forwarders.
 type Transport string
 
@@ -153,6 +163,7 @@ type Published struct {
 	// Published.
 	Port     string   `json:"port,omitempty"`
 	Protocol Protocol `json:"protocol,omitempty"`
+	Remote   Remote   `json:"remote,omitempty"`
 	Upstream string   `json:"upstream"` // host:port, or for TCP also "unix:" and the path of a socket
 	// User is the account on this host that must own the socket of the upstream. If User is empty,
 	// the owner may be any system account, but not a login account.
@@ -235,6 +246,7 @@ type Reachable struct {
 	ID        spiffe.ID      `json:"id"`
 	Port      string         `json:"port,omitempty"` // as in Published
 	Protocol  Protocol       `json:"protocol,omitempty"`
+	Remote    Remote         `json:"remote,omitempty"`
 	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
 	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
 	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes the service; empty if all are hidden

@@ -101,14 +101,7 @@ in
       ) t.services.${n}.hosts;
       first = head shared;
     in
-    when (s.identity != "none") (
-      excluded "take it out: sshd reads no header" "${place}.identity" "protocol = \"ssh\""
-    )
-    ++ when (s.ports != { }) (
-      excluded "write each sshd as a service of its own, with port = 22;" "${place}.ports"
-        "protocol = \"ssh\""
-    )
-    ++ when (shared != [ ]) [
+    when (shared != [ ]) [
       (fault {
         id = "FL182";
         inherit place;

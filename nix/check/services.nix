@@ -22,6 +22,7 @@ let
     stringLength
     ;
   inherit (import ../lib) isInvalid;
+  inherit (import ../resolve/remote.nix) isRemote;
   inherit (import ../lib/names.nix) called entrance;
   inherit ((import ../lib/constants.nix).spiffe) suffix;
   until = (import ./until.nix arguments).faults;
@@ -43,6 +44,33 @@ let
   # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
+
+  # Services where people open sessions. The ports are those that clients assume.
+  usual = {
+    ssh = 22;
+    rdp = 3389;
+    vnc = 5900;
+  };
+  remote =
+    n: s:
+    let
+      place = "services.${n}";
+      protocol = "protocol = ${show s.protocol}";
+    in
+    when (s.identity != "none") (
+      excluded "take it out: a server of this protocol reads no header" "${place}.identity" protocol
+    )
+    ++ when (s.ports != { }) (
+      excluded "write each server as a service of its own, with port = ${
+        toString usual.${s.protocol}
+      };" "${place}.ports" protocol
+    )
+    ++ when (s.tlsName != "") (
+      excluded "take it out: an ingress takes in HTTP there; strangers would need publicPorts"
+        "${place}.tlsName"
+        protocol
+    )
+    ++ when (s.protocol == "ssh") (logins.service n s);
 
   both = excluded "keep one of the two";
 
@@ -149,7 +177,7 @@ mapAttrs (
     ++ (if isNamed s then [ ] else where n s)
     # Ports that are no set have been reported.
     ++ (if isPlain s || s.ports == { } && any (f: f.place == "services.${n}.ports") shapes.services.${n} then [ ] else ports n s ++ itself n)
-    ++ (if s.protocol == "ssh" then logins.service n s else [ ])
+    ++ (if isRemote s.protocol then remote n s else [ ])
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)

@@ -78,11 +78,13 @@ record "a service" (
     );
     protocol =
       of
-        "Protocol of the service. `http` and `ssh` are carried as `tcp`. Callers of `ssh` know the host keys of its hosts, and `roles.<name>.logins` says who may log in there."
+        "Protocol of the service. All but `udp` are carried as `tcp`. People open `ssh`, `rdp` and `vnc` with `flor remote`, and each of their connections is a session that operators see and end. Callers of `ssh` know the host keys of its hosts, and `roles.<name>.logins` says who may log in there."
         (enum [
           "tcp"
           "http"
           "ssh"
+          "rdp"
+          "vnc"
           "udp"
         ]);
     transport = of "Transport between the forwarders of callers and its own, as for hosts." (enum [

@@ -52,6 +52,7 @@ in
       listen = names.listen listenerKey;
     }
     // port.carried
+    // port.remote
     // named id
     // (
       if service.protocol == "ssh" then

@@ -10,6 +10,7 @@
 #   relies    port of 127.0.0.1 on which the service listens; null with another upstream
 #   identity  how the service learns its callers
 #   carried   attributes of the port's entries in manifests
+#   remote    the attribute `remote` of manifests if people open sessions at the port
 #
 # Service -> [Port]
 service:
@@ -21,6 +22,7 @@ let
     toString
     ;
   inherit (import ../lib) invalid when;
+  inherit (import ./remote.nix) isRemote;
 
   number =
     of:
@@ -46,6 +48,7 @@ let
         upstream = upstream p;
         relies = relies p;
         identity = if carried ? protocol then "none" else p.identity;
+        remote = { };
         carried = {
           port = p.name;
         }
@@ -67,5 +70,6 @@ else
       relies = relies service;
       inherit (service) identity;
       carried = if service.protocol == "udp" then udp else { };
+      remote = if isRemote service.protocol then { remote = service.protocol; } else { };
     }
   ]

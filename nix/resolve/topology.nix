@@ -202,6 +202,7 @@ let
             }
         )
         // port.carried
+        // port.remote
         // (if port.identity == "none" then { } else { inherit (port) identity; })
         // (if service.accessLog == "off" then { } else { inherit (service) accessLog; });
       roles = rolesOf service;

@@ -90,7 +90,7 @@ type Service struct {
 	Published    bool
 	Scope        string
 	Visibility   string
-	Protocol     string               // "tcp", "http", "ssh" or "udp"
+	Protocol     string               // "tcp", "http", "ssh", "rdp", "vnc" or "udp"
 	TLSName      string               // public name, if it is public
 	TLSAliases   []string             // additional public names, with "*." for one label
 	Ingress      document.PublicRules // rules for strangers at the public names

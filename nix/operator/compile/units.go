@@ -31,7 +31,7 @@ type Units struct {
 // under which account and in which systemd units.
 type Runs struct {
 	Upstream string `json:"upstream"` // address on which it listens, such as "127.0.0.1:8080" or "unix:/run/chat.sock"; empty if not declared
-	Protocol string `json:"protocol"` // "tcp", "http" or "udp"
+	Protocol string `json:"protocol"` // "tcp", "http", "ssh", "rdp", "vnc" or "udp"
 	User     string `json:"user"`     // account; empty if any is accepted
 	// Ports contains the ports by name if the service has several ports.
 	Ports map[string]RunsAt `json:"ports,omitempty"`

@@ -94,6 +94,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "redirect", strings.Join(append([]string{"redirects to " + element}, rest[1:]...), ", ")+": "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "hostKeys":
 		noun, words = "SSH host key", "knows for "+element+" the host key "+unquote.Replace(value)
+	case section == "reach" && len(rest) > 0 && rest[0] == "remote":
+		noun, words = "protocol of sessions", "opens "+element+" over "+value
 	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":
 		noun, words = "alias", "calls "+element+" "+unquote.Replace(value)+" too"
 	case section == "listen":

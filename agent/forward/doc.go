@@ -15,9 +15,9 @@
 //
 // Every goroutine has an owner, which waits for the goroutine to end:
 //
-//   - Run: one for the loop; those of the servers for status, metrics, whois and ping; one that
-//     exports traces; one that sheds connections while memory is short; one that waits for the next
-//     process. They end with the context.
+//   - Run: one for the loop; those of the servers for status, metrics, whois, ping and sessions;
+//     one that exports traces; one that sheds connections while memory is short; one that waits for
+//     the next process. They end with the context.
 //   - outbound.Server.Apply: one for each local listener. Each local connection has one that copies
 //     to it, one that opens its stream, and one that sends until the answer. Each UDP session has
 //     two. Close gives connections two seconds to end.

@@ -22,6 +22,7 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
+	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
@@ -36,6 +37,7 @@ type forwarder struct {
 	metrics    *telemetry.Counters
 	usage      usage.Table
 	whois      whois.Table
+	sessions   session.Table
 	traces     *telemetry.Tracer               // nil if no collector is configured
 	identities atomic.Pointer[hostdir.SVIDSet] // SVIDs for new connections, and the roots that verify their peers
 	snapshot   atomic.Pointer[snapshot]        // snapshot in force
@@ -238,7 +240,7 @@ func (f *forwarder) start(node *trust.SVID) error {
 		return err
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
-	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: relay.New(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: relay.New(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Sessions: &f.sessions, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
 	f.out = outbound.New(outbound.Config{Pool: f.pool, Identities: f.identities.Load, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Access: telemetry.NewAccessLog(f.Access, f.Log), Traces: f.traces, Grace: f.Grace})
 	f.pings.Store(f.out)
 	f.publishing.Store(f.in)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/ping"
+	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/unixsock"
@@ -25,6 +26,7 @@ func (f *forwarder) binds() []bind {
 		{"status", func() (net.Listener, error) { return status.Listen(f.Socket, 0o660) }},
 		{"whois", func() (net.Listener, error) { return status.Listen(whois.Beside(f.Socket), everyone) }},
 		{"ping", func() (net.Listener, error) { return status.Listen(ping.Beside(f.Socket), everyone) }},
+		{"session", func() (net.Listener, error) { return status.Listen(status.Beside(f.Socket, "session"), 0o660) }},
 		{"metrics", func() (net.Listener, error) { return status.Listen(status.MetricsBeside(f.Socket), 0o600) }},
 		{"handover", func() (net.Listener, error) {
 			return unixsock.Listen(status.Beside(f.Socket, "handover"), "unixpacket", 0o600)
@@ -100,6 +102,9 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 		func() { status.Serve(ctx, s["status"], f.status) },
 		func() {
 			whois.Serve(ctx, s["whois"], &f.whois, func() []string { return f.older.sockets(f.Socket, "whois") })
+		},
+		func() {
+			session.Serve(ctx, s["session"], &f.sessions, func() []string { return f.older.sockets(f.Socket, "session") })
 		},
 		func() { ping.Serve(ctx, s["ping"], f.names, f.ping) },
 		func() { page.Serve(ctx, s["metrics"]) },

@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/sessions"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -51,7 +52,11 @@ func (f *forwarder) status() status.Report {
 	for _, p := range r.Paths {
 		r.Connections += p.Live
 	}
-	r.Draining = f.older.report(f.Socket)
+	r.Draining, r.Sessions = f.older.report(f.Socket), f.sessions.List()
+	for _, d := range r.Draining {
+		r.Sessions = append(r.Sessions, d.Sessions...)
+	}
+	slices.SortFunc(r.Sessions, sessions.Compare)
 	for _, n := range m.Needs {
 		state, _ := f.Layout.NeedState(n.ID) // a state that cannot be read is shown as empty
 		r.Needs = append(r.Needs, status.Need{ID: n.ID, Kind: n.Kind, NeedState: state})

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/forward/handover"
+	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
@@ -88,7 +89,7 @@ func (o *olders) end(but int) {
 func (o *olders) report(socket string) (all []status.Draining) {
 	for _, x := range o.living() {
 		if r, _, err := status.Fetch(context.Background(), drainingSocket(socket, "status", x.number)); err == nil {
-			all = append(all, status.Draining{Process: r.Process, Connections: r.Connections, PeerConnections: r.PeerConnections})
+			all = append(all, status.Draining{Process: r.Process, Connections: r.Connections, PeerConnections: r.PeerConnections, Sessions: r.Sessions})
 		}
 	}
 	return all
@@ -211,7 +212,7 @@ func (f *forwarder) give(ctx context.Context, conn *net.UnixConn, own sockets) *
 // must be open before that process begins: it is asked about connections of both at once.
 func (f *forwarder) answerNext() sockets {
 	all := sockets{}
-	for _, word := range []string{"status", "whois"} {
+	for _, word := range []string{"status", "whois", "session"} {
 		ln, err := status.Listen(drainingSocket(f.Socket, word, f.number), 0o660)
 		if err != nil {
 			f.Log.Warn("draining", "error", err) // the answers will lack this process's connections
@@ -238,6 +239,9 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 		func() { answer("status", func(ln net.Listener) { status.Serve(left, ln, f.status) }) },
 		func() {
 			answer("whois", func(ln net.Listener) { whois.Serve(left, ln, &f.whois, func() []string { return nil }) })
+		},
+		func() {
+			answer("session", func(ln net.Listener) { session.Serve(left, ln, &f.sessions, func() []string { return nil }) })
 		},
 		func() {
 			defer end()

@@ -61,6 +61,7 @@ func repeatTests(t *testing.T, without ...string) {
 		"ServiceSpeaksFirst":          TestServiceSpeaksFirst,
 		"SOCKSEarlyData":              TestSOCKSEarlyData,
 		"SOCKSReplies":                TestSOCKSReplies,
+		"Sessions":                    TestSessions,
 		"Stalled":                     TestStalled,
 		"StrangerCAWithTheSameID":     TestStrangerCAWithTheSameID,
 		"UDPAllowListChange":          TestUDPAllowListChange,

@@ -11,6 +11,8 @@
 //
 //	POST /refetch?need=ID  activation requests the need again within ten seconds
 //	POST /rotate?need=ID   activation requests a new secret; the old one stops working
+//	POST /end?session=ID   the forwarder ends a session over SSH, RDP or VNC; the access
+//	                       log names the caller
 //
 // A caller can read the journals of Florete's units, of services that this host publishes, and of
 // units that its needs notify. The forwarder checks the roles of the callers. Each socket is its
@@ -38,6 +40,9 @@ type Config struct {
 	Layout   hostdir.Layout
 	Agent    string // status socket of the forwarder
 	Refetch  string // directory in which requests to activation are left, see hostdir.Instance.Refetch
+
+	// AdminSocket is the path of the socket for administration.
+	AdminSocket string
 
 	// Journal is the program that reads journals. The default is journalctl.
 	Journal string
@@ -72,7 +77,14 @@ func AdminHandler(c Config) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /refetch", h.act(Refetch, Again))
 	mux.HandleFunc("POST /rotate", h.act(Rotate, AnotherSecret))
-	return h.named(mux)
+	mux.HandleFunc("POST /end", h.end)
+	next := h.named(mux)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The forwarder decides when a connection begins whether it states the caller in its
+		// headers. A connection therefore must not outlive a change of that.
+		w.Header().Set("Connection", "close")
+		next.ServeHTTP(w, r)
+	})
 }
 
 type handler struct {

@@ -51,7 +51,7 @@ func newHost(t *testing.T, journal string) *host {
 func (h *host) ask(method, path string, header ...string) (int, string, error) {
 	h.Helper()
 	url := h.url
-	if strings.HasPrefix(path, "/refetch") || strings.HasPrefix(path, "/rotate") {
+	if strings.HasPrefix(path, "/refetch") || strings.HasPrefix(path, "/rotate") || strings.HasPrefix(path, "/end") {
 		url = h.admin
 	}
 	req, err := http.NewRequestWithContext(h.Context(), method, url+path, nil)
@@ -167,6 +167,7 @@ func TestRefuses(t *testing.T) {
 	h.want(404, `no such need "x"`, "POST", "/rotate?need=x")
 	h.want(400, `need "cert-node": no secret to rotate`, "POST", "/rotate?need=cert-node")
 	h.want(403, "", "POST", "/rotate?need=cert-node", "Origin", "https://elsewhere.example")
+	h.want(403, "no service publishes", "POST", "/end?session=x", "X-Forwarded-Client-Cert", "URI="+agenttest.Bob.String())
 	h.want(400, `follow "yes": want 1`, "GET", "/journal/outline?follow=yes")
 	h.want(405, "", "GET", "/refetch?need=cert-node")
 	h.want(403, "", "POST", "/refetch?need=cert-node", "Origin", "https://elsewhere.example")

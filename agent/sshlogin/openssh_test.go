@@ -113,6 +113,7 @@ func testDebian(t *testing.T, release string) {
 		m.wantReason(t, "not a user certificate")
 	})
 	t.Run("names of accounts", func(t *testing.T) { m.oddNames(t) })
+	t.Run("flor remote", func(t *testing.T) { m.remote(t) })
 	t.Run("host key", func(t *testing.T) {
 		m.hostKeys = []string{kit.Authorized(foreign.PublicKey())}
 		m.permit(document.Login{Account: "deploy"})
@@ -145,6 +146,27 @@ func (m *machine) oddNames(t *testing.T) {
 	}
 	if err := m.dial("deploy", c); err != nil {
 		t.Error(err)
+	}
+}
+
+// remote logs in by flor remote, which starts the ssh of the machine.
+func (m *machine) remote(t *testing.T) {
+	m.permit(document.Login{Account: "deploy"})
+	revoke(m.state)
+	m.deliver(certificate(m.public, m.ca, alice, nil))
+	for _, x := range []struct{ words, want string }{
+		{"", "NAME      PROTOCOL  HOST  AT\nshell.eu  ssh       eu    shell.eu.demo.flor.rete:22\n"},
+		{"deploy@shell -- echo in as $USER", "in as deploy\n"},
+		{"deploy@shell.eu -- exit 7", "exit status 7"},
+		{"other@shell -- true", "Permission denied (publickey)"},
+		{"--print deploy@shell -- uptime -p", "/usr/bin/ssh -l deploy shell.eu.demo.flor.rete uptime -p\n"},
+		{"shel", "did you mean shell?"},
+	} {
+		out, err := m.asAlice(append([]string{"/opt/flor", "remote"}, strings.Fields(x.words)...)...)
+		if err == nil && out != x.want || err != nil && !strings.Contains(out+err.Error(), x.want) {
+			t.Errorf("flor remote %s: %v: %q, want %q", x.words, err, out, x.want)
+		}
+		m.wantReason(t, map[bool]string{true: "no login as other"}[strings.HasPrefix(x.words, "other")])
 	}
 }
 
@@ -289,7 +311,7 @@ func (m *machine) write(t *testing.T, name, text string) {
 // machine reaches the service itself.
 func (m *machine) permit(logins ...document.Login) {
 	accept(m.state, []document.Allow{{ID: alice, Logins: logins}, {ID: bob, Logins: []document.Login{{Account: "other"}}}},
-		document.Reachable{ID: shell, Callers: []spiffe.ID{alice}, Listen: listen, HostKeys: m.hostKeys})
+		document.Reachable{ID: shell, Callers: []spiffe.ID{alice}, Listen: listen, Remote: document.RemoteSSH, HostKeys: m.hostKeys})
 }
 
 // deliver gives alice her key and the certificate, as activation does.
@@ -304,10 +326,15 @@ func (m *machine) deliver(c *ssh.Certificate) {
 
 // ssh runs ssh as alice, without a terminal. It returns what ssh prints.
 func (m *machine) ssh(args ...string) (string, error) {
+	return m.asAlice(append([]string{"/usr/bin/ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes"}, args...)...)
+}
+
+// asAlice runs a program of the machine as alice, without a terminal. It returns what the program
+// prints.
+func (m *machine) asAlice(words ...string) (string, error) {
 	cmd := exec.Command("nsenter", slices.Concat([]string{
 		"--target", fmt.Sprint(m.pid), "--mount", "chroot", fmt.Sprintf("--userspec=%d:%[1]d", uidAlice), m.dir,
-		"/usr/bin/ssh", "-o", "BatchMode=yes", "-o", "StrictHostKeyChecking=yes",
-	}, args)...)
+	}, words)...)
 	cmd.Env = []string{"HOME=/home/alice", "PATH=/usr/sbin:/usr/bin:/bin", "SHELL=/bin/sh"}
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -50,7 +50,7 @@ func accept(l hostdir.Layout, allow []document.Allow, reach ...document.Reachabl
 	m := document.Manifest{
 		Cluster: "demo", Host: "eu", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/eu"), SSHHostKey: "ssh-ed25519 AAAA"},
 		Providers: map[string]map[string]document.Provider{},
-		Forwarder: document.Forwarder{Publish: []document.Published{{ID: shell, Upstream: "127.0.0.1:22", Allow: allow}}, Reach: reach},
+		Forwarder: document.Forwarder{Publish: []document.Published{{ID: shell, Upstream: "127.0.0.1:22", Remote: document.RemoteSSH, Allow: allow}}, Reach: reach, Callers: []document.Caller{{ID: alice, UIDs: []uint32{uidAlice}}}},
 	}
 	kit.Swap(hostdir.Current(l.Documents()), kit.Document(time.Now().UnixNano(), m).Files())
 }

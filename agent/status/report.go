@@ -10,6 +10,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/sessions"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 )
@@ -44,6 +45,7 @@ type Report struct {
 	SOCKS           []SOCKS                    `json:"socks"`
 	Connections     int64                      `json:"connections"`         // open connections and UDP sessions, incoming and outgoing
 	PeerConnections []usage.Row                `json:"peerConnections"`     // connections between forwarders
+	Sessions        []sessions.Session         `json:"sessions,omitempty"`  // open sessions over SSH, RDP and VNC, also of draining processes
 	Uplinks         []Uplink                   `json:"uplinks,omitempty"`   // sorted by the name of the relay
 	NAT             transport.NAT              `json:"nat,omitempty"`       // NAT in front of this host, as its relays see it
 	RelayedTo       []Path                     `json:"relayedTo,omitempty"` // paths to services that relays forward to
@@ -55,9 +57,10 @@ type Report struct {
 // Draining is an older process of the forwarder that has been replaced in an upgrade and still
 // carries connections.
 type Draining struct {
-	Process         int         `json:"process,omitempty"` // PID; 0 if the process did not report it
-	Connections     int64       `json:"connections"`
-	PeerConnections []usage.Row `json:"peerConnections"`
+	Process         int                `json:"process,omitempty"` // PID; 0 if the process did not report it
+	Connections     int64              `json:"connections"`
+	PeerConnections []usage.Row        `json:"peerConnections"`
+	Sessions        []sessions.Session `json:"-"` // in Report.Sessions
 }
 
 // Version identifies the manifest that a host has in force.

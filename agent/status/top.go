@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/internal/sessions"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -23,6 +24,9 @@ type Top struct {
 	Time    time.Time `json:"time"`
 	Seconds float64   `json:"seconds"` // length of the interval
 	Rows    []TopRow  `json:"rows"`    // the busiest row is first
+	// Sessions contains the open sessions at services of this host over SSH, RDP and VNC, oldest
+	// first.
+	Sessions []sessions.Session `json:"sessions,omitempty"`
 }
 
 // TopRow is the load that one caller causes at one port of a target. Target and Caller are empty if
@@ -100,7 +104,7 @@ func Between(before, after Report, elapsed time.Duration, at time.Time) Top {
 			}
 		}
 	}
-	v := Top{Host: after.Host, State: after.State, Time: at, Seconds: seconds, Rows: []TopRow{}}
+	v := Top{Host: after.Host, State: after.State, Time: at, Seconds: seconds, Rows: []TopRow{}, Sessions: after.Sessions}
 	for _, r := range rows {
 		v.Rows = append(v.Rows, *r)
 	}
@@ -167,6 +171,10 @@ func PrintTop(w io.Writer, v Top) error {
 			fmt.Sprintf("%.1f", r.Opens), topSize(r.In), topSize(r.Out), r.Refusals, fmt.Sprintf("%.1f", r.Refused), r.Transport)
 	}
 	_ = t.Flush() // writing to a buffer never fails
+	if len(v.Sessions) > 0 {
+		fmt.Fprintln(&out)
+		_ = sessions.Print(&out, v.Sessions, v.Time)
+	}
 	_, err := out.WriteTo(w)
 	return err
 }

@@ -32,7 +32,7 @@ The help of the commands uses these words:
 	m.flag(root)
 	terminal.AddCommands(root, examples,
 		terminal.CommandGroup{Title: "This host", Commands: []*cobra.Command{newStatusCmd(m), newDoctorCmd(m), newSyncCmd(m), newRefetchCmd(m), newRotateCmd(m), newWitnessCmd(m)}},
-		terminal.CommandGroup{Title: "Services", Commands: []*cobra.Command{newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newSSHCmd(m)}},
+		terminal.CommandGroup{Title: "Services", Commands: []*cobra.Command{newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newRemoteCmd(m), newSessionsCmd(m), newSSHCmd(m)}},
 		terminal.CommandGroup{Title: "Joining a cluster", Commands: []*cobra.Command{newJoinCmd(m), newEnrollCmd(m), newIDCmd(m)}},
 		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{newActivateCmd(m), newAgentCmd(m), newCredentialsCmd(m), newGuardCmd(m), newHostCmd(m), newHostsFileCmd(m), newIngressCmd(m), newStoreCertsCmd(m), newWorkloadCmd(m)}},
 	)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/session"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
@@ -70,6 +71,23 @@ func TestDenied(t *testing.T) {
 	}
 	c.Publish.Publish[0].Allow = []document.Allow{{ID: agenttest.Bob}}
 	c.AcceptUrsula()
+	wantCut(t, open)
+}
+
+// TestSessionOfOlderProcess checks that the sessions which an older process carries are in the
+// status, and end on the order of an operator.
+func TestSessionOfOlderProcess(t *testing.T) {
+	_, ursula, _, open := upgraded(t, func(c *agenttest.Cluster) {
+		c.Publish.Publish[0].Remote = document.RemoteRDP
+		c.AcceptUrsula()
+	})
+	r, _, err := agentstatus.Fetch(t.Context(), ursula.host.Socket())
+	if err != nil || len(r.Sessions) != 1 || len(r.Draining) != 1 {
+		t.Fatalf("%+v, %+v, %v", r.Sessions, r.Draining, err)
+	}
+	if err := session.End(t.Context(), agentstatus.Beside(ursula.host.Socket(), "session"), r.Sessions[0].ID, "user/bob"); err != nil {
+		t.Fatal(err)
+	}
 	wantCut(t, open)
 }
 

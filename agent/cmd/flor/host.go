@@ -26,7 +26,7 @@ func newHostCmd(m *instance) *cobra.Command {
 runs this command, and passes one socket or both:
 
   - On the first socket, the command serves the manifest, the status and the journals.
-  - On the second socket, the command accepts requests to fetch a need again.
+  - On the second socket, the command accepts requests to fetch a need again, and to end a session.
 
 Publish the sockets as services, so that the forwarder decides who reaches them.`,
 		Args: cobra.NoArgs,
@@ -35,7 +35,7 @@ Publish the sockets as services, so that the forwarder decides who reaches them.
 			if err != nil {
 				return fmt.Errorf("sockets from systemd: %w", err)
 			}
-			c.Instance = m.Instance
+			c.Instance, c.AdminSocket = m.Instance, admin
 			group, ctx := errgroup.WithContext(cmd.Context())
 			serve := func(name, path string, h http.Handler) error {
 				ln, err := listen(inherited, name, path)

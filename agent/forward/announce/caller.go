@@ -157,6 +157,18 @@ func (c Caller) announce(h http.Header) {
 	h.Set("X-Forwarded-For", c.From.Addr().String())
 }
 
+// CallerOf returns the caller that the forwarder states in the headers of a request, as announce
+// writes them.
+func CallerOf(h http.Header) (spiffe.ID, error) {
+	all := h.Values("X-Forwarded-Client-Cert")
+	if len(all) == 1 {
+		if _, id, ok := strings.Cut(all[0], ";URI="); ok {
+			return spiffe.ParseID(id)
+		}
+	}
+	return spiffe.ID{}, fmt.Errorf("header X-Forwarded-Client-Cert %.200q, want that of the forwarder: give the service identity = \"http\"", all)
+}
+
 // IsPerson reports whether the caller is a user. Nodes and services do not pass a gate.
 func (c Caller) IsPerson() bool { return c.ID.Kind() == spiffe.KindUser }
 

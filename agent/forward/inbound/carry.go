@@ -62,6 +62,7 @@ func (s *Server) carry(ctx context.Context, r *running, in *transport.Incoming, 
 	}
 	seen := s.see(in, service, begun)
 	seen.origin = origin
+	seen.open(st)
 	ends.Add(seen.done)
 	counted := seen.counted
 	local := conn.(splice.Conn)

@@ -23,6 +23,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
@@ -40,6 +41,7 @@ type Config struct {
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
+	Sessions   *session.Table
 	Log        *slog.Logger
 	Access     *telemetry.AccessLog // may be nil
 	Traces     *telemetry.Tracer    // may be nil

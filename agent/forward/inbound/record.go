@@ -6,6 +6,9 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/agent/session"
+	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/sessions"
 )
 
 // record describes a stream that is being served, for metrics, the access log and traces.
@@ -16,7 +19,8 @@ type record struct {
 	origin  wire.Origin // of a stranger
 	begun   time.Time
 	counted telemetry.Conn
-	end     string // reason why the stream ended
+	end     string        // reason why the stream ended
+	session *session.Open // nil if it is no session
 }
 
 // see counts a stream whose upstream is connected, and returns the record of the stream. The caller
@@ -27,20 +31,47 @@ func (s *Server) see(in *transport.Incoming, service published, begun time.Time)
 	return r
 }
 
-func (r *record) done() {
-	r.counted.Done()
-	if !r.server.Access.Wants(r.service.AccessLog) {
+// endedByOperator is the reason in the access log for a session that an operator ended.
+const endedByOperator = "ended-by-operator"
+
+// open adds the stream to the open sessions if the service has sessions.
+func (r *record) open(st wire.Stream) {
+	if r.service.Remote == document.NotRemote {
 		return
 	}
-	from := r.in.RemoteAddr().String()
-	if r.origin.From.IsValid() {
-		from = r.origin.From.String()
+	about := sessions.Session{Service: r.in.Target, Protocol: r.service.Remote, Caller: r.in.Peer.ID, From: r.from(), Begun: r.begun}
+	r.session = r.server.Sessions.Add(about, func() (sent, received int64) {
+		return r.counted.Sent.Load(), r.counted.Received.Load()
+	}, func() { transport.Reset(st, wire.Denied) })
+}
+
+func (r *record) done() {
+	r.counted.Done()
+	var id, by string
+	if r.session != nil {
+		id, by = r.session.ID(), r.session.Ended()
+	}
+	log := r.service.AccessLog
+	if by != "" {
+		r.end, log = endedByOperator, document.AccessFull
+	}
+	if !r.server.Access.Wants(log) {
+		return
 	}
 	r.server.Access.Write(telemetry.Access{
-		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: from, Upstream: r.service.Upstream,
+		Caller: r.in.Peer.ID, Service: r.in.Target, Port: r.service.Port, From: r.from(), Upstream: r.service.Upstream,
 		Protocol: r.service.Protocol, Transport: r.in.Transport, Begun: r.begun, Duration: time.Since(r.begun),
 		Sent: r.counted.Sent.Load(), Received: r.counted.Received.Load(), End: r.end,
+		Session: id, By: by,
 	})
+}
+
+// from returns the address of the caller's forwarder, or of a stranger.
+func (r *record) from() string {
+	if r.origin.From.IsValid() {
+		return r.origin.From.String()
+	}
+	return r.in.RemoteAddr().String()
 }
 
 // trace records how the opening of a stream ended, as a span of its trace.

@@ -45,6 +45,8 @@ type Access struct {
 	Sent      int64              `json:"sent"`     // bytes from caller to service
 	Received  int64              `json:"received"` // bytes from service to caller
 	End       string             `json:"end"`
+	Session   string             `json:"session,omitempty"` // ID of a session over SSH, RDP or VNC
+	By        string             `json:"by,omitempty"`      // operator who ended the session
 }
 
 // AccessLog is a log of the connections and UDP sessions to published services. When a connection
@@ -130,6 +132,12 @@ func sendToJournal(e Access) error {
 	if e.Outside != "" {
 		fields["FLORETE_OUTSIDE"] = e.Outside
 	}
+	if e.Session != "" {
+		fields["FLORETE_SESSION"] = e.Session
+	}
+	if e.By != "" {
+		fields["FLORETE_BY"] = e.By
+	}
 	if e.Port != "" {
 		fields["FLORETE_PORT"] = e.Port
 	}
@@ -145,9 +153,16 @@ func accessLine(e Access) string {
 	if e.Outside != "" {
 		caller += " outside=" + e.Outside
 	}
+	end := "end=" + e.End
+	if e.Session != "" {
+		end += " session=" + e.Session
+	}
+	if e.By != "" {
+		end += " by=" + e.By
+	}
 	return strings.Join([]string{
 		"access", caller, "service=" + strings.TrimSuffix(e.Service.Short()+":"+e.Port, ":"), "from=" + e.From,
 		fmt.Sprintf("sent=%d received=%d duration=%s", e.Sent, e.Received, e.Duration.Round(time.Microsecond)),
-		"transport=" + string(e.Transport), "end=" + e.End,
+		"transport=" + string(e.Transport), end,
 	}, " ")
 }

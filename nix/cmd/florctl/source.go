@@ -69,16 +69,21 @@ func evaluated[T any](cmd *cobra.Command, src compile.Source, read func(context.
 }
 
 // via adds the flag --via. The function it returns returns the config providers of a cluster,
-// reached in that way. The command may print text that providers sent, so its output is stripped of
-// terminal control sequences.
+// reached in that way.
 func via(cmd *cobra.Command) func(compile.Topology) (published.Cluster, error) {
-	cmd.SetOut(terminal.Writer(os.Stdout))
-	cmd.SetErr(terminal.Writer(os.Stderr))
+	cleaned(cmd)
 	how := cmd.Flags().String("via", "forwarder", "`WAY` to reach the config providers: forwarder, if this machine is a host of the cluster; ssh, to log in as root@HOST")
 	return func(t compile.Topology) (published.Cluster, error) {
 		providers, err := client.Reach(t, *how)
 		return published.Cluster{Topology: t, Providers: providers, Console: console(cmd)}, err
 	}
+}
+
+// cleaned strips the output of a command of terminal control sequences, because the command may
+// print text that providers or hosts sent.
+func cleaned(cmd *cobra.Command) {
+	cmd.SetOut(terminal.Writer(os.Stdout))
+	cmd.SetErr(terminal.Writer(os.Stderr))
 }
 
 func console(cmd *cobra.Command) terminal.Console {

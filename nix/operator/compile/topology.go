@@ -87,6 +87,7 @@ type Service struct {
 	Port         int
 	ListenPort   int             // port that callers use; 0 if it has several ports
 	Ports        map[string]Port // by name, if it has several
+	Upstream     string          // where it listens on its hosts; empty if it has several ports
 	Published    bool
 	Scope        string
 	Visibility   string

@@ -30,7 +30,7 @@ type Service struct {
 	Callers  []spiffe.ID     `json:"callers"`        // identities of this host that may connect
 }
 
-// Account is an account of this host, with the identities under which its processes act.
+// Account is a Unix account of this host. Its programs connect with the account's SPIFFE ID.
 type Account struct {
 	UID uint32
 	as  spiffe.ID // zero if it acts as nobody

@@ -56,8 +56,8 @@ func (g *Gate[K]) Check() {
 	g.close(g.denies)
 }
 
-// Close closes the resources of all admitted keys for which the function ended returns true. The
-// rule does not change, so the same keys may be admitted again.
+// Close calls ended with the key of each open resource, and closes the resource if ended returns
+// true. Afterwards, the same keys may be admitted again.
 func (g *Gate[K]) Close(ended func(K) bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

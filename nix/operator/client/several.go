@@ -16,9 +16,9 @@ import (
 	"github.com/florete/florete/providers/join"
 )
 
-// Providers contains clients of all config providers of a cluster. Its methods call all providers,
-// or one after the other until one answers. They fail only if no provider answers. For each
-// provider that does not answer, they print a warning on standard error.
+// Providers contains clients of all config providers of a cluster. Some methods call each provider.
+// Others call one provider after the other, and stop when one answers. A method fails only if no
+// provider answers. It prints a warning on standard error for each provider that does not answer.
 type Providers []*Provider
 
 // All calls do with each provider. If do fails for every provider, All returns the errors. If it

@@ -7,8 +7,8 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 )
 
-// Fact is a value that a host or service declares so that the configurations of other hosts can
-// read it, before and after a change. Documents do not show which configurations read the value.
+// Fact is a change of a value that a host or service declares for the configurations of other hosts.
+// The documents do not show which configurations read the value.
 type Fact struct {
 	Of     string `json:"of"` // such as "host app2" or "service wiki"
 	Name   string `json:"name"`

@@ -1,0 +1,213 @@
+// Package clusters tests two clusters of one trust domain together: the real compiler, providers,
+// forwarders and ingress, connected over loopback.
+package clusters
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/agent/ingress/ingresstest"
+	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
+	"github.com/florete/florete/tests/program"
+)
+
+// bin is the environment variable that names the directory of Florete's programs.
+const bin = "FLORETE_TEST_CLUSTERS"
+
+// The public name of the service of blue, and the address of the ingress of demo.
+const (
+	name    = "tickets.example"
+	frontAt = "192.0.2.2"
+)
+
+func check(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// clusters contains the hosts of both clusters. The operator of both is the same.
+type clusters struct {
+	local.Operator
+	front, desk, gate *local.Host
+	facts             map[string]any
+	nginx             ingresstest.Nginx
+}
+
+// TestClusters checks that a stranger reaches a service of one cluster through the ingress of
+// another, that a node without a role in the cluster of the service does not, and that the name is
+// closed when it is removed.
+func TestClusters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it takes long")
+	}
+	program.Require(t, "nginx")
+	agenttest.Root(t, "can make a network namespace")
+	if os.Getenv(bin) == "" {
+		t.Setenv(bin, t.TempDir())
+		check(t, kit.Programs(t.Context(), "../..", os.Getenv(bin)))
+	}
+	if !agenttest.OwnNetwork(t) {
+		return
+	}
+	c := start(t)
+
+	kit.Eventually(t, "the service of blue at the ingress of demo", func() bool {
+		body, status := stranger("/")
+		return status == http.StatusOK && body == "tickets of blue"
+	})
+	if _, status := stranger("/admin"); status != http.StatusForbidden {
+		t.Errorf("/admin: status %d, want 403 by the rule of the ingress", status)
+	}
+
+	// The node of the ingress reaches the service itself, too. That of the other host does not.
+	kit.Eventually(t, "tickets from front", func() bool { return reaches(t, c.front) == "tickets of blue" })
+	if got := reaches(t, c.desk); got != "" {
+		t.Fatalf("desk, to which blue gives no role, gets %q", got)
+	}
+	kit.Eventually(t, "the refusal in the log of gate", func() bool {
+		b, err := os.ReadFile(c.gate.Log("agent"))
+		return err == nil && strings.Contains(string(b), "spiffe://"+kit.Domain+"/node/desk")
+	})
+
+	c.facts["public"] = false
+	check(t, local.Write(c.Path("cluster", "facts.json"), c.facts))
+	c.compile(t, "closed", time.Now())
+	check(t, c.front.Deploy(c.Path("closed-demo", "front")))
+	check(t, c.front.Activate())
+	check(t, c.front.Agent())
+	kit.Eventually(t, "the name is closed", func() bool {
+		body, status := stranger("/")
+		return status != http.StatusOK && body == ""
+	})
+}
+
+// start starts both clusters.
+func start(t *testing.T) *clusters {
+	t.Helper()
+	repo, err := filepath.Abs("../..")
+	check(t, err)
+	c := &clusters{Operator: local.Operator{Repo: repo, Bin: os.Getenv(bin), Work: t.TempDir()}, nginx: ingresstest.NewNginx(t)}
+	for name, h := range map[string]**local.Host{"front": &c.front, "desk": &c.desk, "gate": &c.gate} {
+		*h = &local.Host{Name: name, Dir: c.Path("hosts", name), Bin: c.Bin}
+	}
+	t.Cleanup(func() { c.stop(t) })
+	script := "#!/bin/sh\nexec " + strings.Join(c.nginx.Command, " ") + " \"$@\"\n"
+	check(t, os.WriteFile(filepath.Join(c.Bin, "nginx"), []byte(script), 0o700))
+	t.Setenv("PATH", c.Bin+":"+os.Getenv("PATH"))
+
+	c.facts, err = c.Begin(t.Context(), "clusters-1", c.front, c.desk, c.gate)
+	check(t, err)
+	c.facts["public"] = true
+	check(t, c.Flake(t.Context(), "flake", c.facts))
+	c.compile(t, "first", time.Now().Add(-time.Minute))
+
+	c.provide(t, c.front, c.Path("first-demo", "front"), "cert", "tls")
+	c.provide(t, c.gate, c.Path("first-blue", "gate"), "cert")
+	check(t, c.desk.Deploy(c.Path("first-demo", "desk")))
+	check(t, c.desk.Activate())
+	check(t, c.desk.Agent())
+
+	l, err := net.Listen("tcp", "127.0.0.1:4660")
+	check(t, err)
+	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "tickets of blue") })}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
+
+	_, err = c.Run(t.Context(), "ip", "address", "add", frontAt+"/32", "dev", "lo")
+	check(t, err)
+	c.nginx.Start(t)
+	check(t, c.front.Start("ingress", "flor", "ingress", "--state", string(c.front.Layout()), "--file", c.nginx.File))
+	return c
+}
+
+// compile commits the flake and compiles the documents of each cluster, to folders called after the
+// revision and the cluster.
+func (c *clusters) compile(t *testing.T, revision string, at time.Time) {
+	t.Helper()
+	check(t, c.Record(t.Context(), at, revision))
+	ref := "git+file://" + c.Path("cluster")
+	_, err := c.Run(t.Context(), "florctl", "validate", ref)
+	check(t, err)
+	for _, cluster := range []string{"demo", "blue"} {
+		_, err := c.Run(t.Context(), "florctl", "compile", ref, "--cluster", cluster, "--out", c.Path(revision+"-"+cluster))
+		check(t, err)
+	}
+}
+
+// provide starts all programs on a provider host, with its documents.
+func (c *clusters) provide(t *testing.T, h *local.Host, documents string, kinds ...string) {
+	t.Helper()
+	check(t, local.Write(filepath.Join(h.Dir, "provider.hujson"), map[string]any{
+		"activation": string(h.Layout()), "state": "provider",
+		"cert": map[string]string{"issuingCertificate": "issuing.crt"},
+	}))
+	check(t, h.Deploy(documents))
+	check(t, c.Issue(t.Context(), h))
+	check(t, h.Provide(kinds...))
+	check(t, h.Activate())
+	check(t, h.Agent())
+}
+
+func (c *clusters) stop(t *testing.T) {
+	for _, h := range []*local.Host{c.desk, c.front, c.gate} {
+		_ = h.Halt()
+		logs, _ := filepath.Glob(h.Log("*"))
+		for _, path := range logs {
+			if b, err := os.ReadFile(path); err == nil && t.Failed() {
+				t.Logf("%s, %s:\n%s", h.Name, filepath.Base(path), b)
+			}
+		}
+	}
+}
+
+// stranger requests a page of the public name at the ingress of demo. The status is 0 if there is no
+// answer.
+func stranger(path string) (body string, status int) {
+	dial := func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, frontAt+":443")
+	}
+	return get(&http.Client{Timeout: local.Limit, Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true}, // the certificate is tested elsewhere
+		DisableKeepAlives: true, DialContext: dial,
+	}}, "https://"+name+path)
+}
+
+// reaches requests the page of tickets as the node of a host, through the local listener of its
+// forwarder, and returns the answer.
+func reaches(t *testing.T, h *local.Host) string {
+	t.Helper()
+	for _, r := range h.Manifest.Forwarder.Reach {
+		if r.ID == kit.ID("service/tickets") {
+			body, _ := get(&http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+r.Listen.String()+"/")
+			return body
+		}
+	}
+	t.Fatalf("%s has no listener for tickets", h.Name)
+	return ""
+}
+
+func get(client *http.Client, url string) (body string, status int) {
+	res, err := client.Get(url)
+	if err != nil {
+		return "", 0
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil || res.StatusCode != http.StatusOK {
+		return "", res.StatusCode
+	}
+	return string(b), res.StatusCode
+}

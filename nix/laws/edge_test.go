@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/nix/operator/explain"
 )
 
 // publicPort is a public port of a service.
@@ -43,7 +45,8 @@ type pathRule struct {
 
 // outside is a caller without an agent.
 type outside struct {
-	Addresses []string `json:"addresses"`
+	Addresses []string `json:"addresses,omitempty"`
+	MTLS      bool     `json:"mtls,omitempty"`
 	Via       string   `json:"via"`
 	Reaches   []string `json:"reaches"`
 }
@@ -121,6 +124,8 @@ func (c *cluster) edge() {
 	for i := range g.IntN(3) {
 		g.outside(c, fmt.Sprintf("o%dx", i), fmt.Sprintf("192.0.2.%d", i+1))
 	}
+	c.prove()
+	c.publishAbroad()
 	for i, name := range sorted(c.Services) {
 		s := c.Services[name]
 		if s.Visibility != "public" {
@@ -162,6 +167,36 @@ func (g generator) outside(c *cluster, name, address string) {
 		}
 		c.Outside[name] = o
 	}
+}
+
+// prove has some outside callers prove their identity with certificates, with or without addresses.
+// It draws no random numbers, so that the rest of the topology does not change.
+func (c *cluster) prove() {
+	for i, name := range sorted(c.Outside) {
+		o, which := c.Outside[name], (len(c.Services)+i)%4
+		if which == 0 || c.overUDP(o) {
+			continue
+		}
+		o.MTLS = true
+		// With an address, a host tells the caller from those that have no certificate.
+		if alone := len(c.outsideOn(o.Via)) == 1; alone && which == 2 {
+			o.Addresses = nil
+		}
+	}
+}
+
+// overUDP reports whether an outside caller reaches a port over UDP, where it cannot prove anything.
+func (c *cluster) overUDP(o *outside) bool {
+	return slices.ContainsFunc(o.Reaches, func(reached string) bool {
+		name, port := cutPort(reached)
+		s := c.Services[name]
+		for of, p := range s.Ports {
+			if (port == "" || port == of) && slices.Contains(p.Protocol, "udp") {
+				return true
+			}
+		}
+		return s.Ports == nil && s.carried() == document.UDP
+	})
 }
 
 // publicPorts gives a service a public port for each of some of its ports.
@@ -326,7 +361,11 @@ func (c *cluster) entries(host string) (all []string) {
 				for _, at := range s.faces(name, on) {
 					if id, port := cutPort(at); !seen[at] && c.may(outsideRole+caller, name, on, at) {
 						seen[at] = true
-						add(name, port, must(spiffe.ParseID(id)), s.at(port, document.TCP).port(), document.Entry{From: networks(o.Addresses), Outside: caller})
+						e := document.Entry{From: networks(o.Addresses), Outside: caller}
+						if o.MTLS {
+							e.Caller = must(spiffe.ParseID("spiffe://laws.flor/outside/" + caller))
+						}
+						add(name, port, must(spiffe.ParseID(id)), s.at(port, document.TCP).port(), e)
 					}
 				}
 			}
@@ -338,13 +377,25 @@ func (c *cluster) entries(host string) (all []string) {
 
 // TestEntriesAreWritten checks that exactly the hosts that the topology says listen for strangers
 // and outside callers, that entries for some callers come before those for all, and that services
-// believe exactly these hosts what address a caller has.
+// believe exactly these hosts what address a caller has. Explain names the same outside callers, and
+// what they prove.
 func TestEntriesAreWritten(t *testing.T) {
-	public, callers, stated := 0, 0, 0
+	public, callers, proven, stated := 0, 0, 0, 0
 	for _, s := range samples(t) {
 		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
 			manifests := docs.manifests(t)
 			states := map[string]map[string]bool{} // by face, the nodes with an entry
+			told, written := map[string]bool{}, map[string]bool{}
+			a := explain.New(docs.Topology)
+			for name := range docs.Topology.Services {
+				for _, e := range a.WhoCan(name).Entries {
+					for _, protocol := range e.Protocols {
+						if e.Outside != "" {
+							told[fmt.Sprint(e.Host, name, e.Of, e.Port, protocol, e.From, e.Outside, e.Caller)] = true
+						}
+					}
+				}
+			}
 			for host, m := range manifests {
 				var got []string
 				for i, e := range m.Forwarder.Entries {
@@ -358,6 +409,11 @@ func TestEntriesAreWritten(t *testing.T) {
 						public++
 					} else {
 						callers++
+						at := must(netip.ParseAddrPort("[::]" + e.Listen[strings.LastIndex(e.Listen, ":"):]))
+						written[fmt.Sprint(host, e.ID.Name(), e.Port, at.Port(), cmp.Or(string(e.Protocol), "tcp"), c.Outside[e.Outside].Addresses, e.Outside, e.Caller)] = true
+					}
+					if !e.Caller.IsZero() {
+						proven++
 					}
 					if at := face(e.ID, e.Port); e.Announce {
 						if states[at] == nil {
@@ -370,6 +426,9 @@ func TestEntriesAreWritten(t *testing.T) {
 				if want := c.entries(host); !slices.Equal(got, want) {
 					t.Errorf("%s: %s has the entries\n%s\nwant\n%s", s, host, strings.Join(got, "\n"), strings.Join(want, "\n"))
 				}
+			}
+			if !maps.Equal(told, written) {
+				t.Errorf("%s: explain tells of %v, want %v", s, sorted(told), sorted(written))
 			}
 			for host, m := range manifests {
 				for _, p := range m.Forwarder.Publish {
@@ -388,28 +447,29 @@ func TestEntriesAreWritten(t *testing.T) {
 			}
 		}
 	}
-	if public < *count || callers < *count/4 || stated < *count/8 {
-		t.Errorf("only %d entries for strangers, %d for outside callers, %d nodes that state addresses", public, callers, stated)
+	if public < *count || callers < *count/4 || proven < *count/8 || stated < *count/8 {
+		t.Errorf("only %d entries for strangers, %d for outside callers, %d of these with certificates, %d nodes that state addresses", public, callers, proven, stated)
 	}
 }
 
-// rulesOf returns the rules of a service as an ingress must get them.
-func (s *service) rulesOf() (r document.PublicRules) {
-	if s.Ingress == nil {
+// document returns the rules as an ingress must get them.
+func (w *publicRules) document() (r document.PublicRules) {
+	if w == nil {
 		return r
 	}
-	r = document.PublicRules{From: networks(s.Ingress.From), HSTS: s.Ingress.HSTS, MaxBody: s.Ingress.MaxBody, Timeout: s.Ingress.Timeout}
-	for _, path := range sorted(s.Ingress.Paths) {
-		p := s.Ingress.Paths[path]
+	r = document.PublicRules{From: networks(w.From), HSTS: w.HSTS, MaxBody: w.MaxBody, Timeout: w.Timeout}
+	for _, path := range sorted(w.Paths) {
+		p := w.Paths[path]
 		r.Paths = append(r.Paths, document.PathRule{Path: path, Deny: p.Deny, From: networks(p.From), Port: p.Port})
 	}
 	return r
 }
 
 // TestIngressRulesAreWritten checks that exactly the hosts that serve a public name get its rules
-// and its redirects, and that they get certificates for all names, redirected ones included.
+// and its redirects, and that they get certificates for all names, redirected ones included. The
+// names may be those of services of other clusters.
 func TestIngressRulesAreWritten(t *testing.T) {
-	rules, redirects, certificates := 0, 0, 0
+	rules, abroad, redirects, certificates := 0, 0, 0, 0
 	for _, s := range samples(t) {
 		for c, docs := range map[*cluster]compiled{s.c: s.is, s.grown: s.more, s.narrower: s.less} {
 			for host, m := range docs.manifests(t) {
@@ -420,8 +480,20 @@ func TestIngressRulesAreWritten(t *testing.T) {
 						certified = append(certified, request.Names...)
 					}
 				}
+				served := []string{} // names of services of other clusters
 				for _, r := range m.Forwarder.Reach {
 					service := c.Services[r.ID.Name()]
+					if foreign := c.elsewhere(r.ID.String()); foreign != nil && r.TLSName != "" {
+						abroad++
+						served = append(served, r.TLSName)
+						if got, want := string(must(json.Marshal(r.Ingress))), string(must(json.Marshal(foreign.Ingress.document()))); got != want || r.TLSName != foreign.TLSName {
+							t.Errorf("%s: on %s, the rules of %s are %s, want %s of %s", s, host, r.TLSName, got, want, foreign.TLSName)
+						}
+						if c.Providers["tls"].Hosts != nil && !slices.ContainsFunc(certified, func(n string) bool { return n == r.TLSName || document.Covers(n, r.TLSName) }) {
+							t.Errorf("%s: %s has no certificate for %s", s, host, r.TLSName)
+						}
+						continue
+					}
 					if service == nil || r.TLSName == "" {
 						if !r.Ingress.IsZero() || r.Redirects != nil {
 							t.Errorf("%s: %s has rules for strangers of %s, which has no name there", s, host, r.ID)
@@ -431,7 +503,7 @@ func TestIngressRulesAreWritten(t *testing.T) {
 					if !slices.Contains(c.serves(r.ID.Name()), host) {
 						t.Errorf("%s: %s serves %s", s, host, r.TLSName)
 					}
-					if got, want := string(must(json.Marshal(r.Ingress))), string(must(json.Marshal(service.rulesOf()))); got != want {
+					if got, want := string(must(json.Marshal(r.Ingress))), string(must(json.Marshal(service.Ingress.document()))); got != want {
 						t.Errorf("%s: on %s, the rules of %s are %s, want %s", s, host, r.TLSName, got, want)
 					}
 					want := map[string]string{}
@@ -457,10 +529,13 @@ func TestIngressRulesAreWritten(t *testing.T) {
 						}
 					}
 				}
+				if want := c.namesAbroad(host); !slices.Equal(slices.Sorted(slices.Values(served)), slices.Sorted(slices.Values(want))) {
+					t.Errorf("%s: %s serves %v of other clusters, want %v", s, host, served, want)
+				}
 			}
 		}
 	}
-	if rules < *count/2 || redirects < *count/4 || certificates < *count/4 {
-		t.Errorf("only %d services with rules, %d redirects, %d certificates", rules, redirects, certificates)
+	if rules < *count/2 || abroad < *count/4 || redirects < *count/4 || certificates < *count/4 {
+		t.Errorf("only %d services with rules, %d names of services of other clusters, %d redirects, %d certificates", rules, abroad, redirects, certificates)
 	}
 }

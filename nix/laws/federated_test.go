@@ -35,6 +35,9 @@ type foreignService struct {
 	Port     int      `json:"port"`
 	Protocol string   `json:"protocol,omitempty"`
 	Roles    []string `json:"roles,omitempty"`
+
+	TLSName string       `json:"tlsName,omitempty"`
+	Ingress *publicRules `json:"ingress,omitempty"`
 }
 
 // blueBundle returns the bundle of blue.example.
@@ -62,8 +65,8 @@ func (c *cluster) federate(roles []string) {
 		f.Identities[path] = &holder{Roles: roles[:(which+i)%(len(roles)+1)]}
 	}
 	f.Services = map[string]*foreignService{
-		"s72x":      {[]string{"203.0.113.200:4610", "gate.blue.example:4610"}, 443, "", roles[:which%(len(roles)+1)]},
-		"h72x/s73x": {[]string{"[2001:db8::1]:4610"}, 53, "udp", roles[which%len(roles):]},
+		"s72x":      {Address: []string{"203.0.113.200:4610", "gate.blue.example:4610"}, Port: 443, Roles: roles[:which%(len(roles)+1)]},
+		"h72x/s73x": {Address: []string{"[2001:db8::1]:4610"}, Port: 53, Protocol: "udp", Roles: roles[which%len(roles):]},
 	}
 	if which%3 == 0 {
 		f.Profile, f.EndpointID = "https_web", ""
@@ -80,8 +83,8 @@ func (c *cluster) neighbour(roles []string) {
 		return
 	}
 	e := &elsewhere{Identities: map[string]*holder{}, Services: map[string]*foreignService{
-		"s82x":      {[]string{"203.0.113.201:4610"}, 443, "", roles[:which%(len(roles)+1)]},
-		"h82x/s83x": {[]string{"gate.example:4610", "[2001:db8::2]:4610"}, 53, "udp", roles[which%len(roles):]},
+		"s82x":      {Address: []string{"203.0.113.201:4610"}, Port: 443, Roles: roles[:which%(len(roles)+1)]},
+		"h82x/s83x": {Address: []string{"gate.example:4610", "[2001:db8::2]:4610"}, Port: 53, Protocol: "udp", Roles: roles[which%len(roles):]},
 	}}
 	for i, path := range []string{"user/u80x", "service/s80x", "service/h80x/s81x", "node/h80x"}[which%4:] {
 		e.Identities[path] = &holder{Roles: roles[:(which+i)%(len(roles)+1)]}
@@ -163,6 +166,67 @@ func (c *cluster) nameAbroad() {
 			s.Roles = nil
 		}
 	}
+}
+
+// publishAbroad gives services of other clusters public names at the ingresses here that reach them,
+// some with rules. It draws no random numbers, so that the rest of the topology does not change.
+func (c *cluster) publishAbroad() {
+	for i, f := range c.others() {
+		for name, public := range map[string]string{"s72x": "n72x.example.org", "s82x": "n82x.example.org"} {
+			s := f.Services[name]
+			if s == nil {
+				continue
+			}
+			s.TLSName = public
+			hosts := c.servesAbroad(f.ids+"service/"+name, s)
+			switch which := (len(c.Services) + i) % 3; {
+			case len(hosts) == 0:
+				s.TLSName = ""
+			case which > 0:
+				s.Ingress = &publicRules{From: strange[:which], HSTS: which, Paths: map[string]*pathRule{"/admin": {Deny: true}, "/ws": {From: strange[which:]}}}
+				if which == 2 {
+					s.Ingress.Hosts = hosts[:1]
+				}
+			}
+		}
+	}
+}
+
+// servesAbroad returns the hosts that serve the public name of a service of another cluster, sorted.
+func (c *cluster) servesAbroad(id string, s *foreignService) (hosts []string) {
+	reached := c.abroad()
+	for _, p := range c.principals() {
+		ingress := slices.Contains(c.all(c.Hosts[p.host]).Capabilities, "ingress") && (s.Ingress == nil || len(s.Ingress.Hosts) == 0 || slices.Contains(s.Ingress.Hosts, p.host))
+		if s.TLSName != "" && ingress && reached[pair{p.id, id}] {
+			hosts = append(hosts, p.host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// withdrawAbroad takes out the public names of services of other clusters that no ingress reaches,
+// because they would be a fault.
+func (c *cluster) withdrawAbroad() {
+	for _, f := range c.others() {
+		for name, s := range f.Services {
+			if s.TLSName != "" && len(c.servesAbroad(f.ids+"service/"+name, s)) == 0 {
+				s.TLSName, s.Ingress = "", nil
+			}
+		}
+	}
+}
+
+// namesAbroad returns the public names of services of other clusters that a host serves.
+func (c *cluster) namesAbroad(host string) (names []string) {
+	for _, f := range c.others() {
+		for name, s := range f.Services {
+			if slices.Contains(c.servesAbroad(f.ids+"service/"+name, s), host) {
+				names = append(names, s.TLSName)
+			}
+		}
+	}
+	return names
 }
 
 // leads reports whether a role is one of some roles, or contains one.

@@ -244,6 +244,9 @@ func (c *cluster) needToKnow(name string, reach map[pair]bool) map[string]bool {
 			parts(p.id)
 		}
 	}
+	for _, public := range c.namesAbroad(name) {
+		parts(public)
+	}
 	for p := range c.abroad() {
 		if own[p.who] {
 			parts(p.what)

@@ -147,11 +147,11 @@ func odd() map[string][]any {
 	var others []any
 	for _, e := range []elsewhere{
 		{},
-		{Services: map[string]*foreignService{"a/c": {[]string{"gate.example:4610", "[2001:db8::1]:65535"}, 65535, "udp", []string{"r"}}}},
-		{Services: map[string]*foreignService{long(63): {[]string{"192.0.2.1:4610"}, 1, "", []string{"r"}}}},
-		{Services: map[string]*foreignService{long(64): {[]string{"192.0.2.1:4610"}, 1, "", []string{"r"}}}},
-		{Services: map[string]*foreignService{"c": {[]string{"192.0.2.1"}, 1, "", []string{"r"}}}},
-		{Services: map[string]*foreignService{"c": {[]string{"192.0.2.1:4610"}, 65536, "", []string{"r"}}}},
+		{Services: map[string]*foreignService{"a/c": {Address: []string{"gate.example:4610", "[2001:db8::1]:65535"}, Port: 65535, Protocol: "udp", Roles: []string{"r"}}}},
+		{Services: map[string]*foreignService{long(63): {Address: []string{"192.0.2.1:4610"}, Port: 1, Roles: []string{"r"}}}},
+		{Services: map[string]*foreignService{long(64): {Address: []string{"192.0.2.1:4610"}, Port: 1, Roles: []string{"r"}}}},
+		{Services: map[string]*foreignService{"c": {Address: []string{"192.0.2.1"}, Port: 1, Roles: []string{"r"}}}},
+		{Services: map[string]*foreignService{"c": {Address: []string{"192.0.2.1:4610"}, Port: 65536, Roles: []string{"r"}}}},
 		{Identities: map[string]*holder{"user/" + long(63): {Roles: []string{"r"}}, "service/h/c": {Roles: []string{"r"}}}},
 		{Identities: map[string]*holder{"user/" + long(64): {Roles: []string{"r"}}}},
 		{Identities: map[string]*holder{"node/a": {Roles: []string{"r"}}}},

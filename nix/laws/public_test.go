@@ -52,7 +52,7 @@ func (c *cluster) certified(host string) bool {
 			return true
 		}
 	}
-	return false
+	return len(c.namesAbroad(host)) > 0
 }
 
 // certifiedBoth reports whether two hosts have the certificate of one public name, and share its
@@ -63,11 +63,12 @@ func (c *cluster) certifiedBoth(one, other string) bool {
 			return true
 		}
 	}
-	return false
+	return slices.ContainsFunc(c.namesAbroad(one), func(name string) bool { return slices.Contains(c.namesAbroad(other), name) })
 }
 
 // withdraw makes services without an ingress internal again, because they would be a fault.
 func (c *cluster) withdraw() *cluster {
+	c.withdrawAbroad()
 	for name, s := range c.Services {
 		if s.Visibility == "public" && len(c.ingress(name)) == 0 {
 			s.private(c)

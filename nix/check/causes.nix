@@ -143,7 +143,7 @@
   FL153 = "`upstream` of a service is a socket or listener of the forwarder itself, so that connections would go in a circle. Cure: Write the address at which the service listens.";
   FL155 = "`relays` of a host or a group names a host without `relay = true;`, or a host names itself. Cure: Write `relay = true;` of the other host, or name a relay.";
   FL156 = "A host is `hidden`, so that the others get no address of it, and they must call it because it is a provider or a relay. Cure: Move the providers to another host, or take out `hidden`.";
-  FL157 = "An entry of `expect` is untrue: a user, host or service does not reach a service that it should reach, or reaches one that it should not. Cure: Change the roles as the message says, or the entry if the access is intended.";
+  FL157 = "An entry of `expect` is untrue: a user, host, service or group of people does not reach a service that it should reach, or reaches one that it should not. Cure: Change the roles or the sign-in as the message says, or the entry if the access is intended.";
   FL158 = "`who` of an entry of `expect` names no user, host or service, or several. Cure: Correct the name, or write what follows the trust domain in its SPIFFE ID, such as `\"user/alice\"`.";
   FL159 = "`trust.threshold` is above the number of different keys in `trust.signingKeys`, so that nobody could publish. A key that is listed with two names is one key. Cure: List the key of each operator who signs, or lower the threshold.";
   FL154 = "`self` is missing, so that the documents have no serial. They cannot be published, and `until` ends at no time. Cure: Write `inherit self;`.";

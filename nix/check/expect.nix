@@ -23,6 +23,7 @@ let
     toJSON
     ;
   inherit (import ../lib) distinct isInvalid toSet;
+  gate = import ../resolve/gate.nix;
   inherit (lib)
     attribute
     fault
@@ -90,16 +91,52 @@ let
     service = "services";
     user = "users";
   };
+  # The service that a name stands for, or that it is a part of.
+  serviceOf = n: parts.${n}.service or n;
+
+  # The instances of a service at which its gate refuses a principal, by key. Inside the cluster, a
+  # gate admits users and its ingresses.
+  barred =
+    p: n:
+    let
+      s = t.services.${serviceOf n} or null;
+      guarded = filter (gate.guards s) s.ports;
+      ids =
+        if p.type == "node" then
+          [ t.hosts.${p.name}.id ]
+        else
+          concatMap t.services.${p.name}.idsOn t.services.${p.name}.hosts;
+      ingresses = gate.ingresses (t // { inherit access; }) s;
+    in
+    if s == null || p.type == "user" || guarded == [ ] || any (id: elem id ingresses) ids then
+      { }
+    else
+      toSet (
+        map (i: i.name) (
+          filter (
+            i: any (port: port.name == i.value.entry.port or "") guarded && !(i.value.entry ? protocol)
+          ) s.reachables
+        )
+      );
+
   # { type, name } of each principal that `who` may mean.
   meant =
     who:
     let
       written = match "(node|service|user)/(.*)" who;
+      group = match "group/(.+)" who;
       as =
         type: name:
         when (clean.${sections.${type}} ? ${name}) [ { inherit type name; } ];
     in
-    if written != null then
+    if group != null then
+      [
+        {
+          type = "group";
+          name = head group;
+        }
+      ]
+    else if written != null then
       as (head written) (elemAt written 1)
     else
       concatMap (type: as type who) (attrNames sections);
@@ -148,8 +185,61 @@ let
       ++ when (e.reaches == [ ] && e.not == [ ]) (
         missing place "reaches" "write reaches = [ \"…\" ]; or not = [ \"…\" ]; with services"
       )
-      ++ concatMap (reached "${place}.reaches" (head found)) (distinct e.reaches)
-      ++ concatMap (unreached "${place}.not" (head found)) (distinct e.not);
+      ++ (
+        if (head found).type == "group" then
+          concatMap (admitted "${place}.reaches" (head found).name) (distinct e.reaches)
+          ++ concatMap (refused "${place}.not" (head found).name) (distinct e.not)
+        else
+          concatMap (reached "${place}.reaches" (head found)) (distinct e.reaches)
+          ++ concatMap (unreached "${place}.not" (head found)) (distinct e.not)
+      );
+
+  untrue = place: n: problem: remedy: [
+    (fault {
+      id = "FL157";
+      inherit place problem remedy;
+      value = show n;
+    })
+  ];
+
+  # The sign-in of a service, null for one to which nobody signs in.
+  signIn =
+    n:
+    let
+      s = clean.services.${serviceOf n} or null;
+    in
+    if s == null || s.sso.mode == "none" then null else s.sso;
+  allows = group: sso: sso.allowedGroups == [ ] || elem group sso.allowedGroups;
+  groupsOf = n: "services.${attribute (serviceOf n)}.sso.allowedGroups";
+
+  # Faults of people of a group who do not, or do, sign in to a service.
+  admitted =
+    place: group: n:
+    let
+      sso = signIn n;
+    in
+    if sso == null then
+      # An unknown name has been reported.
+      when (clean.services ? ${serviceOf n} || reserved ? ${n} || t.elsewhere ? ${n}) (
+        untrue place n "a group reaches services by their sign-ins, and none leads to" "name a service with sso.mode = \"gate\"; or \"oidc\";, or test users instead of a group"
+      )
+    else
+      when (!allows group sso) (
+        untrue place n "people in group ${group} may not sign in to" "add ${toJSON group} to ${groupsOf n}, or take it out of the expectation"
+      );
+  refused =
+    place: group: n:
+    let
+      sso = signIn n;
+    in
+    when (sso != null && allows group sso) (
+      untrue place n "people in group ${group} may sign in to" (
+        if sso.allowedGroups == [ ] then
+          "write ${groupsOf n} = [ \"…\" ]; because without it everybody may"
+        else
+          "take ${toJSON group} out of ${groupsOf n}"
+      )
+    );
 
   leads = key: role: access.byRole.${role} ? ${key};
   list = concatStringsSep ", ";
@@ -182,22 +272,19 @@ let
         ]
       ) leading;
       own = "${sections.${p.type}}.${attribute p.name}";
-      untrue = problem: remedy: [
-        (fault {
-          id = "FL157";
-          inherit place problem remedy;
-          value = show n;
-        })
-      ];
+      closed = filter (key: (barred p n) ? ${key}) of;
+      untrueHere = untrue place n;
     in
-    if unsure || (if of == [ ] then !reserved ? ${n} else lacking == [ ] && !nowhere) then
+    if unsure || (if of == [ ] then !reserved ? ${n} else lacking == [ ] && !nowhere && closed == [ ]) then
       [ ]
     else if of == [ ] then
-      untrue "nobody reaches" "declare providers.config, and give a role of ${p.name} serviceGroups = [ ${toJSON reserved.${n}} ];"
+      untrueHere "nobody reaches" "declare providers.config, and give a role of ${p.name} serviceGroups = [ ${toJSON reserved.${n}} ];"
+    else if lacking == [ ] && nowhere then
+      untrueHere "${p.name} acts on no host, and does not reach" "name ${toJSON p.name} in the users of a host"
     else if lacking == [ ] then
-      untrue "${p.name} acts on no host, and does not reach" "name ${toJSON p.name} in the users of a host"
+      untrueHere "inside the cluster, only users pass the gate, and ${p.name} does not reach" "name a port without a gate, or take it out of the expectation"
     else
-      untrue
+      untrueHere
         (
           if some then "${p.name} reaches only a part of" else "no role of ${p.name} leads to"
         )
@@ -241,7 +328,8 @@ let
     place: p: n:
     let
       who = t.${sections.${p.type}}.${p.name};
-      of = keys n;
+      closed = barred p n;
+      of = filter (key: !closed ? ${key}) (keys n);
       leading = filter (role: any (key: leads key role) of) who.roles;
       from = distinct (concatMap (givers p) leading);
     in

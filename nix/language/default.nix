@@ -237,8 +237,8 @@ let
     expect = of "Tests of access. The topology has a fault if one of them is untrue. Nothing else depends on them." (
       listOf (
         record "a test of access" {
-          who = required "User, host or service that is tested. If several have the name, write `\"user/alice\"`, `\"node/forge\"` or `\"service/wiki\"`." "\"alice\"" string;
-          reaches = of "Services that it must reach, as a whole, written as in `roles.<name>.services`. A role with an end counts until then." strings;
+          who = required "User, host or service that is tested. If several have the name, write `\"user/alice\"`, `\"node/forge\"` or `\"service/wiki\"`. `\"group/writers\"` stands for people who are in this group of the issuer and in no other." "\"alice\"" string;
+          reaches = of "Services that it must reach, as a whole, written as in `roles.<name>.services`. A role with an end counts until then. A group reaches the services to which its people may sign in." strings;
           not = of "Services of which it must not reach any part, written in the same way." strings;
         }
       )

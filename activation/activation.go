@@ -181,8 +181,9 @@ func newActivation(c Config, store *documents.Store) *activation {
 func (a *activation) open(note string) error {
 	set := a.documents.Store.Set()
 	e := set.Document.Envelope
+	a.documents.Store.ExpectGrants()
 	a.host = &fetch.Host{
-		Layout: a.State, Manifest: set.Manifest, Serial: e.Serial, Tag: set.Tag(), Roots: set.Roots,
+		Layout: a.State, Manifest: set.Manifest, Serial: e.Serial, Tag: set.Tag(), Roots: set.Roots, Grants: a.documents.Store.GrantsTag,
 		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
 	}
 	a.report(event.Event{Event: event.Documents, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(set.Manifest.Needs))})

@@ -122,6 +122,11 @@ func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) 
 func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
 	had := f.Store.Set().Roots.Revocations()
 	e := f.Store.Accept(ctx, artifact)
+	for _, refused := range f.Store.RefusedGrants() {
+		if f.table != nil {
+			f.table.Report(event.Event{Event: event.Grant, Message: refused.Error()})
+		}
+	}
 	if list := f.Store.Set().Roots.Revocations(); list.Newer(had) {
 		f.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
 		f.reporter.lookIn(listReport)
@@ -144,6 +149,9 @@ func (f *Follower) CheckFreshness() {
 	now := time.Now().Round(0)
 	if now.Sub(f.fresh).Abs() < lookAgain {
 		return
+	}
+	if err := f.Store.EndGrants(); err != nil {
+		f.disk(err)
 	}
 	stale, withheld := f.stale, f.withheld
 	f.fresh, f.stale = now, f.table.Host.Layout.Stale(f.set.Manifest, now)

@@ -42,7 +42,7 @@ type Offer struct {
 //     documents thus cannot remove them.
 //   - While a commit is pending, or an operator has suspended new documents with Hold, other
 //     documents are refused.
-//   - A newer revocation list is accepted in any case.
+//   - A newer revocation list is accepted in any case, and so are access grants.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	if a.NotModified {
 		return s.confirm(a.Has)
@@ -50,6 +50,11 @@ func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
 	e := s.acceptDocuments(ctx, a)
 	if a.Revocations != nil { // regardless of the result for the documents
 		if refused := s.acceptRevocations(*a.Revocations); e == nil {
+			e = refused
+		}
+	}
+	if a.Grants != nil {
+		if refused := s.acceptGrants(*a.Grants); e == nil {
 			e = refused
 		}
 	}

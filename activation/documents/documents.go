@@ -60,6 +60,8 @@ type Store struct {
 	list    *trust.Revocations // revocation list in force; nil if there is none
 
 	verified *trust.Verified
+	offered  offered
+	refused  []error // see RefusedGrants
 }
 
 // chains is the number of verified certificate chains that a host caches. It is enough for the

@@ -28,6 +28,7 @@ const (
 	Stale        = "stale"         // no provider has answered about the documents for too long
 	Withheld     = "withheld"      // the documents are older than the revocation list allows
 	Audit        = "audit"         // a provider's audit log has a fault
+	Grant        = "grant"         // an access grant was refused
 	Commit       = "commit"        // new documents were confirmed or rolled back
 	Disk         = "disk"          // the state directory cannot be read or written
 	Summarized   = "summary"       // status of all needs
@@ -54,7 +55,7 @@ func (e Event) Level() slog.Level {
 	switch e.Event {
 	case Disk, Audit:
 		return slog.LevelError
-	case Failed, NotifyFailed:
+	case Failed, NotifyFailed, Grant:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

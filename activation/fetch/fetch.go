@@ -33,9 +33,12 @@ var (
 type Host struct {
 	Layout   hostdir.Layout
 	Manifest document.Manifest
-	Serial   int64        // serial of the manifest
-	Tag      string       // tag of the documents in force
-	Roots    *trust.Roots // roots of trust, with the revocation list in force
+	Serial   int64  // serial of the manifest
+	Tag      string // tag of the documents in force
+	// Grants returns the tag of the access grants that were received last, as hostapi.Client has
+	// it. It is nil if the host fetches no grants.
+	Grants func() string
+	Roots  *trust.Roots // roots of trust, with the revocation list in force
 
 	// HostKey is the path of the host's SSH private key. The host proves its identity with this key
 	// when it enrols and in every later request.
@@ -217,7 +220,14 @@ func (h *Host) client(a Attempt, svid *tls.Certificate, key ssh.Signer) *hostapi
 		roots = roots.With(nil)
 	}
 	return &hostapi.Client{
-		Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: roots,
+		Grants: h.grants(), Node: h.Manifest.Identity.ID, Provider: h.Manifest.Providers[a.Provider][a.Need.Kind], Others: others, Reached: reached, Roots: roots,
 		Serial: h.Serial, Tag: h.Tag, Revocations: h.Roots.Revocations().InForce(), SVID: svid, HostKey: key, Dial: h.Dial,
 	}
+}
+
+func (h *Host) grants() string {
+	if h.Grants == nil {
+		return ""
+	}
+	return h.Grants()
 }

@@ -57,6 +57,7 @@ func (h *Host) Line(last *Line, provider string, others bool) (*Line, *Error) {
 	if last.Free(now) && last.Provider == provider &&
 		reflect.DeepEqual(last.at, at) && reflect.DeepEqual(last.roots, h.Manifest.Trust.Roots) {
 		last.client.Serial, last.client.Tag, last.client.Revocations = h.Serial, h.Tag, h.Roots.Revocations().InForce()
+		last.client.Grants = h.grants()
 		return last, nil
 	}
 	last.Close()

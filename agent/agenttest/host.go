@@ -26,10 +26,11 @@ type Host struct {
 	// have no such need.
 	StaleAfter int
 
-	Needs      []document.Need    // additional needs in its manifests, besides those for SVIDs
-	Federation []document.Foreign // federation in its manifests
-	Units      []string           // additional units in its manifests, all required
-	Joins      bool               // whether its manifests have no SSH host key
+	Needs      []document.Need             // additional needs in its manifests, besides those for SVIDs
+	Federation []document.Foreign          // federation in its manifests
+	Units      []string                    // additional units in its manifests, all required
+	Requests   map[string]document.Request // roles that users may request, in its manifests
+	Joins      bool                        // whether its manifests have no SSH host key
 }
 
 // NewHost creates a host with the given name and an empty state directory. The host trusts the root
@@ -46,7 +47,8 @@ func (h *Host) Socket() string { return filepath.Join(string(h.Layout), "agent.s
 func (h *Host) Accept(f document.Forwarder, certs ...spiffe.ID) {
 	node := kit.IDIn(h.Domain, "node/"+h.Name)
 	m := document.Manifest{
-		Cluster: "demo", Host: h.Name, TrustDomain: h.Domain,
+		Requests: h.Requests,
+		Cluster:  "demo", Host: h.Name, TrustDomain: h.Domain,
 		Trust:    document.Trust{Roots: h.Roots},
 		Identity: document.Identity{ID: node, SSHHostKey: "ssh-ed25519 AAAA"},
 		Roles:    []string{"node"},

@@ -209,7 +209,8 @@ func (h *host) routes() (routes []transport.Route) {
 	seen := map[string]bool{}
 	for _, r := range h.manifest.Forwarder.Reach {
 		target, err := spiffe.Dial(r.ID)
-		caller := slices.IndexFunc(r.Callers, func(id spiffe.ID) bool {
+		acting := r.Acting()
+		caller := slices.IndexFunc(acting, func(id spiffe.ID) bool {
 			svid := h.identities.SVID(id)
 			return svid != nil && svid.Valid(h.now)
 		})
@@ -219,7 +220,7 @@ func (h *host) routes() (routes []transport.Route) {
 		for _, e := range r.Endpoints {
 			if key := strings.Join(e, " "); !seen[key] {
 				seen[key] = true
-				routes = append(routes, transport.Route{Caller: r.Callers[caller], Target: target, Endpoints: []document.Addresses{e}, Transport: r.Transport})
+				routes = append(routes, transport.Route{Caller: acting[caller], Target: target, Endpoints: []document.Addresses{e}, Transport: r.Transport})
 			}
 		}
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
+	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
@@ -47,6 +48,7 @@ type forwarder struct {
 	number     int           // number of this process in the sequence of handovers
 	before     *handover.Before
 	older      olders
+	latest     time.Time  // latest time that a pass has seen; a clock that is set back puts no grant in force again
 	turn       sync.Mutex // held during reconcile and by readers of the other fields
 	draining   bool
 	toNext     sockets // sockets on which this process answers the next one while it drains
@@ -60,7 +62,7 @@ type forwarder struct {
 // that were found while reading. They are reported when the snapshot takes effect.
 type snapshot struct {
 	document   document.Document
-	manifest   document.Manifest
+	manifest   document.Manifest // of the document, with the access grants in force as entries of Allow
 	identities *hostdir.SVIDSet
 	running    bool
 	problems   []string
@@ -214,12 +216,28 @@ func (f *forwarder) read(old *snapshot) *snapshot {
 		return s.with(fmt.Errorf("no manifest accepted yet in %s", f.Layout.Documents()))
 	}
 	if err != nil {
-		return s.with(err)
+		s.manifest = old.document.Manifest() // without the grants that were in force
+		return f.withGrants(s.with(err))
 	}
 	s.document, s.manifest = doc, doc.Manifest()
 	set, errs := hostdir.LoadSVIDs(f.Layout, s.manifest, old.identities)
 	s.identities = set
-	return s.with(errs...)
+	return f.withGrants(s.with(errs...))
+}
+
+// withGrants returns the snapshot with the access grants in force. If they cannot be read, none are.
+func (f *forwarder) withGrants(s *snapshot) *snapshot {
+	if now := time.Now().Round(0); now.After(f.latest) {
+		f.latest = now
+	}
+	held, err := accessgrant.Read(f.Layout.AccessGrants())
+	var list *trust.Revocations
+	if s.identities.Trust != nil {
+		list = s.identities.Trust.Revocations()
+	}
+	c := s.with(err)
+	c.manifest.Forwarder = accessgrant.Apply(s.manifest.Forwarder, held.InForce(s.manifest, list, f.latest))
+	return c
 }
 
 // with returns a copy of s with additional problems. It ignores errors that are nil.

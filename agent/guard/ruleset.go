@@ -68,7 +68,7 @@ func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
 		if r.Protocol == document.UDP {
-			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Callers, false))...)
+			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Acting(), false))...)
 		}
 	}
 	// Each SOCKS5 UDP ASSOCIATE uses its own port.

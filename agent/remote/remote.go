@@ -62,7 +62,7 @@ func services(m document.Manifest) []Service {
 		at := spiffe.Render(d)
 		all = append(all, Service{
 			Name: strings.TrimSuffix(at, "."+m.TrustDomain+spiffe.Suffix), ID: r.ID, Protocol: r.Remote, Host: r.ID.Node(),
-			At: at, Listen: r.Listen, Callers: r.Callers,
+			At: at, Listen: r.Listen, Callers: r.Acting(),
 		})
 	}
 	slices.SortFunc(all, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
@@ -33,14 +34,18 @@ func Principal(l hostdir.Layout, account, certificate string, now time.Time) (sp
 	if err != nil {
 		return spiffe.ID{}, fmt.Errorf("certificate: %w", err)
 	}
-	if !permits(m.Forwarder, c.id, account, now) {
+	list, err := trust.ReadRevocations(l.Revocations(), nil)
+	if err != nil {
+		return spiffe.ID{}, err
+	}
+	held, err := accessgrant.Read(l.AccessGrants())
+	if err != nil {
+		return spiffe.ID{}, err
+	}
+	if !permits(accessgrant.Apply(m.Forwarder, held.InForce(m, list, now)), c.id, account, now) {
 		return spiffe.ID{}, fmt.Errorf("%s has no login as %s on this host: write it into a role of the user, roles.<name>.logins", c.id.Short(), account)
 	}
-	list, err := trust.ReadRevocations(l.Revocations(), nil)
-	if err == nil {
-		err = list.CheckIssued(c.id, c.node, c.issued)
-	}
-	if err != nil {
+	if err := list.CheckIssued(c.id, c.node, c.issued); err != nil {
 		return spiffe.ID{}, err
 	}
 	return c.id, nil

@@ -1,7 +1,9 @@
 package document
 
 import (
+	"cmp"
 	"net/netip"
+	"slices"
 
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
@@ -26,6 +28,9 @@ type Manifest struct {
 	// unit without the prefix of the host's instance. The value is true if the unit must be
 	// installed already, because documents from the network do not install units.
 	Units map[string]bool `json:"units,omitempty"`
+	// Requests says how this host verifies grants, by the name of the role that a grant gives. It
+	// contains the roles that Published.Latent names.
+	Requests map[string]Request `json:"requests,omitempty"`
 	// Federation lists the foreign trust domains that have identities which may connect to this
 	// host.
 	Federation []Foreign `json:"federation,omitempty"` // sorted by trust domain
@@ -174,6 +179,8 @@ type Published struct {
 	// AccessLog selects which connections to the service are written to the log.
 	AccessLog AccessLog `json:"accessLog,omitempty"`
 	Allow     []Allow   `json:"allow"` // sorted by ID
+	// Latent lists the identities that may connect while a grant is in force.
+	Latent []Latent `json:"latent,omitempty"` // sorted by ID and role
 	// OpaqueName replaces the name of the service in handshakes through a relay, so that the relay
 	// does not learn the name. It consists of 32 lower-case hex digits. It is empty if this host
 	// has no uplinks.
@@ -233,6 +240,29 @@ type Allow struct {
 	Logins []Login `json:"logins,omitempty"` // sorted by account
 }
 
+// Latent permits one identity to connect to a service while a grant for a role is in force. Logins
+// lists the accounts as which the identity may then log in over SSH.
+type Latent struct {
+	ID     spiffe.ID `json:"id"`
+	Role   string    `json:"role"`
+	Logins []string  `json:"logins,omitempty"` // sorted
+}
+
+// Request describes a role that users may request for some hours. A grant is in force for at most
+// Most hours, and must be signed with a key of one of the approvers, who may not be the user of the
+// grant.
+type Request struct {
+	Most      int        `json:"most"`
+	Approvers []Approver `json:"approvers"` // sorted by ID
+}
+
+// Approver is a user who may approve requests for a role. The keys are SSH public keys in
+// authorized_keys form, without comments.
+type Approver struct {
+	ID   spiffe.ID `json:"id"`
+	Keys []string  `json:"keys"`
+}
+
 // Login permits an identity to log in as an account of this host.
 type Login struct {
 	Account string `json:"account"`
@@ -243,13 +273,16 @@ type Login struct {
 // Reachable is a service, or one port of a service, to which users, services or the node of this
 // host may connect.
 type Reachable struct {
-	ID        spiffe.ID      `json:"id"`
-	Port      string         `json:"port,omitempty"` // as in Published
-	Protocol  Protocol       `json:"protocol,omitempty"`
-	Remote    Remote         `json:"remote,omitempty"`
-	Callers   []spiffe.ID    `json:"callers"`   // local identities that may connect, sorted
-	Listen    netip.AddrPort `json:"listen"`    // loopback listener of this host
-	Endpoints []Addresses    `json:"endpoints"` // addresses of each forwarder that publishes the service; empty if all are hidden
+	ID       spiffe.ID   `json:"id"`
+	Port     string      `json:"port,omitempty"` // as in Published
+	Protocol Protocol    `json:"protocol,omitempty"`
+	Remote   Remote      `json:"remote,omitempty"`
+	Callers  []spiffe.ID `json:"callers"` // local identities that may connect, sorted
+	// Latent lists local identities whose connections the other end refuses unless a grant is in
+	// force.
+	Latent    []spiffe.ID    `json:"latent,omitempty"` // sorted
+	Listen    netip.AddrPort `json:"listen"`           // loopback listener of this host
+	Endpoints []Addresses    `json:"endpoints"`        // addresses of each forwarder that publishes the service; empty if all are hidden
 	// Aliases lists additional DNS names of the service. Its main name is the result of
 	// spiffe.Render.
 	Aliases   []string  `json:"aliases,omitempty"` // sorted
@@ -276,6 +309,17 @@ type Reachable struct {
 	// HostKeys lists the SSH host keys of the hosts that publish the service (authorized_keys form,
 	// without comment), if its protocol is SSH.
 	HostKeys []string `json:"hostKeys,omitempty"` // sorted
+}
+
+// Acting returns the local identities that connect to the service, including those that the other
+// end refuses unless a grant is in force. The result is sorted.
+func (r Reachable) Acting() []spiffe.ID {
+	if len(r.Latent) == 0 {
+		return r.Callers
+	}
+	all := slices.Concat(r.Callers, r.Latent)
+	slices.SortFunc(all, func(a, b spiffe.ID) int { return cmp.Compare(a.String(), b.String()) })
+	return slices.Compact(all)
 }
 
 // Via is a path through one or two relays to a host that publishes a service.

@@ -21,10 +21,23 @@ type Policy struct {
 	Kinds       map[string]json.RawMessage `json:"kinds"`               // settings of each kind
 	Grants      []Grant                    `json:"grants"`              // sorted by caller, then need
 	Operators   Operators                  `json:"operators,omitempty"` // identities that may call ControlService
-	Cache       Operators                  `json:"cache,omitempty"`     // identities that may call CacheService
-	Rollout     *Rollout                   `json:"rollout,omitempty"`   // waves of a rollout; if nil, all hosts are offered a version at once
-	Store       *SharedStore               `json:"store,omitempty"`     // nil if each provider process has its own state store
+	// Requests describes the roles that users may request for some hours.
+	Requests map[string]RequestPolicy `json:"requests,omitempty"`
+	Cache    Operators                `json:"cache,omitempty"`   // identities that may call CacheService
+	Rollout  *Rollout                 `json:"rollout,omitempty"` // waves of a rollout; if nil, all hosts are offered a version at once
+	Store    *SharedStore             `json:"store,omitempty"`   // nil if each provider process has its own state store
 }
+
+// RequestPolicy says who may request a role for some hours, and which hosts receive the grants for it.
+type RequestPolicy struct {
+	By        []spiffe.ID `json:"by"` // sorted
+	Most      int         `json:"most"`
+	Approvers []Approver  `json:"approvers"` // sorted by ID
+	Hosts     []string    `json:"hosts"`     // sorted
+}
+
+// Request returns the rules for grants, as manifests contain them.
+func (r RequestPolicy) Request() Request { return Request{r.Most, r.Approvers} }
 
 // SharedStore tells a provider host how to use the state store that all provider hosts of a cluster
 // share.

@@ -42,6 +42,11 @@ const (
 	// has none. A host whose release does not understand revocation lists omits the header.
 	// Providers then send it no revocation list.
 	HeaderRevocations = "Revocations"
+
+	// HeaderGrants contains the Tag of the access grants that the host received last, or NoGrants.
+	// A host whose manifest names no role that can be requested omits the header. Providers then
+	// send it no grants.
+	HeaderGrants = "Access-Grants"
 )
 
 // Maximum lengths of requests and answers in bytes. The longest answer to a request for a need is
@@ -73,6 +78,10 @@ type Client struct {
 	// Revocations is the number of the revocation list that is in force on the node. It is zero if
 	// the node has no revocation list.
 	Revocations int64
+
+	// Grants is the Tag of the access grants that the node received last, or NoGrants. It is empty
+	// if the node has no use for grants.
+	Grants string
 
 	// SVID is the certificate with which the node authenticates. It is nil before enrolment.
 	SVID *tls.Certificate

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
@@ -67,8 +68,13 @@ type Artifact struct {
 	Documents []SignedDocument `json:"documents"`
 
 	// Revocations is the cluster's revocation list, if it is newer than the list that the node has.
-	// If Revocations is set and Documents is empty, the node's documents did not change.
+	// If Revocations or Grants is set and Documents is empty, the node's documents did not change.
 	Revocations *trust.SignedRevocations `json:"revocations,omitempty"`
+
+	// Grants contains the access grants for the node, and the statements that end grants, if they
+	// differ from those that the node received last. It may be empty, and is nil if the node has
+	// the same, or has no use for grants.
+	Grants *Grants `json:"grants,omitempty"`
 
 	// NotModified is set by Client if the provider has the same documents as the node. Documents is
 	// then empty.
@@ -82,9 +88,21 @@ type Artifact struct {
 	Revision int64 `json:"-"`
 }
 
+// Grants contains access grants, and statements that end grants, in the order of their texts.
+type Grants []accessgrant.Signed
+
+// Tag returns the digest of the grants, by which a node tells a provider what it received last.
+func (g Grants) Tag() string {
+	b, _ := json.Marshal(g) // contains only texts
+	return document.Digest(b)
+}
+
+// NoGrants is sent instead of a Tag by a node that has received no grants yet.
+const NoGrants = "none"
+
 // Unchanged reports whether the node already has the newest documents of the provider.
 func (a Artifact) Unchanged() bool {
-	return a.NotModified || len(a.Documents) == 0 && a.Revocations != nil
+	return a.NotModified || len(a.Documents) == 0 && (a.Revocations != nil || a.Grants != nil)
 }
 
 // Tag returns the entity tag (RFC 9110, section 8.8.3) of the documents in the answer. See the

@@ -281,6 +281,9 @@ func (s *session) call(ctx context.Context, method, path string, header http.Hea
 	req.Header = header
 	header.Set(document.HeaderFormat, document.NewestFormat.String())
 	header.Set(HeaderRevocations, strconv.FormatInt(s.client.Revocations, 10))
+	if s.client.Grants != "" {
+		header.Set(HeaderGrants, s.client.Grants)
+	}
 	most := MaxAnswer
 	if _, ok := answer.(*Artifact); ok {
 		most = MaxArtifact

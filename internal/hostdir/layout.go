@@ -28,6 +28,7 @@ import (
 //	undone.json
 //	hold.json
 //	revocations.json
+//	access-grants.json
 //	witnessed.json
 //	accepted.json
 //	crl.pem
@@ -71,6 +72,10 @@ func (l Layout) Refresh(old document.Document) (document.Document, error) {
 // Revocations returns the path of the file with the cluster's revocation list. The list is kept
 // apart from the documents, so that it is never rolled back with them.
 func (l Layout) Revocations() string { return filepath.Join(string(l), "revocations.json") }
+
+// AccessGrants returns the path of the file with the access grants that the host received. It is not
+// rolled back with documents.
+func (l Layout) AccessGrants() string { return filepath.Join(string(l), "access-grants.json") }
 
 // DeviceKey returns the path of the file with the private device key. The host proves its identity
 // with this key if the flake declares no SSH host key for it. If a TPM has generated the key, this

@@ -98,10 +98,17 @@ let
 
   each = f: mapAttrs (_: f) t.hosts;
 
-  identities = each (import ./identities.nix t reachByRole);
+  logins = import ./logins.nix t holders;
+  latent = import ./latent.nix t reachByRole logins;
+
+  identities = each (import ./identities.nix t reachByRole latent);
 
   reachableOn = mapAttrs (
-    _: identities: union (map (i: i.reach) (filter (i: i.reach != { }) identities))
+    _: identities:
+    union (
+      map (i: i.reach) (filter (i: i.reach != { }) identities)
+      ++ map (i: i.latent) (filter (i: i.latent != { }) identities)
+    )
   ) identities;
 
   listenerKey = host: i: names.listenerKey host.range i.hash i.port;
@@ -134,7 +141,10 @@ let
 in
 {
   # The accounts as which users may log in over SSH (logins.nix).
-  logins = import ./logins.nix t holders;
+  logins = if t.requests == { } then logins else logins // { users = logins.users // latent.users; };
+
+  # Access while a grant for a role is in force (latent.nix).
+  inherit latent;
 
   # The published services that a role leads to, sorted.
   # services :: { role = [serviceName]; }
@@ -223,15 +233,32 @@ in
         // transport.attribute (transports host i);
       entry = i: i.entry // own i // (if isNetworked && i.networked then endpoints i else { });
       written = entries // mapAttrs (key: i: entries.${key} // endpoints i) here;
-      entries = union (
+      write = if plain then i: i.entry else entry;
+      always = union (
         map (
           { callers, reach }:
           let
             called = { inherit callers; };
           in
-          mapAttrs (if plain then _: i: i.entry // called else _: i: entry i // called) reach
+          mapAttrs (_: i: write i // called) reach
         ) (callersOf identities.${host.name})
       );
+      # Callers that the other end refuses unless a grant is in force.
+      later = map (i: {
+        inherit (i) id;
+        reach = i.latent;
+      }) (filter (i: i.latent != { }) identities.${host.name});
+      entries =
+        if later == [ ] then
+          always
+        else
+          always
+          // union (
+            map (
+              { callers, reach }:
+              mapAttrs (key: i: (always.${key} or (write i // { callers = [ ]; })) // { latent = callers; }) reach
+            ) (callersOf later)
+          );
     in
     attrValues (
       if t.relaying then

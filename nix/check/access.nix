@@ -29,6 +29,7 @@ let
 
   ends = import ./until.nix arguments;
   logins = import ./logins.nix arguments;
+  requests = import ./requests.nix arguments;
   until = ends.faults;
   inherit (import ../lib) closure known toSet;
   inherit (import ../resolve/reserved.nix) leads;
@@ -99,6 +100,7 @@ in
     role "users.${n}.roles" u.roles
     ++ when (elem "node" u.roles) [ (reserved "users.${n}.roles" "node") ]
     ++ until "users.${n}" u
+    ++ when (u.approvalKeys != [ ]) (requests.user n u)
   ) clean.users;
 
   teams = mapAttrs (
@@ -131,6 +133,7 @@ in
     ++ when (elem "node" r.roles) [ (reserved "roles.${n}.roles" "node") ]
     ++ circle "roles" "roles" clean.roles n
     ++ (if r.logins == { } then reaches n r else logins.role n r)
+    ++ when (t.requests ? ${n}) (requests.role n r)
   ) clean.roles;
 
   serviceGroups = mapAttrs (n: part "serviceGroups.${n}") clean.serviceGroups;

@@ -170,4 +170,8 @@
   FL183 = "A role permits users to log in at a service that no role of theirs leads to, so that they cannot connect. Cure: Name the service in a role of the users.";
   FL178 = "A service expects claims, groups or scopes of its own. The issuer of the cluster makes `claims` and `groups` for each client, and replaces other scopes by them. Of external issuers, Kanidm makes groups, and claims from them. The others give all clients the same claims. Cure: Remove the attribute, or change it as the message says, and configure the claims at the external issuer. For groups, the ingress can rename them, with `mode = \"gate\"`.";
   FL174 = "A reader of a secret is written as tags, and no host has all of them, so that nobody would get the secret. Cure: Correct the tags, or write them into `tags` of the hosts or of their groups.";
+  FL194 = "A role can be requested, and no user on a host is in the teams of `by`, or nobody but the user who requests it could approve. Cure: Name teams with users, and write `approvalKeys` of at least one other user in `approve`.";
+  FL195 = "Two users have the same key in `approvalKeys`, so that a signature does not tell who approved. Cure: List each key for one user.";
+  FL196 = "A grant cannot give this role. It is reserved, it leads to a reserved service or to services of another cluster, or it permits a login at a service that the role itself does not reach. Cure: Change the role as the message says, or remove `request`.";
+  FL197 = "A user who may request or approve does not reach the providers of documents, which carry requests and grants. Cure: Write `providers.config.hosts`, and give the users a role with the group `control-plane`.";
 }

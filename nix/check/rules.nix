@@ -142,6 +142,10 @@ severity "error" {
   FL182 = "logins at two services of a host";
   FL178 = "claims that the issuer cannot make";
   FL174 = "reader of a secret that no host is";
+  FL194 = "request for a role that nobody can make or approve";
+  FL195 = "approval key of two users";
+  FL196 = "request for a role that a grant cannot give";
+  FL197 = "request without a way to the providers";
 }
 // severity "warning" {
   FL040 = "user without roles";

@@ -30,10 +30,15 @@ let
   own = host.services ++ t.unplaced;
 
   services = toSet (own ++ map (i: i.service) called);
-  users = toSet (host.users ++ clean.hosts.${name}.users ++ limits.users host);
+  users = toSet (
+    host.users
+    ++ clean.hosts.${name}.users
+    ++ limits.users host
+    ++ concatMap (r: t.requests.${r}.by ++ t.requests.${r}.approve) (filter (r: t.requests ? ${r}) leading)
+  );
   held =
     host.roles
-    ++ concatMap (u: t.users.${u}.roles) host.users
+    ++ concatMap (u: t.users.${u}.roles ++ access.latent.rolesOf u) host.users
     ++ concatMap (s: s.roles) host.running;
   permitting =
     if access.logins.at == { } then

@@ -144,6 +144,9 @@ let
               inherit id;
               allow = allowed id (allowTo s.name (id + port.key));
             }
+            // (
+              if t.requests == { } then { } else access.latent.to (access.leadingTo s.name (id + port.key)) id
+            )
             // (if t.relaying then access.paths.published host id else { })
             // s.servedOn host.name port
             // limits.attribute s.limits
@@ -198,6 +201,11 @@ let
     // optionalAttrs (public.of host != [ ]) { entries = public.of host; }
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };
 
+  # The roles for which a host must verify grants.
+  requested =
+    manifest:
+    sorted (concatMap (p: map (l: l.role) (p.latent or [ ])) manifest.forwarder.publish);
+
   # The addresses at which a host calls the process of a kind of need on a provider host.
   process = host: on: kind: {
     inherit (on.provider.${kind}) id;
@@ -241,6 +249,9 @@ manifest
     inherit manifest;
     policy = policyOf name;
   };
+}
+// optionalAttrs (t.requests != { } && requested manifest != [ ]) {
+  requests = access.latent.rules (requested manifest);
 }
 // optionalAttrs (accepted host != [ ]) {
   federation = sort (a: b: a.trustDomain < b.trustDomain) (

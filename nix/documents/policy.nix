@@ -21,7 +21,7 @@ let
     tail
     toJSON
     ;
-  inherit (import ../lib) optionalAttrs toSet;
+  inherit (import ../lib) optionalAttrs sorted toSet;
   inherit (import ../resolve/reserved.nix) writes;
   inherit (import ../lib/names.nix) cache control;
   t = topology;
@@ -75,6 +75,15 @@ let
     operators = operators control;
     cache = operators cache;
   };
+  # Who may request a role for some hours, who may approve that, and which hosts get the grants.
+  requests = mapAttrs (
+    role: rule:
+    rule
+    // {
+      by = access.latent.requesters role;
+      hosts = sorted (concatMap (i: i.on) (attrValues access.byRole.${role}));
+    }
+  ) (access.latent.rules (attrNames t.requests));
   serves = host: service: t.services ? ${service} && elem "config" host.kinds;
 
   providers = toSet (concatMap (p: p.hosts) (attrValues t.providers));
@@ -104,6 +113,7 @@ in
       );
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
+    // optionalAttrs (serves host control && t.requests != { }) { inherit requests; }
     // optionalAttrs (serves host cache) { inherit (operatorsOf) cache; }
     // optionalAttrs (rollout != null && elem "config" host.kinds) { inherit rollout; }
     // store host;

@@ -34,6 +34,7 @@ let
     groupPattern
     name
     pem
+    personKey
     salt
     signingKey
     string
@@ -106,6 +107,9 @@ let
           record "a user" {
             roles = of "Roles of the user." strings;
             until = of "Roles up to a time: `{ chief = \"2027-01-31\"; }`. Hosts then end them by themselves, open connections included." (attrsOf date);
+            approvalKeys = of "SSH public keys with which the user approves requests for a role (`roles.<name>.request`).." (
+              listOf personKey
+            );
             limits = limits 8192 "Limits of the user, at each host that publishes a service which the user reaches.";
           }
         );
@@ -140,6 +144,13 @@ let
             "Accounts as which users with the role may log in over SSH, by service with `protocol = \"ssh\"`, written as in `services`: `{ \"shell@eu\" = [ \"deploy\" ]; }`. The users must also reach the service, by this role or another."
             (attrsOf (listOf account));
         privileged = of "Permits `\"root\"` in `logins`." flag;
+        request = of "Lets users request the role for some hours. It is theirs while a grant is in force, which an approver signs with a key of `approvalKeys`." (
+          record "a request for a role" {
+            by = of "Teams whose users may request the role. Users in a team up to a time (`usersUntil`) may not." strings;
+            approve = of "Teams whose users may approve a request. Nobody approves a request of their own." strings;
+            most = default "Longest time of a grant, in hours." 4 (between 1 168 "hours");
+          }
+        );
       }
     );
     serviceGroups = named { what = "group"; } strings;

@@ -43,6 +43,8 @@ let
       allowedGroups = [ "staff" ];
       apart = [ "search" ];
       apartByGroup = [ "db" ];
+      approve = [ "leads" ];
+      by = [ "ops" ];
       capabilities = [ "gpu" ];
       days = [
         "sat"

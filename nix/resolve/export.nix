@@ -190,14 +190,15 @@ in
   facts = import ./facts.nix t;
 
   users = mapAttrs (
-    _:
+    _: u:
     only [
       "hosts"
       "id"
       "roles"
       "teams"
       "until"
-    ]
+    ] u
+    // optionalAttrs (u.approvalKeys != [ ]) { inherit (u) approvalKeys; }
   ) t.users;
   teams = mapAttrs (_: only [
     "roles"
@@ -240,6 +241,13 @@ in
   }
   // optionalAttrs (reach.narrow.${name} && reachPorts name != { }) { ports = reachPorts name; }
   // optionalAttrs (logins ? ${name}) { logins = logins.${name}; }
+  // optionalAttrs (t.requests ? ${name}) {
+    request = {
+      inherit (r.request) approve by most;
+      users = t.requests.${name}.by;
+      approvers = t.requests.${name}.approve;
+    };
+  }
   ) t.roles;
   serviceGroups = mapAttrs (_: named) t.serviceGroups;
   # Names with "@" or ":" that exist.

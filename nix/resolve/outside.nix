@@ -32,6 +32,10 @@ in
             roles = [ ];
             except = [ ];
             logins = { };
+            request = {
+              by = [ ];
+              approve = [ ];
+            };
             requires = [ ];
           };
         }) callers

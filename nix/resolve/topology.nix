@@ -213,6 +213,14 @@ let
       tlsAliases = sorted service.tlsAliases;
     }
   ) clean.services;
+  users = mapAttrs (name: user: {
+    id = id "user/${name}";
+    inherit (user) approvalKeys limits until;
+    teams = user.teams or [ ];
+    roles = rolesOf user;
+    hosts = entitled.${name} or [ ];
+  }) clean.users;
+  requests = import ./requests.nix { inherit clean users; };
   parts = part.parts {
     inherit clean services;
     inherit (groups) hosts outward;
@@ -248,20 +256,15 @@ in
     parts
     placement
     providers
+    requests
     roles
     serviceGroups
     services
     store
     timed
+    users
     wanting
     ;
-  users = mapAttrs (name: user: {
-    id = id "user/${name}";
-    inherit (user) limits until;
-    teams = user.teams or [ ];
-    roles = rolesOf user;
-    hosts = entitled.${name} or [ ];
-  }) clean.users;
 }
 # Attributes that only one kind of need reads, as they were written.
 // intersectAttrs (import ../language).ofKinds clean

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/florete/florete/providers/store"
 )
@@ -33,7 +34,7 @@ func (a Archive) Changes(ctx context.Context) iter.Seq2[int64, error] {
 					return
 				}
 				// A version that is removed is not in force.
-				if offers := e.Key == rolling || e.Key == revoking || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
+				if offers := e.Key == rolling || e.Key == revoking || e.Key == accessing || strings.HasPrefix(e.Key, versions); offers && !e.Deleted && !yield(e.Modified, nil) {
 					return
 				}
 			}
@@ -56,5 +57,9 @@ func (a Archive) newestOffer(ctx context.Context) (newest, at int64, err error) 
 		return 0, 0, err
 	}
 	list, err := a.Revocations(ctx)
-	return max(newest, r.revision, list.revision), at, err
+	if err != nil {
+		return 0, 0, err
+	}
+	access, err := a.Access(ctx, time.Time{})
+	return max(newest, r.revision, list.revision, access.revision), at, err
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
+	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
@@ -41,6 +42,7 @@ type env struct {
 	*providertest.Env
 	t      *testing.T
 	key    signature.SecretKey
+	leo    ssh.Signer // key of leo, who approves requests for the role oncall
 	socket string
 	beside map[string]*providertest.Env // by kind
 	logs   logs
@@ -58,9 +60,12 @@ func startWith(t *testing.T, others func(e *env, run, account string)) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, key: kit.SigningKey("demo-1"), socket: filepath.Join(t.TempDir(), "control.sock")}
+	e := &env{Env: providertest.NewEnv(t, "ursula"), t: t, key: kit.SigningKey("demo-1"), leo: kit.NewHostKey(), socket: filepath.Join(t.TempDir(), "control.sock")}
 	e.Policy.Trust.SigningKeys = []string{e.key.ToPublicKey().String()}
 	e.Policy.Operators = []document.Operator{{ID: alice, Access: document.AccessWrite}, {ID: bob, Access: document.AccessRead}}
+	e.Policy.Requests = map[string]document.RequestPolicy{"oncall": {
+		By: []spiffe.ID{alice, bob}, Most: 4, Hosts: []string{"elm"}, Approvers: []document.Approver{kit.Approver(kit.ID("user/leo"), e.leo)},
+	}}
 	e.Policy.Devices = append(e.Policy.Devices, document.Device{ID: elm, Joins: true})
 	e.Logged = true
 	run := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
@@ -95,7 +96,15 @@ func TestOpenAPI(t *testing.T) {
 	if _, err := e.beside[token.Name].Store.Commit(t.Context(), store.Txn{Then: []store.Op{store.Put("token/keys/gone", nil)}}); err != nil {
 		t.Fatal(err)
 	}
+	waiting := control.AccessRequest{ID: strings.Repeat("ab", 16), Role: "oncall", Seconds: 60, Reason: "search is down"}
+	e.answer(alice, "POST", "/v1/access/requests", bytes.NewReader(kit.JSON(waiting)), &archive.AccessRequest{})
+	another := waiting
+	another.ID = strings.Repeat("cd", 16)
 	bodies := map[string]any{
+		"/v1/access/requests":           another,
+		"/v1/access/requests/{id}/drop": struct{}{},
+		"/v1/access/grants":             e.grant(strings.Repeat("ef", 16), time.Hour),
+
 		"/v1/issued":             join.Issued{Host: "elm", Device: "SHA256:x", Until: unixtime.Of(time.Now()), Certificates: []join.IssuedSVID{{ID: elm, Serial: "1f"}}},
 		"/v1/claims/{host}":      control.Claim{Seconds: 60},
 		"/v1/rotate":             control.Rotate{Host: "ursula", Need: "oidc-wiki"},
@@ -128,6 +137,8 @@ func TestOpenAPI(t *testing.T) {
 			at := root.Child("paths").Child(path).Child(method).Child("responses")
 			url := strings.NewReplacer("{tenant}/delete", "gone/delete", "{tenant}", "acme", "{serial}", "1000", "{act}", "pause", "{id}", record.ID, "{host}", "elm").Replace(path)
 			switch path {
+			case "/v1/access/requests/{id}/drop":
+				url = strings.ReplaceAll(path, "{id}", waiting.ID)
 			case "/v1/audit/log/rows":
 				url += fmt.Sprintf("?from=0&size=%d", size)
 			case "/v1/audit/log/proof":

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
@@ -19,7 +20,7 @@ func (d *Distribution) get(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(hostapi.HeaderRevision, strconv.FormatInt(revision, 10))
 	}
 	answer, err := a.Commit(r.Context(), err, func() (any, server.Change, error) {
-		return d.read(r.Context(), a, r.PathValue("node"), r.Header.Get(hostapi.HeaderHas))
+		return d.read(r.Context(), a, r.PathValue("node"), r.Header)
 	})
 	reply(w, answer, err)
 }
@@ -39,13 +40,14 @@ func identify(a *server.Request, r *http.Request) error {
 	return a.ReceiveList(r.Header)
 }
 
-// read decides about the request of a node for its documents. The argument has is the tag of the
-// documents that the node already has.
-func (d *Distribution) read(ctx context.Context, a *server.Request, node, has string) (any, server.Change, error) {
+// read decides about the request of a node for its documents. The header contains the tags of what
+// the node already has.
+func (d *Distribution) read(ctx context.Context, a *server.Request, node string, header http.Header) (any, server.Change, error) {
 	if node != a.Caller.Name() {
 		return nil, server.Change{}, hostapi.Errorf(hostapi.CodeNotGranted, "documents of node %q: for that node alone, requested by %s", node, a.Caller)
 	}
-	artifact, err := d.offer(ctx, a, has)
+	has := header.Get(hostapi.HeaderHas)
+	artifact, err := d.offer(ctx, a, has, header.Get(hostapi.HeaderGrants))
 	if artifact.NotModified {
 		return notModified(has), server.Change{Unrecorded: true}, err
 	}
@@ -53,8 +55,8 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node, has st
 }
 
 // offer returns the documents of a node, which are all of one version, and the revocation list. It
-// leaves out documents and a list that the node already has.
-func (d *Distribution) offer(ctx context.Context, a *server.Request, has string) (hostapi.Artifact, error) {
+// leaves out documents and a list that the node already has, and access grants that it has received.
+func (d *Distribution) offer(ctx context.Context, a *server.Request, has, received string) (hostapi.Artifact, error) {
 	if _, err := a.Granted(); err != nil {
 		return hostapi.Artifact{}, err
 	}
@@ -69,13 +71,37 @@ func (d *Distribution) offer(ctx context.Context, a *server.Request, has string)
 	case errors.Is(err, archive.ErrNone), err == nil && !same && len(documents) == 0:
 		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", a.Caller.Short())
 	}
-	if err != nil || a.List < 0 || newest.Number <= a.List {
-		return hostapi.Artifact{Documents: documents, NotModified: same}, err
+	artifact := hostapi.Artifact{Documents: documents, NotModified: same}
+	if err != nil {
+		return artifact, err
 	}
-	if same {
-		documents = []hostapi.SignedDocument{}
+	if a.List >= 0 && newest.Number > a.List {
+		artifact.Revocations = &newest.Signed
 	}
-	return hostapi.Artifact{Documents: documents, Revocations: &newest.Signed}, nil
+	if artifact.Grants, err = d.grants(ctx, a, received); err != nil {
+		return hostapi.Artifact{}, err
+	}
+	if same && (artifact.Revocations != nil || artifact.Grants != nil) {
+		artifact.Documents, artifact.NotModified = []hostapi.SignedDocument{}, false
+	}
+	return artifact, nil
+}
+
+// grants returns the access grants of a node, or nil if they are those that the node has received
+// last. Their tag is in the header of the request, which is empty if the node has no use for grants.
+func (d *Distribution) grants(ctx context.Context, a *server.Request, received string) (*hostapi.Grants, error) {
+	if received == "" {
+		return nil, nil
+	}
+	access, err := d.near.Access(ctx, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	grants := hostapi.Grants(access.Of(a.Caller.Name(), d.server.Policies.Newest().Requests))
+	if grants.Tag() == received {
+		return nil, nil
+	}
+	return &grants, nil
 }
 
 // notModified is the answer to a node that already has the newest documents. Its value is the tag

@@ -155,11 +155,13 @@ func (d *Distribution) follow(ctx context.Context) {
 type watching struct {
 	*server.Request
 	*Distribution
-	ctx   context.Context // context of the request and its connection
-	has   string          // tag of the node's documents
-	from  int64           // revision up to which the node has seen changes
-	lasts time.Duration
-	done  func() // called when the node stops waiting
+	ctx context.Context // context of the request and its connection
+	has string          // tag of the node's documents
+	// received is the tag of the access grants that the node received last.
+	received string
+	from     int64 // revision up to which the node has seen changes
+	lasts    time.Duration
+	done     func() // called when the node stops waiting
 }
 
 // look returns a function that answers the node. It returns nil if the node must keep waiting. If
@@ -189,7 +191,8 @@ func (w *watching) look(over bool) func(http.ResponseWriter) {
 func (d *Distribution) watch(rw http.ResponseWriter, r *http.Request) {
 	w := &watching{
 		Request: d.server.Request(r), Distribution: d, ctx: context.WithoutCancel(r.Context()), has: strings.Clone(r.Header.Get(hostapi.HeaderHas)),
-		lasts: d.Watch - rand.N(d.Watch/5+1), done: func() {},
+		received: strings.Clone(r.Header.Get(hostapi.HeaderGrants)),
+		lasts:    d.Watch - rand.N(d.Watch/5+1), done: func() {},
 	}
 	err := identify(w.Request, r)
 	from, unreadable := strconv.ParseInt(r.URL.Query().Get("from"), 10, 64)
@@ -237,7 +240,7 @@ func (w *watching) readSince(revision int64) (any, server.Change, error) {
 		_, err := w.Granted()
 		return waits{}, quiet, err
 	}
-	artifact, err := w.offer(w.ctx, w.Request, w.has)
+	artifact, err := w.offer(w.ctx, w.Request, w.has, w.received)
 	if artifact.NotModified {
 		return waits{}, quiet, err
 	}

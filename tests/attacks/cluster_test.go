@@ -55,6 +55,7 @@ type cluster struct {
 	unread   []net.Conn       // kept open: otherwise the garbage collector would close them
 	serving  []net.Listener   // listeners of the services
 	blue     *foreign         // foreign trust domain that the cluster federates with
+	approve  approvers        // keys with which users approve requests for roles
 	sockets  string           // directory that every account may enter
 	instance hostdir.Instance // instance of p, which has its own directory in /run
 }
@@ -106,6 +107,7 @@ func bringUp(ctx context.Context) (*cluster, error) {
 		return nil, err
 	}
 	c := &cluster{Operator: local.Operator{Repo: repo, Bin: filepath.Join(work, "bin"), Work: work},
+		approve:  approvers{"dora": kit.NewHostKey(), "erin": kit.NewHostKey()},
 		loopback: fmt.Sprintf("127.%d", 192+os.Getpid()%63), instance: hostdir.Instance(fmt.Sprintf("a%d", os.Getpid()))}
 	if c.blue, err = newForeign(c.loopback + ".0.9:0"); err != nil {
 		return nil, err
@@ -140,7 +142,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 		return err
 	}
 	maps.Copy(facts, map[string]any{"alice": uidAlice, "bob": uidBob, "carol": uidCarol, "dora": uidDora, "erin": uidErin,
-		"blue": c.blue.endpoint, "instance": c.instance, "loopback": c.loopback, "sockets": c.sockets})
+		"approvals": c.approve.facts(), "blue": c.blue.endpoint, "instance": c.instance, "loopback": c.loopback, "sockets": c.sockets})
 	if err := c.Flake(ctx, "cluster", facts); err != nil {
 		return err
 	}
@@ -225,7 +227,7 @@ func (c *cluster) serve(context.Context) error {
 			c.unread = append(c.unread, conn)
 		}
 	}()
-	for _, port := range []int{8901, 8903, 8904, 8910, 8911} {
+	for _, port := range []int{8901, 8903, 8904, 8910, 8911, 8912} {
 		l, err := c.listen("tcp", fmt.Sprintf("%s.0.2:%d", c.loopback, port))
 		if err != nil {
 			return err

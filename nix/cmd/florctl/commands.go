@@ -37,7 +37,7 @@ The help of the commands uses these words:
 		terminal.CommandGroup{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newServiceCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
 		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newHostCmd(), newJoinCmd(), newTokenCmd(), newIDCmd(), newDeployCmd(), newStatusCmd(), newUnitsCmd(), newBundleCmd()}},
 		terminal.CommandGroup{Title: "People", Commands: []*cobra.Command{newUserCmd(), newTenantCmd()}},
-		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newSessionsCmd(), newRotateCmd(), newSecretCmd()}},
+		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newAccessCmd(), newSessionsCmd(), newRotateCmd(), newSecretCmd()}},
 		terminal.CommandGroup{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd()}},
 		terminal.CommandGroup{Title: "Releases", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
 		terminal.CommandGroup{Title: "Audit", Commands: []*cobra.Command{newAuditCmd()}},
@@ -48,6 +48,14 @@ The help of the commands uses these words:
 
 // examples are the help examples of commands, by path, that define none in their constructor.
 var examples = map[string]string{
+	"access approve": `# Approve the request with this ID.
+  florctl access approve 5f0c`,
+	"access end": `# End the grant with this ID.
+  florctl access end 5f0c`,
+	"access list": `# Print the requests and the grants in force.
+  florctl access list`,
+	"access request": `# Request the role oncall for two hours.
+  florctl access request oncall --for 2h --reason "search is down"`,
 	"audit": `# Print the requests that providers refused.
   florctl audit --outcome denied`,
 	"bundle": `# Pack the bundle of the host ursula.

@@ -30,8 +30,8 @@ If WHO is stranger, SERVICE is a public URL such as https://wiki.example.org/adm
 prints which ingress answers, and which rule permits or denies the request. The flag --from gives
 the address of the stranger.
 
-The command reads the flake alone, and does not show who is revoked or suspended. For this, run
-florctl revocations.`,
+The command reads the flake alone. It does not show who is revoked or suspended, nor which grants
+are in force. For this, run florctl revocations and florctl access list.`,
 	}
 	from := cmd.Flags().String("from", "", "address of a stranger, for WHO stranger")
 	return question(cmd, 2, func(a *explain.Access, words []string) (fmt.Stringer, error) {

@@ -16,8 +16,8 @@ func newWhoCanCmd() *cobra.Command {
 secret, write SERVICE as secret/NAME: the command then lists everybody who has the secret. For an
 account at an SSH service, such as root@shell.forge, it lists everybody who may log in.
 
-The command reads the flake alone, and does not show who is revoked or suspended. For this, run
-florctl revocations.`,
+The command reads the flake alone. It does not show who is revoked or suspended, nor which grants
+are in force. For this, run florctl revocations and florctl access list.`,
 	}
 	return question(cmd, 1, func(a *explain.Access, words []string) (fmt.Stringer, error) {
 		if explain.IsSecret(words[0]) {

@@ -171,24 +171,34 @@ let
     to = v: if isPath v then readFile v else v;
   };
 
-  # The form of authorized_keys, without comment and line end.
-  sshKey = scalar {
+  sshKey = authorizedKey {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
-    example = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPv5gaM16+VlLEmM75ydLIatQFRkLjebQdcWf3wPl+JO";
-    invalid = wrong.string; # a host that joins has none
-    ok =
-      v:
-      isString v && stringLength v < 4096 && isEd25519 v
-      || matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
-      && isStrong v;
-    to =
-      v:
-      if stringLength v == 80 && substring 0 12 v == "ssh-ed25519 " then
-        v
-      else
-        head (match "([^ ]+ [^[:space:]]+).*" v);
   };
+  personKey = authorizedKey {
+    want = "an SSH public key of a person, not of RSA under 2048 bits nor one that anybody can sign for";
+    hint = "write the line of ~/.ssh/id_ed25519.pub, \"ssh-ed25519 AAAA…\"";
+  };
+
+  # The form of authorized_keys, without comment and line end.
+  authorizedKey =
+    about:
+    scalar {
+      inherit (about) hint want;
+      example = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPv5gaM16+VlLEmM75ydLIatQFRkLjebQdcWf3wPl+JO";
+      invalid = wrong.string; # a host that joins has none
+      ok =
+        v:
+        isString v && stringLength v < 4096 && isEd25519 v
+        || matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
+        && isStrong v;
+      to =
+        v:
+        if stringLength v == 80 && substring 0 12 v == "ssh-ed25519 " then
+          v
+        else
+          head (match "([^ ]+ [^[:space:]]+).*" v);
+    };
 
   signingKey = scalar {
     want = "a public key in Nix format, name:base64, not one that anybody can sign for";
@@ -215,6 +225,7 @@ in
 {
   inherit
     pem
+    personKey
     salt
     signingKey
     spiffeBundle

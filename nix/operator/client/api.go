@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/advance"
@@ -137,6 +138,30 @@ func (p *Provider) Revocations(ctx context.Context) (r archive.Revocations, err 
 func (p *Provider) SetRevocations(ctx context.Context, s trust.SignedRevocations) error {
 	var set archive.Revocations
 	return p.Post(ctx, "/v1/revocations", s, &set)
+}
+
+// Access returns the requests for roles, and the access grants in force.
+func (p *Provider) Access(ctx context.Context) (a archive.Access, err error) {
+	err = p.Get(ctx, "/v1/access", &a)
+	return a, err
+}
+
+// RequestAccess requests a role for the user who calls.
+func (p *Provider) RequestAccess(ctx context.Context, q control.AccessRequest) (r archive.AccessRequest, err error) {
+	err = p.Post(ctx, "/v1/access/requests", q, &r)
+	return r, err
+}
+
+// DropAccessRequest removes a request for a role that nobody has approved.
+func (p *Provider) DropAccessRequest(ctx context.Context, id string) (r archive.AccessRequest, err error) {
+	err = p.Post(ctx, "/v1/access/requests/"+url.PathEscape(id)+"/drop", struct{}{}, &r)
+	return r, err
+}
+
+// PutGrant makes the provider offer hosts an access grant, or a statement that ends one.
+func (p *Provider) PutGrant(ctx context.Context, s accessgrant.Signed) error {
+	var g accessgrant.Grant
+	return p.Post(ctx, "/v1/access/grants", s, &g)
 }
 
 // Rotate orders a host to replace the secret of a need. The host receives the order with the answer

@@ -132,6 +132,8 @@ type User struct {
 	Until map[string]unixtime.Time // ends of some of the roles
 	Hosts []string
 	Teams []string // teams through which the user has roles, beginning with the one that names the user
+
+	ApprovalKeys []string // SSH public keys with which the user approves requests for roles
 }
 
 // Team is a named group of users who have the same roles.
@@ -217,6 +219,16 @@ type Role struct {
 	// Logins lists the accounts as which users with the role may log in over SSH, by the ID of a
 	// service.
 	Logins map[spiffe.ID][]string
+	// Request says who may request the role for some hours. It is nil if nobody may.
+	Request *Request
+}
+
+// Request says who may request a role for some hours, and who may approve that.
+type Request struct {
+	By, Approve []string // teams
+	Most        int      // longest time of a grant, in hours
+	Users       []string // users who may request the role, sorted
+	Approvers   []string // users who may approve a request, sorted
 }
 
 // Names returns the services and groups that a role names itself.

@@ -39,6 +39,9 @@ type Explanation struct {
 	Excepted []Chain `json:"excepted,omitempty"`
 	// Ended lists the chains that do not count because the role has ended.
 	Ended []Chain `json:"ended,omitempty"`
+	// Latent lists the ways by which the principal reaches the service while a grant for a role is
+	// in force. It is set only if the principal has no chain.
+	Latent []Latent `json:"latent,omitempty"`
 	// Remedies lists changes of the topology if the principal has no chain. Each of them gives the
 	// principal a chain. The first remedy opens the least additional access.
 	Remedies []Remedy `json:"remedies"`
@@ -83,6 +86,7 @@ func (a *Access) Explain(p Principal, service string) Explanation {
 	}
 	if len(e.Chains) == 0 && !a.stranger(p, service) {
 		e.Ways = a.Ways(service)
+		e.Latent = ownWays(a.latent(service), p.ID)
 		had := p
 		had.Roles = p.ended
 		e.Ended = had.held(a.to(service))

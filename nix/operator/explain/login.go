@@ -37,6 +37,8 @@ type LoginExplanation struct {
 	// Others lists the roles that permit the login, and their holders. It is set only if no role of
 	// the user permits it.
 	Others []Way `json:"others"`
+	// Latent lists the roles that permit the login while a grant is in force.
+	Latent []Latent `json:"latent,omitempty"`
 	// Reach explains whether the user reaches the service.
 	Reach Explanation `json:"reach"`
 
@@ -50,6 +52,9 @@ func (a *Access) ExplainLogin(p Principal, l Login) LoginExplanation {
 	e := LoginExplanation{Account: l.Account, Permits: p.held(chains), Others: []Way{}, Reach: a.Explain(p, l.Service), isSSH: a.t.Services[of].Protocol == "ssh"}
 	if p.ID.Kind() != spiffe.KindUser {
 		e.Permits = []Chain{}
+	}
+	if len(e.Permits) == 0 {
+		e.Latent = ownWays(a.requestable(chains), p.ID)
 	}
 	e.LogsIn = len(e.Permits) > 0 && e.Reach.Allowed
 	if len(e.Permits) == 0 {
@@ -83,7 +88,9 @@ func (a *Access) users(role string) []spiffe.ID {
 // service.
 type LoginAnswer struct {
 	Login
-	Users  []spiffe.ID `json:"users"` // sorted
+	Users []spiffe.ID `json:"users"` // sorted
+	// Latent lists the roles that permit the login while a grant is in force.
+	Latent []Latent `json:"latent,omitempty"`
 	ways   []Way
 	domain string
 	nodes  int
@@ -91,7 +98,7 @@ type LoginAnswer struct {
 
 // WhoCanLogIn returns the users who may log in to an account at an SSH service.
 func (a *Access) WhoCanLogIn(l Login) LoginAnswer {
-	answer := LoginAnswer{Login: l, Users: []spiffe.ID{}, domain: a.t.TrustDomain, nodes: len(a.t.Hosts)}
+	answer := LoginAnswer{Login: l, Users: []spiffe.ID{}, Latent: a.requestable(a.permitting(l)), domain: a.t.TrustDomain, nodes: len(a.t.Hosts)}
 	reaches := func(id spiffe.ID) bool { return a.Explain(a.principals[id], l.Service).Allowed }
 	for _, c := range a.permitting(l) {
 		users := slices.DeleteFunc(a.users(c.Role), func(id spiffe.ID) bool { return !reaches(id) })
@@ -118,6 +125,9 @@ func (e LoginExplanation) String() string {
 	for _, c := range e.Permits {
 		fmt.Fprintf(&b, "  %s → %s permits the login\n", who, c)
 	}
+	for _, l := range e.Latent {
+		fmt.Fprintf(&b, "  but %s → %s permits the login, %s\n", who, l.Chain, l.condition())
+	}
 	for _, w := range e.Others {
 		fmt.Fprintf(&b, "  %s permits the login, held by %s\n", w.Chain, holders(w, e.Reach.nodes, e.Reach.domain))
 	}
@@ -138,6 +148,13 @@ func (e LoginExplanation) String() string {
 // String returns the answer as text for people.
 func (a LoginAnswer) String() string {
 	what := fmt.Sprintf("log in as %s at %s", a.Account, service(a.Service, a.domain))
+	var latent strings.Builder
+	for _, l := range a.Latent {
+		fmt.Fprintf(&latent, "  %s: %s, %s\n", l.Chain, Way{}.listed(l.Users, a.domain), l.condition())
+	}
+	if len(a.Users) == 0 && latent.Len() > 0 {
+		return fmt.Sprintf("nobody may %s without a grant\n%s", what, latent.String())
+	}
 	if len(a.Users) == 0 {
 		return fmt.Sprintf("nobody may %s\n", what)
 	}
@@ -146,5 +163,5 @@ func (a LoginAnswer) String() string {
 	for _, w := range a.ways {
 		fmt.Fprintf(&b, "  %s: %s\n", w.Chain, holders(w, a.nodes, a.domain))
 	}
-	return b.String()
+	return b.String() + latent.String()
 }

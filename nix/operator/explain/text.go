@@ -43,6 +43,9 @@ func (e Explanation) chain() string {
 		b.WriteString("  neither belongs to this cluster\n")
 		return b.String()
 	}
+	for _, l := range e.Latent {
+		fmt.Fprintf(&b, "  but %s → %s → %s%s, %s\n", who, l.Chain, what, l.but(), l.condition())
+	}
 	for _, c := range e.Ended {
 		fmt.Fprintf(&b, "  %s → %s → %s, but that has ended\n", who, c, what)
 	}
@@ -147,6 +150,16 @@ func (a Answer) String() string { return a.principals() + a.Edge.String() }
 
 func (a Answer) principals() string {
 	what := service(a.Service, a.domain)
+	var latent strings.Builder
+	for _, l := range a.Latent {
+		fmt.Fprintf(&latent, "  %s → %s%s, %s\n", l.Chain, what, l.but(), l.condition())
+		for line := range slices.Chunk(l.Users, 5) {
+			fmt.Fprintf(&latent, "    %s\n", Way{}.listed(line, a.domain))
+		}
+	}
+	if len(a.Reaching) == 0 && latent.Len() > 0 {
+		return fmt.Sprintf("nobody reaches %s without a grant\n%s", what, latent.String())
+	}
 	if len(a.Reaching) == 0 {
 		why := "nobody who acts on a host holds a role that reaches it"
 		if a.hidden {
@@ -170,7 +183,7 @@ func (a Answer) principals() string {
 			fmt.Fprintf(&b, "    %s\n", w.listed(line, a.domain))
 		}
 	}
-	return b.String()
+	return b.String() + latent.String()
 }
 
 // holders names the principals that hold a role. If all nodes hold it, they are summarized.

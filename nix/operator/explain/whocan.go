@@ -8,6 +8,8 @@ import (
 type Answer struct {
 	Service  string     `json:"service"`
 	Reaching []Reaching `json:"reaching"` // sorted by principal
+	// Latent lists the ways by which users reach the service only while a grant is in force.
+	Latent []Latent `json:"latent,omitempty"`
 	Edge
 	hidden bool
 	ways   []Way
@@ -30,6 +32,7 @@ func (a *Access) WhoCan(service string) Answer {
 	if answer.hidden = !a.t.Services[of].Published; answer.hidden {
 		return answer
 	}
+	answer.Latent = a.latent(service)
 	for _, p := range a.Principals() {
 		if held := a.held(p, service); len(held) > 0 && len(p.Hosts) > 0 && a.refusedByGate(p, service) == "" {
 			answer.Reaching = append(answer.Reaching, Reaching{p.ID, held, p.Hosts})

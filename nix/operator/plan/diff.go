@@ -156,6 +156,9 @@ func name(e any) string {
 					id += "/" + protocol
 				}
 			}
+			if role, ok := e["role"].(string); ok { // access while a grant is in force
+				id += " by " + role
+			}
 			return id
 		}
 		if path, ok := e["path"].(string); ok { // of a rule for strangers

@@ -46,6 +46,15 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = c.logins(element, rest)
 	case section == "publish" && len(rest) > 1 && rest[0] == "allow":
 		noun, words = "permission", element+" allows "+beside(element, rest[1])+ends(c)
+	case section == "publish" && len(rest) > 1 && rest[0] == "latent":
+		noun, words = "permission by grant", element+" allows "+beside(element, rest[1])+", while a grant is in force"
+		if len(rest) > 2 {
+			words += ", " + strings.Join(rest[2:3], "") + ": " + unquote.Replace(value)
+		}
+	case section == "reach" && len(rest) > 0 && rest[0] == "latent":
+		noun, words = "caller by grant", "reaches "+element+" as "+value+", while a grant is in force"
+	case section == "requests":
+		noun, words = "request for a role", strings.Join(append([]string{"grants for role " + element}, rest...), ", ")+": "+value
 	case section == "publish" && len(rest) > 0 && rest[0] == "gate":
 		noun, words = "gate", "serves only users at "+element
 		if len(rest) > 1 {

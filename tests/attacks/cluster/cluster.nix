@@ -11,6 +11,8 @@
 # Strangers reach `mail` and `queue` through host `c`, and the machine `scanner`, which has no agent,
 # reaches `inner`. The machine `camera`, which has a certificate, reaches `queue`. The node of `p` and Alice may reach `mail`, too.
 #
+# Erin may request the role `oncall`, which reaches `vault`. Dora and Erin may approve requests.
+#
 # Nobody may reach `secret`.
 let
   facts = builtins.fromJSON (builtins.readFile ./facts.json);
@@ -125,6 +127,7 @@ in
         identity = "http";
       };
       secret = on "b" 8903 { };
+      vault = on "b" 8912 { };
       tokens = {
         host = "p";
         port = 5557;
@@ -164,9 +167,21 @@ in
     alice.roles = [ "writer" ];
     bob.roles = [ "reader" ];
     carol.roles = [ "visitor" ];
-    dora.roles = [ "operator" ];
-    erin.roles = [ "auditor" ];
+    dora = {
+      roles = [ "operator" ];
+      approvalKeys = [ facts.approvals.dora ];
+    };
+    erin = {
+      roles = [ "auditor" ];
+      approvalKeys = [ facts.approvals.erin ];
+    };
   };
+
+  teams.ops.users = [ "erin" ];
+  teams.leads.users = [
+    "dora"
+    "erin"
+  ];
 
   tenants.acme = {
     namespaces = [ "payments" ];
@@ -207,6 +222,14 @@ in
       "tokens"
       "wiki"
     ];
+    oncall = {
+      services = [ "vault" ];
+      request = {
+        by = [ "ops" ];
+        approve = [ "leads" ];
+        most = 1;
+      };
+    };
     reader.services = [ "auth" ];
     visitor.services = [ "echo" ];
     edge.services = [

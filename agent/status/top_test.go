@@ -12,6 +12,8 @@ import (
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/sessions"
+	"github.com/florete/florete/tests/kit"
 )
 
 var topAt = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
@@ -82,5 +84,22 @@ func TestPrintTop(t *testing.T) {
 	var out bytes.Buffer
 	if err := status.PrintTop(&out, status.Between(before, after, 2*time.Second, topAt)); err != nil || out.String() != topTable {
 		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), topTable)
+	}
+}
+
+// TestTopSessions checks that the open sessions follow the traffic.
+func TestTopSessions(t *testing.T) {
+	before, after := topReports()
+	after.Sessions = []sessions.Session{{
+		ID: "k7qj2m5xwa", Service: kit.ID("service/desk"), Protocol: document.RemoteRDP, Caller: kit.ID("user/alice"), From: "192.0.2.7:4610",
+		Begun: topAt.Add(-90 * time.Second), Sent: 512, Received: 20480,
+	}}
+	var out bytes.Buffer
+	const want = topTable + `
+SESSION     SERVICE       PROTOCOL  WHO         FROM            OPEN   SENT  RECEIVED
+k7qj2m5xwa  service/desk  rdp       user/alice  192.0.2.7:4610  1m30s  512   20480
+`
+	if err := status.PrintTop(&out, status.Between(before, after, 2*time.Second, topAt)); err != nil || out.String() != want {
+		t.Errorf("%v, got\n%s\nwant\n%s", err, out.String(), want)
 	}
 }

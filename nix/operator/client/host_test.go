@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"path/filepath"
 	"strings"
@@ -114,6 +115,20 @@ func TestSessions(t *testing.T) {
 	}
 
 	// Without the forwarder's word, a caller could claim to be anyone.
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+ports[adminID].String()+"/end?session="+open[0].ID, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Host = "refetch.ursula.demo.flor.rete"
+	r.Header.Set("X-Forwarded-Client-Cert", "By="+adminID.String()+";Hash=00;URI="+agenttest.Bob.String())
+	answer, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusForbidden {
+		t.Errorf("as bob: %s", answer.Status)
+	}
 	if _, err := hosts.End(t.Context(), open[0]); err == nil || !strings.Contains(err.Error(), `write services.refetch.identity = "http"`) {
 		t.Errorf("without identity: %v", err)
 	}

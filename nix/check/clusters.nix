@@ -3,6 +3,7 @@
   access,
   clean,
   lib,
+  needs,
   t,
   ...
 }:
@@ -28,6 +29,7 @@ let
       access
       clean
       lib
+      needs
       t
       ;
   };
@@ -99,16 +101,25 @@ let
         # Callers would reach the service with that alias by the same name.
         (if t.aliases ? ${path} then "services.${t.aliases.${path}}, whose alias it is," else null)
       ]
-    ) (attrNames c.services);
+    ) (attrNames c.services)
+    ++ concatMap (
+      path: again "${place}.clients.${attribute path}" "service/${path}" [ (owner "service/${path}") ]
+    ) (attrNames c.clients);
 
   # An identity belongs to only one of the other clusters.
   all = concatMap (
     n:
     map (path: {
       inherit n path;
-    }) (attrNames (clean.clusters.${n}.identities // services clean.clusters.${n}))
+    }) (
+      attrNames (
+        clean.clusters.${n}.identities
+        // services clean.clusters.${n}.services
+        // services clean.clusters.${n}.clients
+      )
+    )
   ) (attrNames clean.clusters);
-  services = c: toSet (map (s: "service/${s}") (attrNames c.services));
+  services = of: toSet (map (s: "service/${s}") (attrNames of));
 in
 {
   top = twice {

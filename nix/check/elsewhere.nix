@@ -1,10 +1,11 @@
 # Faults of a declaration of another cluster: its identities with roles, and its services that roles
 # lead to.
-# { access, clean, lib, t } -> name -> place -> { identities, services, … } -> [Fault]
+# { access, clean, lib, needs, t } -> name -> place -> { identities, services, … } -> [Fault]
 {
   access,
   clean,
   lib,
+  needs,
   t,
 }:
 let
@@ -33,6 +34,9 @@ let
   owners = publicNames.owners (attrValues clean.services);
   abroad = publicNames.abroad t;
   unwritten = (import ../language/service.nix).zero.ingress;
+  signIn = import ../resolve/signinelsewhere.nix;
+  clients = concatMap (c: c) (attrValues (signIn.clients t));
+  nodeID = node: names.id clean.trustDomain "node/${node}";
 
   # Faults of the public name of a service at an ingress here.
   publicName =
@@ -147,3 +151,64 @@ concatMap (
     })
   ]
 ) (attrNames f.services)
+++ concatMap (
+  path:
+  let
+    at = "${place}.clients.${attribute path}";
+    client = f.clients.${path};
+    nodes = attrNames client.nodes;
+    need = signIn.need path;
+    # Another client whose request is that of this one.
+    rivals = filter (
+      c:
+      c.path != path && c.grant.need == need && any (node: c.grant.caller == nodeID node) nodes
+    ) clients;
+    here = filter (node: any (w: w.id == need) (needs.${node} or [ ])) nodes;
+  in
+  when (!isIdentity "service/${path}") [
+    (fault {
+      id = "FL004";
+      place = at;
+      problem = "no service of a trust domain:";
+      value = show path;
+      remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
+    })
+  ]
+  ++ when (client.redirectURIs == [ ]) (
+    lib.missing at "redirectURIs" "write redirectURIs = [ \"https://…\" ]; as in the other cluster"
+  )
+  ++ when (nodes == [ ]) (
+    lib.missing at "nodes" "write nodes = { <host> = \"ssh-ed25519 …\"; }; with the hosts of the service in the other cluster"
+  )
+  ++ when (clean.providers.oidc.registration != "") (
+    excluded "take it out: only an issuer of Florete has clients of other clusters" at
+      "providers.oidc.registration"
+  )
+  ++ when (rivals != [ ] || here != [ ]) [
+    (fault {
+      id = "FL185";
+      place = "${at}.nodes";
+      problem = "a node asks for two clients by the need";
+      value = need;
+      remedy = "let each node have one of them, or give one service another name";
+    })
+  ]
+) (attrNames (f.clients or { }))
+++ concatMap (
+  host:
+  let
+    others = filter (c: c != n && clean.clusters.${c}.oidc.hosts ? ${host}) (attrNames clean.clusters);
+    own = elem host clean.providers.oidc.hosts;
+  in
+  when (own || others != [ ]) [
+    (fault {
+      id = "FL186";
+      place = "${place}.oidc.hosts.${attribute host}";
+      problem = "${
+        if own then "providers.oidc.hosts" else "clusters.${attribute (head others)}.oidc.hosts"
+      } has a host of the same name, and nobody can tell their providers apart:";
+      value = show host;
+      remedy = "move one of the two providers to another host";
+    })
+  ]
+) (attrNames (f.oidc.hosts or { }))

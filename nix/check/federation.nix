@@ -3,6 +3,7 @@
   access,
   clean,
   lib,
+  needs,
   t,
   ...
 }:
@@ -26,6 +27,7 @@ let
       access
       clean
       lib
+      needs
       t
       ;
   };

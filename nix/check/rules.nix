@@ -137,6 +137,10 @@ severity "error" {
   FL175 = "outside caller whose certificate nothing asks for";
   FL176 = "public name of a service elsewhere that no ingress reaches";
   FL177 = "ingress that another cluster does not let in";
+  FL184 = "sign-in at a cluster without an issuer";
+  FL185 = "two clients that a node asks for by one need";
+  FL186 = "provider elsewhere with the name of another";
+  FL187 = "sign-in at another cluster that does not agree";
   FL180 = "login at a service that asks nobody";
   FL181 = "login as root in a role without privilege";
   FL182 = "logins at two services of a host";

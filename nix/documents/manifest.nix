@@ -215,6 +215,9 @@ in
 name:
 let
   host = t.hosts.${name};
+  isHere = n: n.providers == t.providers.${n.kind}.hosts;
+  # The needs for which the host asks providers of other clusters, by kind.
+  away = groupBy (n: n.kind) (filter (n: !isHere n) needs.${name});
   manifest = {
     cluster = t.name;
     host = name;
@@ -228,15 +231,22 @@ let
           listToAttrs (
             map (c: {
               name = c.kind;
-              value = process host t.hosts.${p} c.kind;
+              value =
+                if elem p t.providers.${c.kind}.hosts then
+                  process host t.hosts.${p} c.kind
+                else
+                  t.elsewhereProviders.${c.kind}.${p};
             }) calls
           )
         )
         (
           groupBy (c: c.provider) (
             concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
-              attrNames (groupBy (n: n.kind) needs.${name})
+              attrNames (groupBy (n: n.kind) (filter isHere needs.${name}))
             )
+            ++ concatMap (
+              kind: map (provider: { inherit kind provider; }) (sorted (concatMap (n: n.providers) away.${kind}))
+            ) (attrNames away)
           )
         );
     needs = needs.${name};

@@ -23,7 +23,7 @@ let
   #   what    its name in the error if another need has its ID
   #   again   the remedy if the other need has the same name in errors
   complete =
-    kind: providers:
+    kind: own:
     {
       id,
       for,
@@ -36,6 +36,7 @@ let
       dependsOn ? nothing,
       renew ? none,
       generation ? 1,
+      providers ? own,
       ...
     }:
     {

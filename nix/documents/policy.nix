@@ -18,6 +18,7 @@ let
     head
     listToAttrs
     mapAttrs
+    sort
     tail
     toJSON
     ;
@@ -31,14 +32,43 @@ let
   hosts = attrValues t.hosts;
 
   # Hosts and needs are sorted, so the grants are sorted too.
-  grants = concatMap (
+  own = concatMap (
     host:
     map (need: {
       caller = host.id;
       need = need.id;
       inherit (need) kind request generation;
-    }) needs.${host.name}
+    }) (filter isHere needs.${host.name})
   ) hosts;
+  # Reports whether providers of this cluster answer the requests for a need.
+  isHere = need: need.providers == t.providers.${need.kind}.hosts;
+  # Grants to nodes of other clusters, with the keys of these nodes.
+  others = concatMap (kind: map (g: g // { inherit kind; }) ((t.kinds.${kind}.granted or (_: [ ])) t)) (
+    attrNames t.kinds
+  );
+  grants =
+    if others == [ ] then
+      own
+    else
+      sort (a: b: a.caller < b.caller || a.caller == b.caller && a.need < b.need) (
+        own ++ map (o: o.grant // { inherit (o) kind; }) others
+      );
+  # Adds the nodes of other clusters that have grants of some kinds. A host here can be one of them.
+  withOthers =
+    kinds: devices:
+    let
+      here = toSet (map (d: d.id) devices);
+      more = listToAttrs (
+        map (o: {
+          name = o.grant.caller;
+          value = {
+            id = o.grant.caller;
+            inherit (o) sshHostKey;
+          };
+        }) (filter (o: elem o.kind kinds && !here ? ${o.grant.caller}) others)
+      );
+    in
+    if others == [ ] then devices else sort (a: b: a.id < b.id) (devices ++ attrValues more);
   grantsOf = groupBy (g: g.kind) grants;
 
   # The grants and nodes for a set of kinds. Hosts that provide the same kinds share them.
@@ -51,7 +81,11 @@ let
         grantsOf.${head kinds} or [ ]
       else
         filter (g: elem g.kind kinds) grants;
-    devices = map device (filter (host: any (need: elem need.kind kinds) needs.${host.name}) hosts);
+    devices = withOthers kinds (
+      map device (
+        filter (host: any (need: elem need.kind kinds && isHere need) needs.${host.name}) hosts
+      )
+    );
   };
 
   settings = mapAttrs (_: k: (k.policy or (_: { })) t) t.kinds;

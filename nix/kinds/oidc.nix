@@ -2,6 +2,7 @@
 let
   inherit (builtins)
     any
+    attrNames
     attrValues
     concatMap
     concatStringsSep
@@ -17,15 +18,11 @@ let
   inherit (import ../lib) isInvalid optionalAttrs;
   signin = import ../language/signin.nix;
 
-  # A list of the service in its request, if it is written.
-  sorted =
-    name: service:
-    optionalAttrs (service.sso.${name} != [ ]) { ${name} = sort lessThan service.sso.${name}; };
-
   wanting = services: filter (s: s.sso.mode == "oidc") services;
 
   # Services at whose public names an ingress requires a sign-in.
   gate = import ../resolve/gate.nix;
+  elsewhere = import ../resolve/signinelsewhere.nix;
 in
 {
   doc = "Signs people in (OpenID Connect).";
@@ -70,9 +67,14 @@ in
 
   service.sso = of "How people sign in to the service." signin.sso;
 
-  reasons = clean: map (s: "services.${s.name}.sso needs it") (
-    filter (s: s.sso.mode != "none") (attrValues clean.services)
-  );
+  reasons =
+    clean:
+    map (s: "services.${s.name}.sso needs it") (
+      filter (s: s.sso.mode != "none" && s.sso.cluster == "") (attrValues clean.services)
+    )
+    ++ map (n: "clusters.${n}.clients needs it") (
+      filter (n: clean.clusters.${n}.clients != { }) (attrNames clean.clusters)
+    );
 
   needs =
     t:
@@ -85,19 +87,11 @@ in
       id = "oidc-${service.name}";
       for = service.idOn host.name;
       request = {
-        inherit (t.providers.oidc) issuer;
+        inherit (elsewhere.issuer t service) issuer;
         service = service.idOn host.name;
-        redirectURIs = sort lessThan service.sso.redirectURIs;
       }
       // gate.client service (service.idOn host.name)
-      // optionalAttrs service.sso.public { public = true; }
-      // optionalAttrs (service.sso.scopes != [ ]) {
-        scopes = [ "openid" ] ++ sort lessThan service.sso.scopes;
-      }
-      // sorted "allowedGroups" service
-      // optionalAttrs (service.sso.claims != { }) { inherit (service.sso) claims; }
-      // optionalAttrs (service.sso.groups != { }) { groups = gate.groups service; }
-      // sorted "postLogoutRedirectURIs" service;
+      // elsewhere.requested service.sso;
       files = {
         client-id = {
           value = "clientId";
@@ -115,10 +109,14 @@ in
         };
       };
       owner = service.user;
+      providers = elsewhere.hosts t service;
       renew = if service.sso.rotate > 0 then { rotate = service.sso.rotate * 86400; } else { };
       inherit (service.sso) restart dependsOn generation;
       place = "services.${service.name}.sso";
     }) (wanting host.wanting);
+
+  # Grants for the clients of other clusters, each with the SSH host key of its caller.
+  granted = t: concatMap (c: c) (attrValues (elsewhere.clients t));
 
   # A host has several needs for gates.
   label = need: if gate.isNeed need.id then need.id else "oidc";
@@ -135,11 +133,14 @@ in
     let
       inherit (lib)
         answers
+        attribute
         excluded
         fault
         missing
         named
         serviceOf
+        show
+        suggest
         when
         ;
       issuer = serviceOf clean.providers.oidc.issuer;
@@ -160,7 +161,11 @@ in
           || s.generation != 1
           || s.rotate != 0
           || s.session != null
+          || s.cluster != ""
         );
+
+      # The cluster at whose issuer a service signs people in, if it is another one.
+      at = s: clean.clusters.${s.sso.cluster} or null;
 
       # Services with a client, by the name in its ID.
       taken = import ./taken.nix lib (
@@ -170,7 +175,15 @@ in
             place = "services.${s.name}.sso";
             value = key;
           })
-          (filter (s: s.sso.mode != "none" && !isInvalid s.sso.mode && !isInvalid s.sso.called) (attrValues clean.services))
+          (filter (s: s.sso.mode != "none" && s.sso.cluster == "" && !isInvalid s.sso.mode && !isInvalid s.sso.called) (attrValues clean.services))
+        ++ concatMap (
+          c:
+          map (path: {
+            key = path;
+            place = "clusters.${attribute c.name}.clients.${attribute path}";
+            value = path;
+          }) (attrNames c.clients)
+        ) (attrValues clean.clusters)
       );
 
       inherit (clean.providers.oidc) registration;
@@ -222,7 +235,35 @@ in
             excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
               "public = true"
           )
-          ++ when (shapes.services.${n} == [ ]) (issuers.service n s)
+          ++ when (s.sso.cluster == "" && shapes.services.${n} == [ ]) (issuers.service n s)
+          ++ when (s.sso.cluster != "" && !isInvalid s.sso.cluster) (
+            when (at s == null || (at s).oidc.hosts == { }) [
+              (fault {
+                id = "FL184";
+                place = "services.${n}.sso.cluster";
+                problem =
+                  if at s == null then
+                    "unknown cluster"
+                  else
+                    "clusters.${attribute s.sso.cluster} has no issuer: found";
+                value = if at s == null then show s.sso.cluster else "no oidc";
+                remedy =
+                  if at s == null then
+                    suggest "cluster" s.sso.cluster (attrNames clean.clusters)
+                  else
+                    "write clusters.${attribute s.sso.cluster}.oidc = { issuer = \"https://…\"; hosts = { … }; };";
+              })
+            ]
+            ++ when (s.sso.mode == "gate") (
+              excluded "take cluster out: an ingress signs people in at the issuer of its own cluster"
+                "services.${n}.sso.cluster"
+                "mode = \"gate\""
+            )
+            ++ when (s.sso.called != "") (
+              excluded "take called out: the other cluster names the client" "services.${n}.sso.called"
+                "cluster = ${show s.sso.cluster}"
+            )
+          )
           ++ taken "services.${n}.sso"
           ++ when (s.sso.mode == "oidc" && s.sso.session != null) (
             excluded "take session out: the service decides how long people stay signed in" "services.${n}.sso.session"
@@ -253,6 +294,7 @@ in
           gates.warnings n s
         else if
           s.sso.mode != "oidc"
+          || s.sso.cluster != ""
           || issuer == null
           || !t.services ? ${issuer}
           || t.services.${n}.hosts == [ ]

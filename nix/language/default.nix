@@ -52,6 +52,7 @@ let
   limits = import ./limits.nix;
   rollout = import ./rollout.nix;
   service = import ./service.nix;
+  signin = import ./signin.nix;
 
   provider =
     kind:
@@ -130,6 +131,13 @@ let
     clusters = named { what = "cluster"; } (
       record "another cluster" (
         import ./elsewhere.nix { called = "wiki.demo.flor.rete"; }
+        // {
+          oidc = of "Issuer of the other cluster, at which services here sign people in with `sso.cluster`." signin.issuer;
+          clients =
+            of
+              "Services of the other cluster that sign people in at the issuer of this one, by the part of their SPIFFE ID after `service/`: `\"wiki\"`, `\"forge/wiki\"`."
+              (attrsOf signin.elsewhere);
+        }
       )
     );
     roles = named { what = "role"; } (

@@ -18,6 +18,7 @@ let
       bindDN = "cn=florete,dc=example,dc=org";
       bytesPerSecond = 50000000;
       capacity = 8;
+      cluster = "blue";
       connections = 2000;
       default = "wiki@example.org";
       filter = "(objectClass=person)";
@@ -82,7 +83,9 @@ let
       claims.roles = "groups";
       facts.metrics = 9100;
       groups.editor = [ "writers" ];
+      hosts.forge = [ "192.0.2.1:4603" ];
       networks.home = "10.0.0.5";
+      nodes.forge = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1";
       paths."/admin".from = [ "10.0.0.0/8" ];
       ports = {
         http = 80;

@@ -11,14 +11,17 @@ let
     matches
     named
     of
+    oneOrMore
     record
     required
     scalar
     ;
   inherit (import ./formats)
     flag
+    forwarderAddress
     pem
     serviceName
+    sshKey
     string
     strings
     unit
@@ -69,6 +72,60 @@ let
     inherit what;
     max = 40;
     reserved = [ "local" ];
+  };
+
+  # The attributes of a client that the issuer knows.
+  client = {
+    redirectURIs = of "Callback URLs of the client." (atMost 32 url);
+    postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
+    scopes =
+      of
+        "Scopes that the client may request besides openid. By default email, groups, offline_access and profile. At the issuer of the cluster, a scope of another name stands for what `claims` and `groups` are made from."
+        (
+          listOf (scalar {
+            want = "a scope besides openid, of letters, digits and . _ : / -";
+            hint = "write for example \"offline_access\"";
+            example = "offline_access";
+            ok = v: v != "openid" && matches "[A-Za-z0-9._:/-]+" v && stringLength v <= 128;
+          })
+        );
+    claims =
+      of
+        "Further claims in the tokens of the client: the name that the service reads, and the claim that its value comes from. A service gets a claim if it may read the one that it comes from."
+        (
+          named {
+            what = "claim";
+            max = 128;
+            re = "[A-Za-z0-9_.:/#-]+";
+            remedy = "use at most 128 letters, digits and . _ : / # -";
+            reserved = protocol ++ [
+              "email"
+              "email_verified"
+              "groups"
+            ];
+          } (enum [
+            "email"
+            "groups"
+            "name"
+            "preferred_username"
+            "sub"
+          ])
+        );
+    groups =
+      of
+        "Groups under the names that the service knows: the name, and the groups whose people have it. The service then sees no other groups. `allowedGroups` has the names of the issuer."
+        (
+          named {
+            what = "group";
+            max = 128;
+            re = "[ -+.-~-]+";
+            remedy = "use at most 128 ASCII characters, without commas";
+          } (atMost 32 group)
+        );
+    allowedGroups = of "Groups whose people get tokens, or pass the gate. By default everybody does." (
+      atMost 32 group
+    );
+    public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
   };
 in
 {
@@ -139,7 +196,7 @@ in
     }
   );
 
-  sso = record "sso" {
+  sso = record "sso" (client // {
     mode = of "`oidc`: the host fetches the credentials of an OpenID Connect client. `gate`: an ingress requires strangers to sign in, for services without a sign-in of their own. Inside the cluster, only users reach the service then." (enum [
       "none"
       "oidc"
@@ -155,56 +212,6 @@ in
       of
         "Service name by which the issuer knows the client. By default the name of the service. Write the former name before you rename a service, so that its client stays."
         serviceName;
-    redirectURIs = of "Callback URLs of the client." (atMost 32 url);
-    postLogoutRedirectURIs = of "URLs to which signing out may lead." (atMost 8 url);
-    scopes =
-      of
-        "Scopes that the client may request besides openid. By default email, groups, offline_access and profile. At the issuer of the cluster, a scope of another name stands for what `claims` and `groups` are made from."
-        (
-          listOf (scalar {
-            want = "a scope besides openid, of letters, digits and . _ : / -";
-            hint = "write for example \"offline_access\"";
-            example = "offline_access";
-            ok = v: v != "openid" && matches "[A-Za-z0-9._:/-]+" v && stringLength v <= 128;
-          })
-        );
-    claims =
-      of
-        "Further claims in the tokens of the client: the name that the service reads, and the claim that its value comes from. A service gets a claim if it may read the one that it comes from."
-        (
-          named {
-            what = "claim";
-            max = 128;
-            re = "[A-Za-z0-9_.:/#-]+";
-            remedy = "use at most 128 letters, digits and . _ : / # -";
-            reserved = protocol ++ [
-              "email"
-              "email_verified"
-              "groups"
-            ];
-          } (enum [
-            "email"
-            "groups"
-            "name"
-            "preferred_username"
-            "sub"
-          ])
-        );
-    groups =
-      of
-        "Groups under the names that the service knows: the name, and the groups whose people have it. The service then sees no other groups. `allowedGroups` has the names of the issuer."
-        (
-          named {
-            what = "group";
-            max = 128;
-            re = "[ -+.-~-]+";
-            remedy = "use at most 128 ASCII characters, without commas";
-          } (atMost 32 group)
-        );
-    allowedGroups = of "Groups whose people get tokens, or pass the gate. By default everybody does." (
-      atMost 32 group
-    );
-    public = of "The client is an app or a page that cannot keep a secret. It has none and must use PKCE." flag;
     generation =
       default
         "Raise it when the client secret may be known to others. The host requests another one, which ends the old one."
@@ -216,5 +223,36 @@ in
         0
         (between 0 3650 "days");
     dependsOn = of "Needs of this host that must be fulfilled first." strings;
+    cluster = of "Other cluster in `clusters`, at whose issuer people sign in. That cluster must declare the same client in `clients`. By default the issuer of this cluster." string;
+  });
+
+  # The issuer of another cluster.
+  issuer = record "the issuer of another cluster" {
+    issuer =
+      required "URL of the issuer, as in `providers.oidc` of the other cluster."
+        "\"https://auth.example.org\""
+        url;
+    hosts =
+      required
+        "Hosts of the other cluster that provide `oidc`, with the addresses and ports of these providers."
+        "{ forge = \"192.0.2.1:4603\"; }"
+        (
+          named { what = "host"; } (oneOrMore forwarderAddress)
+        );
   };
+
+  # A client of another cluster at the issuer of this one.
+  elsewhere = record "a client of another cluster" (
+    client
+    // {
+      nodes =
+        required
+          "Hosts of the other cluster whose nodes may fetch the client, with their public SSH host keys, which prove the requests."
+          "{ forge = \"ssh-ed25519 …\"; }"
+          (named { what = "host"; } sshKey);
+      generation = default "Generation of the client secret, as in the other cluster." 1 (
+        between 1 1000000 "a generation"
+      );
+    }
+  );
 }

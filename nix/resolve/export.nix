@@ -24,6 +24,7 @@ let
 
   names = import ../lib/names.nix;
   publicNames = import ./publicnames.nix;
+  signIn = import ./signinelsewhere.nix;
   redirected = publicNames.redirects t;
   reach = import ../access/reach.nix t;
   logins = (import ../access/logins.nix t { }).granted;
@@ -216,7 +217,12 @@ in
     ] f
     // elsewhere f
   ) t.federated;
-  clusters = mapAttrs (_: elsewhere) t.clusters;
+  clusters = mapAttrs (
+    n: c:
+    elsewhere c
+    // optionalAttrs ((signIn.clients t).${n} != [ ]) { clients = map (c: c.grant // { inherit (c) sshHostKey; }) (signIn.clients t).${n}; }
+    // optionalAttrs ((signIn.needs t).${n} != [ ]) { signIns = (signIn.needs t).${n}; }
+  ) t.clusters;
 
   roles = mapAttrs (name: r: {
     inherit (r) requires roles;

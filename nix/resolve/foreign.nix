@@ -10,6 +10,7 @@ let
     concatMap
     elem
     filter
+    foldl'
     listToAttrs
     mapAttrs
     ;
@@ -42,6 +43,11 @@ let
         // optionalAttrs (service.protocol == "udp") { inherit (service) protocol; };
       };
     };
+
+  process = trustDomain: kind: host: addresses: {
+    id = names.id trustDomain "service/${host}/${names.provider kind}";
+    inherit addresses;
+  };
 
   followed =
     trustDomain: rolesOf: f:
@@ -111,6 +117,14 @@ in
         clusters = led clean.clusters;
         federated = led clean.federated;
       };
+
+  # The providers of other clusters at which hosts here have needs, by kind and host.
+  # providers :: clean topology -> { kind = { hostName = { id; addresses }; }; }
+  providers = clean: {
+    oidc = foldl' (all: c: mapAttrs (process clean.trustDomain "oidc") c.oidc.hosts // all) { } (
+      attrValues clean.clusters
+    );
+  };
 
   # The instances of foreign trust domains, of other clusters of this one, and of both: named
   # identities as { name = <SPIFFE ID>; roles }, and services as { roles; instance }. An instance

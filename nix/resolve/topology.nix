@@ -241,6 +241,7 @@ in
     removeAttrs clean.trust [ "threshold" ]
     // optionalAttrs (clean.trust.threshold > 1) { inherit (clean.trust) threshold; };
   kinds = (import ../kinds/own.nix).kinds clean;
+  elsewhereProviders = (import ./foreign.nix).providers clean;
   # Reports whether any host carries connections of others.
   relaying = elem true (catAttrs "relay" all.hosts);
   aliases = aliases.owners all.services;

@@ -48,7 +48,8 @@ type clusters struct {
 
 // TestClusters checks that a stranger reaches a service of one cluster through the ingress of
 // another, that a node without a role in the cluster of the service does not, and that the name is
-// closed when it is removed.
+// closed when it is removed. It also checks that a host gets a client at the issuer of another
+// cluster only after that cluster has declared the client.
 func TestClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -68,9 +69,10 @@ func TestClusters(t *testing.T) {
 		body, status := stranger("/")
 		return status == http.StatusOK && body == "tickets of blue"
 	})
-	if _, status := stranger("/admin"); status != http.StatusForbidden {
-		t.Errorf("/admin: status %d, want 403 by the rule of the ingress", status)
-	}
+	kit.Eventually(t, "the refusal of /admin by the rule of the ingress", func() bool {
+		_, status := stranger("/admin")
+		return status == http.StatusForbidden
+	})
 
 	// The node of the ingress reaches the service itself, too. That of the other host does not.
 	kit.Eventually(t, "tickets from front", func() bool { return reaches(t, c.front) == "tickets of blue" })
@@ -82,6 +84,8 @@ func TestClusters(t *testing.T) {
 		return err == nil && strings.Contains(string(b), "spiffe://"+kit.Domain+"/node/desk")
 	})
 
+	c.signIn(t)
+
 	c.facts["public"] = false
 	check(t, local.Write(c.Path("cluster", "facts.json"), c.facts))
 	c.compile(t, "closed", time.Now())
@@ -92,6 +96,53 @@ func TestClusters(t *testing.T) {
 		body, status := stranger("/")
 		return status != http.StatusOK && body == ""
 	})
+}
+
+// signIn lets the service wiki of demo become a client of the issuer of blue.
+func (c *clusters) signIn(t *testing.T) {
+	t.Helper()
+	refusal := ""
+	kit.Eventually(t, "a refusal of the client", func() bool {
+		needs, err := c.front.Needs()
+		check(t, err)
+		if e := needs["oidc-wiki"].Error; e != nil {
+			refusal = e.Message
+		}
+		return strings.Contains(refusal, "the policy grants nothing to spiffe://"+kit.Domain+"/node/front")
+	})
+	if _, err := c.front.Value("oidc-wiki", "client-secret"); err == nil {
+		t.Error("front has a client that blue does not have")
+	}
+
+	ref := "git+file://" + c.Path("cluster")
+	if _, err := c.Run(t.Context(), "florctl", "validate", ref); err == nil || !strings.Contains(err.Error(), "FL187") {
+		t.Errorf("florctl validate without the client: %v, want FL187", err)
+	}
+	c.facts["client"] = true
+	check(t, local.Write(c.Path("cluster", "facts.json"), c.facts))
+	c.compile(t, "client", time.Now().Add(-30*time.Second))
+	_, err := c.Run(t.Context(), "florctl", "validate", ref)
+	check(t, err)
+	check(t, c.gate.Deploy(c.Path("client-blue", "gate")))
+	check(t, c.gate.Activate())
+	kit.Eventually(t, "the new policy of gate", func() bool {
+		b, err := os.ReadFile(c.gate.Log(local.ProviderPart("oidc")))
+		return err == nil && strings.Count(string(b), "came into force") == 2
+	})
+	check(t, os.MkdirAll(c.front.Refetch(), 0o755)) // as flor refetch does
+	check(t, os.WriteFile(filepath.Join(c.front.Refetch(), "oidc-wiki"), nil, 0o644))
+	kit.Eventually(t, "the client", func() bool {
+		_, err := c.front.Value("oidc-wiki", "client-secret")
+		return err == nil
+	})
+	for file, want := range map[string]string{"issuer": "http://auth.demo.flor.rete:5556", "client-id": "wiki.demo.flor.rete"} {
+		if got, err := c.front.Value("oidc-wiki", file); err != nil || got != want {
+			t.Errorf("%s: %q, %v, want %q", file, got, err, want)
+		}
+	}
+	if got, err := c.front.Value("oidc-wiki", "client-secret"); err != nil || len(got) < 32 {
+		t.Errorf("client-secret: %d bytes, %v", len(got), err)
+	}
 }
 
 // start starts both clusters.
@@ -110,12 +161,12 @@ func start(t *testing.T) *clusters {
 
 	c.facts, err = c.Begin(t.Context(), "clusters-1", c.front, c.desk, c.gate)
 	check(t, err)
-	c.facts["public"] = true
+	c.facts["public"], c.facts["client"] = true, false
 	check(t, c.Flake(t.Context(), "flake", c.facts))
 	c.compile(t, "first", time.Now().Add(-time.Minute))
 
 	c.provide(t, c.front, c.Path("first-demo", "front"), "cert", "tls")
-	c.provide(t, c.gate, c.Path("first-blue", "gate"), "cert")
+	c.provide(t, c.gate, c.Path("first-blue", "gate"), "cert", "oidc")
 	check(t, c.desk.Deploy(c.Path("first-demo", "desk")))
 	check(t, c.desk.Activate())
 	check(t, c.desk.Agent())
@@ -139,8 +190,6 @@ func (c *clusters) compile(t *testing.T, revision string, at time.Time) {
 	t.Helper()
 	check(t, c.Record(t.Context(), at, revision))
 	ref := "git+file://" + c.Path("cluster")
-	_, err := c.Run(t.Context(), "florctl", "validate", ref)
-	check(t, err)
 	for _, cluster := range []string{"demo", "blue"} {
 		_, err := c.Run(t.Context(), "florctl", "compile", ref, "--cluster", cluster, "--out", c.Path(revision+"-"+cluster))
 		check(t, err)
@@ -153,7 +202,9 @@ func (c *clusters) provide(t *testing.T, h *local.Host, documents string, kinds 
 	check(t, local.Write(filepath.Join(h.Dir, "provider.hujson"), map[string]any{
 		"activation": string(h.Layout()), "state": "provider",
 		"cert": map[string]string{"issuingCertificate": "issuing.crt"},
+		"oidc": map[string]string{"listen": "127.0.0.1:5556", "users": "users.hujson"},
 	}))
+	check(t, h.People("correct horse", "alice"))
 	check(t, h.Deploy(documents))
 	check(t, c.Issue(t.Context(), h))
 	check(t, h.Provide(kinds...))

@@ -111,7 +111,18 @@ func TestClustersTogether(t *testing.T) {
 		hosts = base.hosts // { front = base.hosts.beta // { address = "192.0.2.7"; capabilities = [ "ingress" ]; roles = [ "edge" ];
 			sshHostKey = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1"; }; };`
 	admits := `clusters.golden.identities."node/front".roles = [ "reader" ];`
+	// A service of our cluster signs people in at the issuer of the other cluster.
+	signIn := `clusters.blue.oidc = { issuer = "https://auth.example.org"; hosts.beta = "192.0.2.2:4613"; };
+		services = base.services // { wiki = base.services.wiki // { sso = { mode = "oidc"; cluster = "blue"; redirectURIs = [ "https://wiki.example.org/callback" ]; }; }; };`
+	issuer := func(more string) string {
+		return strings.Replace(other+bob, "services.tickets =", `clusters.golden.clients.wiki = { nodes.beta = base.hosts.beta.sshHostKey; redirectURIs = [ "https://wiki.example.org/callback" ]; `+more+` };
+			providers = base.providers // { oidc = { hosts = [ "beta" ]; issuer = "https://auth.example.org"; }; }; services.tickets =`, 1)
+	}
 	for name, c := range map[string]struct{ ours, theirs, want string }{
+		"signs in at the other":       {signIn, issuer(""), ""},
+		"signs in without a client":   {signIn, other + bob, `FL187 services.wiki.sso: cluster blue of this flake has no such client for spiffe://golden.flor/node/beta; declare the same client there: clusters.golden.clients."wiki"`},
+		"signs in with other groups":  {signIn, issuer(`allowedGroups = [ "support" ]; generation = 2;`), `FL187 services.wiki.sso: cluster blue of this flake has another client, which differs in generation, allowedGroups; declare`},
+		"a client that nobody has":    {"", strings.Replace(issuer(""), "clients.wiki", "clients.wigi", 1), `FL128 clusters.golden.clients: cluster golden of this flake does not have spiffe://golden.flor/service/wigi; did you mean "service/wiki"?`},
 		"serves a name of the other":  {entrance, other + bob + admits, ""},
 		"serves a name in vain":       {entrance, other + bob, `FL177 clusters.blue.services: cluster blue of this flake gives no role to the ingress that serves spiffe://golden.flor/service/tickets: spiffe://golden.flor/node/front; give it a role there: clusters.golden.identities."node/front".roles`},
 		"names the other":             {declared("user/bob", "tickets"), other + bob, ""},

@@ -138,6 +138,8 @@ func florctlFaults(t *testing.T) (faults []Fault) {
 		{cluster("red", `{"TrustDomain": "demo.flor"}`),
 			cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {"Entrances": {"spiffe://demo.flor/service/tickets": ["spiffe://demo.flor/node/front"]}}}}`)},
 		{cluster("red", `{"TrustDomain": "red.flor"}`), cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {}}}`)},
+		{cluster("red", `{"TrustDomain": "demo.flor"}`),
+			cluster("blue", `{"TrustDomain": "demo.flor", "Clusters": {"red": {"SignIns": [{"Caller": "spiffe://demo.flor/node/forge", "Need": "oidc-wiki", "Request": {"service": "spiffe://demo.flor/service/wiki"}}]}}}`)},
 	} {
 		compareTrust(all)
 		faults = append(faults, all[1].Faults...)

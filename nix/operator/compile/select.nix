@@ -78,6 +78,8 @@ let
               services = attrNames f.services;
               admitted = attrNames (filterAttrs (roles: roles != [ ]) f.identities);
               entrances = f.entrances or { };
+              clients = f.clients or [ ];
+              signIns = f.signIns or [ ];
             };
           in
           {

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,6 +29,37 @@ type named struct {
 	Identities, Services []string
 	Admitted             []string            // identities that have roles here
 	Entrances            map[string][]string // services with a public name here, and the nodes that serve it
+
+	// Clients are of the other cluster at the issuer here, and SignIns of this cluster at the issuer
+	// there.
+	Clients, SignIns []client
+}
+
+// client is a Client whose IDs may be invalid.
+type client struct {
+	Caller, Need string
+	Generation   int
+	Request      map[string]any
+	SSHHostKey   string
+}
+
+// differs lists the attributes in which two clients differ.
+func differs(a, b client) string {
+	var names []string
+	if a.Generation != b.Generation {
+		names = append(names, "generation")
+	}
+	if a.SSHHostKey != b.SSHHostKey {
+		names = append(names, "the SSH host key of the node")
+	}
+	all := maps.Clone(a.Request)
+	maps.Copy(all, b.Request)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if !reflect.DeepEqual(a.Request[name], b.Request[name]) {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // compareTrust reports contradictions between the names, trust domains and identities of the
@@ -60,7 +92,13 @@ func compareTrust(all []Report) {
 		}
 		// has reports named identities and services that do not exist in the other cluster.
 		has := func(place, of, domain string, f named, known []string) {
-			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services} {
+			var clients []string
+			for _, c := range f.Clients {
+				if id, _ := c.Request["service"].(string); !slices.Contains(clients, id) {
+					clients = append(clients, id)
+				}
+			}
+			for attribute, ids := range map[string][]string{"identities": f.Identities, "services": f.Services, "clients": clients} {
 				for _, id := range ids {
 					if slices.Contains(known, id) {
 						continue
@@ -102,6 +140,18 @@ func compareTrust(all []Report) {
 							report("FL177", "clusters."+o.Cluster+".services", "cluster "+o.Cluster+" of this flake gives no role to the ingress that serves "+service+":", node,
 								fmt.Sprintf("give it a role there: clusters.%s.identities.%q.roles", r.Cluster, strings.TrimPrefix(node, "spiffe://"+r.together.TrustDomain+"/")))
 						}
+					}
+				}
+				granted := o.together.Clusters[r.Cluster].Clients
+				for _, want := range f.SignIns {
+					service := strings.TrimPrefix(fmt.Sprint(want.Request["service"]), "spiffe://"+r.together.TrustDomain+"/service/")
+					i := slices.IndexFunc(granted, func(c client) bool { return c.Caller == want.Caller && c.Need == want.Need })
+					place, remedy := "services."+service[strings.LastIndex(service, "/")+1:]+".sso", fmt.Sprintf("declare the same client there: clusters.%s.clients.%q", r.Cluster, service)
+					switch {
+					case i < 0:
+						report("FL187", place, "cluster "+o.Cluster+" of this flake has no such client for", want.Caller, remedy)
+					case granted[i].Generation != want.Generation || granted[i].SSHHostKey != want.SSHHostKey || !reflect.DeepEqual(granted[i].Request, want.Request):
+						report("FL187", place, "cluster "+o.Cluster+" of this flake has another client, which differs in", differs(want, granted[i]), remedy)
 					}
 				}
 				for _, id := range shared(r.together, o.together) {

@@ -113,6 +113,7 @@ type Service struct {
 // SSO contains the settings of a service for the sign-in of people.
 type SSO struct {
 	Mode          string              // "none", "oidc" or "gate"
+	Cluster       string              // other cluster at whose issuer people sign in; empty for this one
 	AllowedGroups []string            // groups whose people may sign in; empty for everybody
 	Groups        map[string][]string // groups of the issuer, by the name that the service knows
 	Claims        map[string]string   // further claims in tokens, with the claims that they copy
@@ -310,6 +311,20 @@ type Elsewhere struct {
 	// Entrances contains the nodes whose ingress serves the public name of a service. It has no entry
 	// for a service without a public name in this cluster.
 	Entrances map[spiffe.ID][]spiffe.ID
+
+	// Clients contains the clients of the other cluster at the issuer of this cluster. SignIns
+	// contains the requests of hosts of this cluster for clients at the issuer of the other one.
+	Clients, SignIns []Client
+}
+
+// Client is a request for a client of an OpenID Connect issuer, which must equal the grant in the
+// cluster of the issuer.
+type Client struct {
+	Caller     spiffe.ID // node that requests the client
+	Need       string
+	Generation int
+	Request    map[string]any // the content of providers/oidc.Request
+	SSHHostKey string         // proves the requests of the node
 }
 
 // Others returns all other clusters that the topology declares. The keys are the places of their

@@ -13,6 +13,9 @@ import (
 // zero SignIn stands for a service to which everybody can sign in, and which gets groups and claims
 // as the issuer has them.
 type SignIn struct {
+	// Cluster is the other cluster at whose issuer people sign in. It is empty for the issuer of this
+	// cluster.
+	Cluster string `json:"cluster,omitempty"`
 	// Allowed lists the groups whose people may sign in, as the issuer calls them, sorted. If it is
 	// empty, everybody may.
 	Allowed []string `json:"allowed,omitempty"`
@@ -25,10 +28,10 @@ type SignIn struct {
 
 // signIn returns the sign-in of a service. It returns nil if there is nothing to tell.
 func signIn(s compile.Service) *SignIn {
-	if s.SSO.Mode == "none" || len(s.SSO.AllowedGroups)+len(s.SSO.Groups)+len(s.SSO.Claims) == 0 {
+	if s.SSO.Mode == "none" || s.SSO.Cluster == "" && len(s.SSO.AllowedGroups)+len(s.SSO.Groups)+len(s.SSO.Claims) == 0 {
 		return nil
 	}
-	return &SignIn{slices.Sorted(slices.Values(s.SSO.AllowedGroups)), s.SSO.Groups, s.SSO.Claims}
+	return &SignIn{s.SSO.Cluster, slices.Sorted(slices.Values(s.SSO.AllowedGroups)), s.SSO.Groups, s.SSO.Claims}
 }
 
 // String returns the sign-in as text, one line for each statement. The text of nil is empty.
@@ -37,6 +40,9 @@ func (s *SignIn) String() string {
 		return ""
 	}
 	var b strings.Builder
+	if s.Cluster != "" {
+		fmt.Fprintf(&b, "people sign in to it at the issuer of cluster %s\n", s.Cluster)
+	}
 	if len(s.Allowed) > 0 {
 		fmt.Fprintf(&b, "only people in %s can sign in to it\n", strings.Join(s.Allowed, " or "))
 	}

@@ -1,7 +1,10 @@
 # Two clusters that share a trust domain and a root.
 #
-#  - `demo` has the provider and ingress `front`, and the host `desk`.
-#  - `blue` has one host, `gate`, with the service tickets.
+#  - `demo` has the provider and ingress `front`, which also runs the service wiki, and the host
+#    `desk`.
+#  - `blue` has one host, `gate`, with the service tickets and the issuer.
+#
+# People sign in to wiki at the issuer of blue, if blue has its client.
 #
 # The ingress of demo serves the public name of tickets. Roles of demo lead both of its nodes to
 # tickets, and blue lets in only the node of the ingress.
@@ -55,6 +58,19 @@ in
       else
         { }
     );
+    clusters.blue.oidc = {
+      issuer = "http://auth.demo.flor.rete:5556";
+      hosts.gate = "127.0.1.3:4603";
+    };
+    services.wiki = {
+      host = "front";
+      port = 4661;
+      sso = {
+        mode = "oidc";
+        cluster = "blue";
+        redirectURIs = [ "https://wiki.example/callback" ];
+      };
+    };
     roles = {
       node = { };
       inherit operator;
@@ -77,12 +93,34 @@ in
       port = 4660;
       listenPort = 80;
     };
-    clusters.demo.identities."node/front".roles = [ "reader" ];
+    services.auth = {
+      host = "gate";
+      port = 5556;
+    };
+    clusters.demo = {
+      identities."node/front".roles = [ "reader" ];
+      clients =
+        if facts.client then
+          {
+            wiki = {
+              nodes.front = facts.sshHostKeys.front;
+              redirectURIs = [ "https://wiki.example/callback" ];
+            };
+          }
+        else
+          { };
+    };
     roles = {
       node = { };
       inherit operator;
       reader.services = [ "tickets" ];
     };
-    providers.cert.hosts = [ "gate" ];
+    providers = {
+      cert.hosts = [ "gate" ];
+      oidc = {
+        hosts = [ "gate" ];
+        issuer = "http://auth.demo.flor.rete:5556";
+      };
+    };
   };
 }

@@ -1,0 +1,27 @@
+# Different nodes fetch the clients of two services of one name.
+{ base, key, merge, ... }:
+merge base {
+  clusters.blue.clients = {
+    "apex/board" = {
+      nodes = {
+        apex = key "apex";
+      };
+      redirectURIs = [ "https://board.example.org/callback" ];
+    };
+    "gate/board" = {
+      nodes = {
+        gate = key "gate";
+      };
+      redirectURIs = [ "https://board.example.org/return" ];
+    };
+  };
+  providers.oidc = {
+    hosts = [ "alpha" ];
+    issuer = "https://auth.example.org";
+  };
+  services.auth = {
+    host = "alpha";
+    port = 5556;
+    visibility = "host";
+  };
+}

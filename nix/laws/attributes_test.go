@@ -58,8 +58,9 @@ var unvaried = map[string]string{
 
 // values lists values for attributes whose format and examples have none that fits the golden cases.
 var values = map[string][]any{
-	".trust.roots":               {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
-	".federated.*.endpointRoots": {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
+	".trust.roots":                  {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
+	".clusters.*.clients.*.nodes.*": {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1"},
+	".federated.*.endpointRoots":    {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 }
 
 // occurrences calls with for each attribute of the language in a value.

@@ -60,6 +60,9 @@ var unvaried = map[string]string{
 var values = map[string][]any{
 	".trust.roots":                  {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 	".clusters.*.clients.*.nodes.*": {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1"},
+	".roles.*.request.approve":      {[]any{"leads", "ops"}},
+	".roles.*.request.by":           {[]any{"night", "ops"}},
+	".teams.*.users":                {[]any{"ann", "leo"}},
 	".federated.*.endpointRoots":    {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 }
 

@@ -37,7 +37,7 @@ var harmless = map[string]*regexp.Regexp{
 }
 
 // longer matches numbers that grant more as they grow.
-var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime|tokensPerMinute|runtimeRules/(groupings|policies)|until)$`)
+var longer = regexp.MustCompile(`/(lifetime|interval|overlap|rotate|refresh|keyLifetime|tokensPerMinute|runtimeRules/(groupings|policies)|until)$|^(manifest|policy)/requests/[^/]+/most$`)
 
 // sequence is the number of a trust bundle.
 var sequence = regexp.MustCompile(`,?"spiffe_sequence":[0-9]+`)

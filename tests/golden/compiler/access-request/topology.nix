@@ -8,12 +8,14 @@ merge base {
   providers.config.hosts = [ "alpha" ];
   hosts.alpha.users = [ "leo" ];
   users.ann.roles = [ "operator" ];
+  users.bob.roles = [ "operator" ];
   users.leo = {
     roles = [ "operator" ];
     approvalKeys = [ (key "leo") ];
   };
   teams.ops.users = [ "ann" ];
   teams.leads.users = [ "leo" ];
+  teams.night.users = [ "bob" ];
   roles.oncall = {
     services = [
       "shell"

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,6 +32,13 @@ const (
 	frontAt = "192.0.2.2"
 )
 
+// The addresses of the issuer of blue and of the service wiki of demo, and alice's password.
+const (
+	issuerAt = "127.0.0.1:5556"
+	wikiAt   = "127.0.0.1:4661"
+	password = "correct horse"
+)
+
 func check(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -49,7 +57,7 @@ type clusters struct {
 // TestClusters checks that a stranger reaches a service of one cluster through the ingress of
 // another, that a node without a role in the cluster of the service does not, and that the name is
 // closed when it is removed. It also checks that a host gets a client at the issuer of another
-// cluster only after that cluster has declared the client.
+// cluster only after that cluster has declared the client, and that a person signs in with it.
 func TestClusters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
@@ -143,6 +151,29 @@ func (c *clusters) signIn(t *testing.T) {
 	if got, err := c.front.Value("oidc-wiki", "client-secret"); err != nil || len(got) < 32 {
 		t.Errorf("client-secret: %d bytes, %v", len(got), err)
 	}
+
+	// Alice has an account of blue alone.
+	jar, err := cookiejar.New(nil)
+	check(t, err)
+	listeners := map[string]string{"auth.demo.flor.rete:5556": issuerAt, "wiki.example:80": wikiAt}
+	browser := &http.Client{Jar: jar, Timeout: local.Limit, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, at string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, network, listeners[at])
+	}}}
+	serve(t, wikiAt, &local.SignIn{Host: c.front, Need: "oidc-wiki", Redirect: "http://wiki.example/callback", Client: func() (*http.Client, error) { return browser, nil }})
+	page, at, err := local.LogIn(browser, "http://wiki.example/login", "alice@"+kit.Domain, password)
+	if err != nil || at.Host != "wiki.example" || page != "logged in as alice@"+kit.Domain {
+		t.Errorf("alice's sign-in at wiki ends at %s with %q, %v", at, page, err)
+	}
+}
+
+// serve serves a program of a host until the test ends.
+func serve(t *testing.T, at string, program http.Handler) {
+	t.Helper()
+	l, err := net.Listen("tcp", at)
+	check(t, err)
+	s := &http.Server{Handler: program}
+	go func() { _ = s.Serve(l) }()
+	t.Cleanup(func() { s.Close() })
 }
 
 // start starts both clusters.
@@ -171,11 +202,7 @@ func start(t *testing.T) *clusters {
 	check(t, c.desk.Activate())
 	check(t, c.desk.Agent())
 
-	l, err := net.Listen("tcp", "127.0.0.1:4660")
-	check(t, err)
-	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "tickets of blue") })}
-	go func() { _ = s.Serve(l) }()
-	t.Cleanup(func() { s.Close() })
+	serve(t, "127.0.0.1:4660", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "tickets of blue") }))
 
 	_, err = c.Run(t.Context(), "ip", "address", "add", frontAt+"/32", "dev", "lo")
 	check(t, err)
@@ -202,9 +229,9 @@ func (c *clusters) provide(t *testing.T, h *local.Host, documents string, kinds 
 	check(t, local.Write(filepath.Join(h.Dir, "provider.hujson"), map[string]any{
 		"activation": string(h.Layout()), "state": "provider",
 		"cert": map[string]string{"issuingCertificate": "issuing.crt"},
-		"oidc": map[string]string{"listen": "127.0.0.1:5556", "users": "users.hujson"},
+		"oidc": map[string]string{"listen": issuerAt, "users": "users.hujson"},
 	}))
-	check(t, h.People("correct horse", "alice"))
+	check(t, h.People(password, "alice"))
 	check(t, h.Deploy(documents))
 	check(t, c.Issue(t.Context(), h))
 	check(t, h.Provide(kinds...))

@@ -4,7 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"html"
+	"io"
 	"net/http"
+	"net/url"
+	"regexp"
 	"strings"
 	"sync"
 
@@ -20,9 +25,30 @@ type SignIn struct {
 	Need     string                       // ID of the need that delivers the client
 	Client   func() (*http.Client, error) // returns an HTTP client that reaches the issuer
 	Redirect string                       // redirect URI of the client
+	Page     string                       // content of all pages that do not belong to the sign-in
 
 	mu    sync.Mutex
 	begun map[string]string // PKCE verifier by state
+}
+
+// ServeHTTP serves the pages of the program. The page /login begins a sign-in, and the page of the
+// redirect URI says who has signed in.
+func (s *SignIn) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var err error
+	switch {
+	case r.URL.Path == "/login":
+		err = s.Begin(w, r)
+	case strings.HasSuffix(s.Redirect, r.URL.Path) && r.URL.Path != "/":
+		var claims struct{ Email string }
+		if err = s.End(r, &claims); err == nil {
+			fmt.Fprintf(w, "logged in as %s\n", claims.Email)
+		}
+	default:
+		fmt.Fprintln(w, s.Page)
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+	}
 }
 
 // OIDCClient returns the OIDC client that activation has written on the host for a need. The keys
@@ -105,4 +131,40 @@ func (s *SignIn) config(ctx context.Context) (context.Context, *oidc.Provider, *
 	}
 	return ctx, provider, &oauth2.Config{ClientID: values["client-id"], ClientSecret: values["client-secret"], Endpoint: provider.Endpoint(),
 		RedirectURL: s.Redirect, Scopes: []string{oidc.ScopeOpenID, "email", "profile"}}, nil
+}
+
+var (
+	form   = regexp.MustCompile(`(?i)<form[^>]*action="([^"]*)"`)
+	loginN = regexp.MustCompile(`(?i)<input[^>]*name="(login|password)"`)
+)
+
+// LogIn opens the login page of a web program in a browser, and submits the form of the issuer to
+// which the program redirects. It returns the page that follows, and its URL.
+func LogIn(browser *http.Client, login, email, password string) (page string, at *url.URL, err error) {
+	page, at, err = fetch(browser.Get(login))
+	if err != nil {
+		return "", nil, err
+	}
+	if len(loginN.FindAllString(page, -1)) != 2 {
+		return "", nil, fmt.Errorf("no login form at %s: %.200s", at, page)
+	}
+	action := at
+	if m := form.FindStringSubmatch(page); m != nil && m[1] != "" {
+		if action, err = at.Parse(html.UnescapeString(m[1])); err != nil {
+			return "", nil, err
+		}
+	}
+	return fetch(browser.PostForm(action.String(), url.Values{"login": {email}, "password": {password}}))
+}
+
+func fetch(r *http.Response, err error) (string, *url.URL, error) {
+	if err != nil {
+		return "", nil, err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s: %.300s", r.Request.URL, r.Status, b)
+	}
+	return strings.TrimSpace(string(b)), r.Request.URL, err
 }

@@ -68,7 +68,7 @@ in
       sso = {
         mode = "oidc";
         cluster = "blue";
-        redirectURIs = [ "https://wiki.example/callback" ];
+        redirectURIs = [ "http://wiki.example/callback" ];
       };
     };
     roles = {
@@ -104,7 +104,7 @@ in
           {
             wiki = {
               nodes.front = facts.sshHostKeys.front;
-              redirectURIs = [ "https://wiki.example/callback" ];
+              redirectURIs = [ "http://wiki.example/callback" ];
             };
           }
         else

@@ -4,18 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/netip"
 	"net/url"
 	"os/exec"
-	"regexp"
 	"strings"
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/local"
 )
 
 // socks returns the address of the SOCKS5 listener of an identity on a host.
@@ -87,49 +85,19 @@ func (s *demo) curlSOCKS(ctx context.Context, host, identity, service string) (s
 	return s.curl(ctx, "--socks5-hostname", address.String(), "http://"+spiffe.Render(name)+"/")
 }
 
-var (
-	form   = regexp.MustCompile(`(?i)<form[^>]*action="([^"]*)"`)
-	loginN = regexp.MustCompile(`(?i)<input[^>]*name="(login|password)"`)
-)
-
 // logIn opens Outline in Alice's browser and submits the login form. It returns the page that
 // follows.
-func (s *demo) logIn(ctx context.Context) (string, error) {
+func (s *demo) logIn() (string, error) {
 	browser, err := s.through(newcomer, "user/alice")
 	if err != nil {
 		return "", err
 	}
-	page, at, err := fetch(browser.Get("http://outline." + kit.Domain + ".rete/login"))
-	if err != nil {
-		return "", err
-	}
-	if len(loginN.FindAllString(page, -1)) != 2 {
-		return "", fmt.Errorf("no login form at %s: %.200s", at, page)
-	}
-	action := at
-	if m := form.FindStringSubmatch(page); m != nil && m[1] != "" {
-		if action, err = at.Parse(html.UnescapeString(m[1])); err != nil {
-			return "", err
-		}
-	}
-	page, at, err = fetch(browser.PostForm(action.String(), url.Values{"login": {alicesMail}, "password": {s.password}}))
+	page, at, err := local.LogIn(browser, "http://outline."+kit.Domain+".rete/login", alicesMail, s.password)
 	if err != nil {
 		return "", err
 	}
 	if !strings.HasPrefix(at.Host, "outline.") {
 		return "", fmt.Errorf("the login ended at %s: %.200s", at, page)
 	}
-	return strings.TrimSpace(page), nil
-}
-
-func fetch(r *http.Response, err error) (string, *url.URL, error) {
-	if err != nil {
-		return "", nil, err
-	}
-	defer r.Body.Close()
-	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<20))
-	if err == nil && r.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s: %.300s", r.Request.URL, r.Status, b)
-	}
-	return string(b), r.Request.URL, err
+	return page, nil
 }

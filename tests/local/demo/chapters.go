@@ -128,7 +128,7 @@ func (s *demo) reaches(ctx context.Context, name, want string, try func() (strin
 // logInOnce logs Alice in to Outline with the OIDC client that was delivered to Outline's host.
 func (s *demo) logInOnce(ctx context.Context) error {
 	s.heading("alice logs in to outline by OIDC")
-	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, func() (string, error) { return s.logIn(ctx) })
+	s.reaches(ctx, "alice's login", "logged in as "+alicesMail, s.logIn)
 	return nil
 }
 

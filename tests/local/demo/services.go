@@ -12,8 +12,8 @@ import (
 
 // serve runs the programs behind the services of the example cluster.
 func (s *demo) serve(ctx context.Context) error {
-	outline := &outline{local.SignIn{Host: s.hosts["ursula"], Need: "oidc-outline", Redirect: "http://outline." + kit.Domain + ".rete:4654/auth/oidc.callback",
-		Client: func() (*http.Client, error) { return s.through("ursula", "service/outline") }}}
+	outline := &local.SignIn{Page: "outline", Host: s.hosts["ursula"], Need: "oidc-outline", Redirect: "http://outline." + kit.Domain + ".rete:4654/auth/oidc.callback",
+		Client: func() (*http.Client, error) { return s.through("ursula", "service/outline") }}
 	for address, handler := range map[string]http.Handler{
 		"127.0.0.1:4654": outline,
 		"127.0.0.1:4655": says("wiki"),
@@ -32,25 +32,4 @@ func (s *demo) serve(ctx context.Context) error {
 
 func says(what string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, what) })
-}
-
-// outline is a web program in which people log in.
-type outline struct{ local.SignIn }
-
-func (o *outline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var err error
-	switch r.URL.Path {
-	case "/login":
-		err = o.Begin(w, r)
-	case "/auth/oidc.callback":
-		var claims struct{ Email string }
-		if err = o.End(r, &claims); err == nil {
-			fmt.Fprintf(w, "logged in as %s\n", claims.Email)
-		}
-	default:
-		fmt.Fprintln(w, "outline")
-	}
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadGateway)
-	}
 }

@@ -38,7 +38,7 @@ func testDebian(t *testing.T, release string) {
 	variable := "FLORETE_SSHD_" + release + "_ROOT"
 	root := os.Getenv(variable)
 	if _, err := os.Stat(filepath.Join(root, "usr/sbin/sshd")); root == "" || err != nil {
-		t.Skipf("NOT RUN: no openssh-server, openssh-client and dash of Debian %s in %s: tests/run fetches them", release, variable)
+		t.Skipf("NOT RUN: no openssh-server, openssh-client, dash, rsync and git of Debian %s in %s: tests/run fetches them", release, variable)
 	}
 	if !agenttest.OwnNetwork(t) {
 		return
@@ -114,6 +114,7 @@ func testDebian(t *testing.T, release string) {
 	})
 	t.Run("names of accounts", func(t *testing.T) { m.oddNames(t) })
 	t.Run("flor remote", func(t *testing.T) { m.remote(t) })
+	t.Run("rsync and git", func(t *testing.T) { m.tools(t) })
 	t.Run("host key", func(t *testing.T) {
 		m.hostKeys = []string{kit.Authorized(foreign.PublicKey())}
 		m.permit(document.Login{Account: "deploy"})
@@ -167,6 +168,26 @@ func (m *machine) remote(t *testing.T) {
 			t.Errorf("flor remote %s: %v: %q, want %q", x.words, err, out, x.want)
 		}
 		m.wantReason(t, map[bool]string{true: "no login as other"}[strings.HasPrefix(x.words, "other")])
+	}
+}
+
+// tools copies files and pushes commits by programs that start the ssh of the machine.
+func (m *machine) tools(t *testing.T) {
+	m.permit(document.Login{Account: "deploy"})
+	revoke(m.state)
+	m.deliver(certificate(m.public, m.ca, alice, nil))
+	check(t, os.Chmod(m.path("tmp"), 0o777|os.ModeSticky))
+	check(t, os.Chown(m.path("home/alice"), uidAlice, uidAlice))
+	const at = "deploy@shell.eu.demo.flor.rete"
+	for _, script := range []string{
+		"echo in > sent; rsync sent " + at + ":/tmp/there; rsync " + at + ":/tmp/there came; read -r line < came; echo $line",
+		"ssh " + at + " git init --quiet --bare --initial-branch=main /tmp/repository; git clone --quiet " + at + ":/tmp/repository work 2> warnings; cd work\n" +
+			"git -c user.name=alice -c user.email=alice@example.org commit --quiet --allow-empty --message in; git push --quiet origin HEAD:main\n" +
+			"ssh " + at + " git -C /tmp/repository log --format=%s main",
+	} {
+		if out, err := m.asAlice("/bin/sh", "-ec", "cd\n"+script); err != nil || out != "in\n" {
+			t.Errorf("%s\n%v: %q", script, err, out)
+		}
 	}
 }
 
@@ -260,8 +281,11 @@ func newMachine(t *testing.T, root string) *machine {
 // start runs sshd until the test ends. The programs of Debian are mounted in a namespace of its own.
 func (m *machine) start(t *testing.T, root string) {
 	t.Helper()
-	m.write(t, "dev/null", "")
-	script := "set -e\nmount --bind /dev/null " + m.path("dev/null") + "\n"
+	script := "set -e\n"
+	for _, device := range []string{"dev/null", "dev/urandom"} {
+		m.write(t, device, "")
+		script += "mount --bind /" + device + " " + m.path(device) + "\n"
+	}
 	for _, dir := range []string{"usr", "bin", "sbin", "lib", "lib64"} {
 		if _, err := os.Stat(filepath.Join(root, dir)); err != nil {
 			check(t, os.Symlink("usr/"+dir, m.path(dir)))

@@ -42,14 +42,14 @@ func parsePeer(conn *net.UnixConn) (request, error) {
 // the current time.
 func begun(pid int) time.Time {
 	const perSecond = 100 // USER_HZ, time(7)
-	now := time.Now()
-	var up unix.Timespec
+	var stat procfs.ProcStat
 	p, err := procfs.NewProc(pid)
-	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
-		return now
+	if err == nil {
+		stat, err = p.Stat()
 	}
-	stat, err := p.Stat()
-	if err != nil {
+	var up unix.Timespec
+	now := time.Now()
+	if err != nil || unix.ClockGettime(unix.CLOCK_BOOTTIME, &up) != nil {
 		return now
 	}
 	return now.Add(time.Duration(stat.Starttime)*time.Second/perSecond - time.Duration(up.Nano()))

@@ -97,6 +97,8 @@ let
           allowedUDPPorts = numbers;
         };
       };
+      programs.ssh.extraConfig = any types.lines "";
+      services.openssh.extraConfig = any types.lines "";
       services.timesyncd = anything;
       specialisation = any (types.attrsOf (
         types.submodule { options.configuration = any types.deferredModule { }; }

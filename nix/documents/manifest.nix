@@ -10,17 +10,13 @@ let
   inherit (builtins)
     all
     attrNames
-    attrValues
     concatMap
     elem
     filter
     groupBy
-    head
     listToAttrs
     mapAttrs
     sort
-    tail
-    toJSON
     ;
   address = import ../resolve/address.nix;
   device = import ./device.nix;
@@ -36,75 +32,13 @@ let
   unitsOf = host: if host.instance == "" then plainUnits else import ../units host.instance;
   t = topology;
 
-  # The allow list of a service. Lists for the same roles are shared, because many services are
-  # reached by the same roles.
-  entries = roles: map (id: { inherit id; } // access.ending roles id);
-  alone = mapAttrs (role: entries [ role ]) access.holders;
-  several = mapAttrs (_: of: entries of.roles of.ids) access.several;
-  allow =
-    roles:
-    if roles == [ ] then
-      [ ]
-    else if tail roles == [ ] then
-      alone.${head roles}
-    else
-      several.${toJSON roles};
-  allowTo =
-    service: key:
-    if access.alike service then
-      allow (access.leading.${service} or [ ])
-    else
-      entries (access.leadingTo service key) (access.allowTo service key);
+  allowList = import ./allow.nix access;
 
-  # The allow list with the accounts as which callers may log in.
-  allowed =
-    id: if access.logins.at ? ${id} then map (a: a // access.logins.to id a.id) else (list: list);
-
-  publicNames = import ../resolve/publicnames.nix;
   gate = import ../resolve/gate.nix;
   gated = t // {
     inherit access;
   };
-  redirected = publicNames.redirects t;
-
-  # Public names by service ID, for hosts with an ingress that serve them.
-  named = listToAttrs (
-    concatMap (
-      s:
-      map (name: {
-        inherit name;
-        value =
-          let
-            rules = publicNames.rules s;
-            names = {
-              inherit (s) tlsName;
-            }
-            // optionalAttrs (s.tlsAliases != [ ]) { inherit (s) tlsAliases; }
-            // optionalAttrs s.grpc { grpc = true; }
-            // optionalAttrs (rules != { }) { ingress = rules; }
-            // gate.attribute t s
-            // optionalAttrs (redirected ? ${s.name}) {
-              redirects = only redirected.${s.name} t.redirects;
-            };
-          in
-          host: if publicNames.serves host s then names else { };
-      }) (if s.shared == null then map (i: i.name) s.instances else [ s.shared ])
-    ) (filter (s: s.tlsName != "") (attrValues t.services))
-    ++ map (
-      s:
-      let
-        rules = publicNames.rules s;
-        names = {
-          inherit (s) tlsName;
-        }
-        // optionalAttrs (rules != { }) { ingress = rules; };
-      in
-      {
-        inherit (s) name;
-        value = host: if publicNames.serves host s then names else { };
-      }
-    ) (publicNames.abroad t)
-  );
+  named = import ./publicnames.nix t;
   calling = federation.calling t;
   accepted = federation.on t;
   domain = n: t.federated.${n}.trustDomain;
@@ -142,7 +76,7 @@ let
             port:
             {
               inherit id;
-              allow = allowed id (allowTo s.name (id + port.key));
+              allow = allowList s.name id port.key;
             }
             // (
               if t.requests == { } then { } else access.latent.to (access.leadingTo s.name (id + port.key)) id

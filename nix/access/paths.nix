@@ -16,7 +16,6 @@ let
     elemAt
     filter
     genList
-    groupBy
     hashString
     head
     intersectAttrs
@@ -168,62 +167,18 @@ let
   ) t.hosts;
   pathsOf = name: concatLists (attrValues of.${name}.paths);
 
-  # label → the nodes whose manifests have the path, sorted, each with the path
-  used = concatMap (
-    h:
-    map (p: {
-      inherit (p) label;
-      inherit p;
-      from = h.id;
-    }) (pathsOf h.name)
-  ) (attrValues t.hosts);
-  callers = groupBy (u: u.label) used;
-  # relay → its parts of these paths
-  parts = groupBy (r: r.relay) (
-    concatMap (
-      same:
-      let
-        inherit (head same) p;
-        relay = head p.by;
-        rest = path (tail p.by) p.target;
-        from = map (u: u.from) same;
-      in
-      if tail p.by == [ ] then
-        [
-          {
-            inherit relay from;
-            inherit (p) label;
-            to = t.hosts.${p.target}.id;
-          }
-        ]
-      else
-        [
-          {
-            inherit relay from;
-            inherit (p) label;
-            to = vertex (head rest.by);
-            next = rest.label;
-            after = head rest.by;
-          }
-          {
-            relay = head rest.by;
-            inherit (rest) label;
-            to = t.hosts.${p.target}.id;
-            from = [ (vertex relay) ];
-          }
-        ]
-    ) (attrValues callers)
-  );
-  routes =
-    name:
-    map (
-      same:
-      removeAttrs (head same) [
-        "after"
-        "relay"
-      ]
-      // optionalAttrs (tail same != [ ]) { from = sorted (concatMap (r: r.from) same); }
-    ) (attrValues (groupBy (r: r.label) (parts.${name} or [ ])));
+  inherit
+    (import ./routes.nix {
+      inherit
+        path
+        pathsOf
+        t
+        vertex
+        ;
+    })
+    parts
+    routes
+    ;
 
   # Reports whether relays may tell a host's address to the other ends of its paths, and theirs to it.
   # Two relays on a path do not know both ends, and a relay need not go around itself.

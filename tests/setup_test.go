@@ -2,6 +2,7 @@ package tests
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -101,5 +102,31 @@ func TestCompiledOnce(t *testing.T) {
 	}
 	if seen < 9 {
 		t.Errorf("%d commands that compile in tests/run and what it calls, want 9 or more", seen)
+	}
+}
+
+// TestInstall checks what is installed: commands that are missing, also where a folder has the name
+// of the command as nix/ has here, and absolute paths that are missing.
+func TestInstall(t *testing.T) {
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	err := errors.Join(os.MkdirAll(filepath.Join(dir, "no-command"), 0o755), os.Mkdir(bin, 0o755),
+		os.WriteFile(filepath.Join(bin, "apt-get"), []byte("#!/bin/sh\necho \"$@\" >>asked\n"), 0o755),
+		os.WriteFile(filepath.Join(bin, "sudo"), []byte("#!/bin/sh\n\"$@\"\n"), 0o755))
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup, err := filepath.Abs("setup")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("bash", "-c", `. "$1" && PATH=$2:$PATH install sh=a no-command=b "$3"=c "$3/no-file"=d`, setup, setup, bin, dir)
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	asked, err := os.ReadFile(filepath.Join(dir, "asked"))
+	if want := "install -qq -y --no-install-recommends b d\n"; err != nil || !strings.HasSuffix(string(asked), want) {
+		t.Errorf("apt-get was asked for %q (%v), want %q at the end", asked, err, want)
 	}
 }

@@ -36,7 +36,14 @@ class Session:
     def __init__(self, account, host):
         self.unit = f"session-{host}"
         laptop.succeed(f"systemd-run --quiet --collect --unit={self.unit} --property=User=alice ssh {STRICT} {account}@shell.{host}.demo.flor.rete 'while sleep 1; do echo open; done'")
-        laptop.wait_until_succeeds(f"journalctl --unit={self.unit} --output=cat | grep -x open")
+        wait_until(lambda: self.said("open") or self.ended(), lambda: f"the login at {host} is open: {self.journal()}")
+        assert self.said("open"), self.journal()
+
+    def journal(self):
+        return laptop.execute(f"journalctl --unit={self.unit} --output=cat --lines=20")[1]
+
+    def said(self, line):
+        return line in self.journal().splitlines()
 
     def ended(self):
         return laptop.execute(f"systemctl is-active --quiet {self.unit}")[0] != 0

@@ -52,14 +52,15 @@ func readSSH(t *testing.T, state hostdir.Layout) *ssh.Certificate {
 	return c
 }
 
-// TestSSHRenewal checks that a certificate is renewed in time, each time with a new key.
+// TestSSHRenewal checks that a certificate is renewed in time. The private key stays the same, so
+// that a login is not refused for which ssh has read the certificate but not yet the key.
 func TestSSHRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		h.manifest.Needs = append(h.manifest.Needs, sshNeeds()...)
 		h.deploy()
 		stop := h.run()
-		keys := map[string]bool{}
+		keys, serials := map[string]bool{}, map[uint64]bool{}
 		for range 7 {
 			time.Sleep(30 * time.Minute)
 			c := readSSH(t, h.config.State)
@@ -67,7 +68,7 @@ func TestSSHRenewal(t *testing.T) {
 			if err := checker.CheckCert(alice.String(), c); err != nil || !bytes.Equal(c.SignatureKey.Marshal(), h.SSH.PublicKey().Marshal()) {
 				t.Fatalf("%v, signed by %s", err, kit.Authorized(c.SignatureKey))
 			}
-			keys[kit.Authorized(c.Key)] = true
+			keys[kit.Authorized(c.Key)], serials[c.Serial] = true, true
 		}
 		h.wantExit(stop(), event.ExitFulfilled)
 		calls := h.forge.Calls(sshUser)
@@ -76,8 +77,8 @@ func TestSSHRenewal(t *testing.T) {
 				t.Errorf("renewed after %s, want at most %s and not much less", g, most)
 			}
 		}
-		if len(calls) < 6 || len(keys) < 5 {
-			t.Errorf("%d certificates, of which %d keys were seen", len(calls), len(keys))
+		if len(serials) < 5 || len(keys) != 1 {
+			t.Errorf("%d certificates for %d keys, want at least 5 for 1", len(serials), len(keys))
 		}
 		for _, c := range calls {
 			if strings.Contains(c.Body, "PRIVATE") {
@@ -87,6 +88,27 @@ func TestSSHRenewal(t *testing.T) {
 		if got := h.file("ssh-keys", document.FileSSHAuthority); got != kit.Authorized(h.SSH.PublicKey())+"\n" {
 			t.Errorf("public keys of the authority: %q", got)
 		}
+	})
+}
+
+// TestSSHKeyRemoved checks that a person who removes the private key soon has a certificate for
+// another one.
+func TestSSHKeyRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.manifest.Needs = append(h.manifest.Needs, sshNeeds()...)
+		h.deploy()
+		stop := h.run()
+		time.Sleep(time.Minute)
+		former := readSSH(t, h.config.State)
+		if err := os.Remove(filepath.Join(hostdir.Current(h.config.State.Need(sshUser)), document.FileSSHKey)); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		if c := readSSH(t, h.config.State); bytes.Equal(c.Key.Marshal(), former.Key.Marshal()) {
+			t.Error("the certificate is for the key that was removed")
+		}
+		h.wantExit(stop(), event.ExitFulfilled)
 	})
 }
 

@@ -399,7 +399,9 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 	}
 	rotated := p.rotated[q.Need]
 	key = fmt.Sprint(key, rotated)
-	if a, ok := p.answers[key]; ok {
+	var user hostapi.SSHBody
+	_ = json.Unmarshal(q.Body, &user)
+	if a, ok := p.answers[key]; ok && (user.PublicKey == "" || time.Until(time.Unix(a.Expires, 0)) > cmp.Or(p.Lifetime, time.Hour)-providerssh.Repeated) {
 		return a, nil
 	}
 	a := hostapi.Answer{Values: map[string]string{
@@ -427,8 +429,7 @@ func (p *Provider) answer(key string, q hostapi.Request) (hostapi.Answer, *hosta
 			"svid": string(ca.EncodeCertificates(svid, issuing.Certificate)), "bundle": "whatever the provider says",
 		}}
 	}
-	var user hostapi.SSHBody
-	if err := json.Unmarshal(q.Body, &user); err == nil && user.PublicKey != "" {
+	if user.PublicKey != "" {
 		public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(user.PublicKey))
 		if err != nil {
 			return a, hostapi.Errorf(hostapi.CodeMalformed, "publicKey: %v", err)

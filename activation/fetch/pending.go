@@ -58,7 +58,7 @@ func (h *Host) pending(a Attempt) (pending, error) {
 	case document.KindCert:
 		p.Body, p.PrivateKey, err = h.certRequest(a.Need)
 	case document.KindSSH:
-		p.Body, p.PrivateKey, err = sshRequest(a.Need)
+		p.Body, p.PrivateKey, err = h.sshRequest(a.Need)
 	case document.KindTLS:
 		p.Body, p.PrivateKey, err = h.tlsRequest(a.Need, time.Now())
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/pubkey"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -21,19 +22,32 @@ import (
 // of the certificate authority.
 const valueAuthority = "ca"
 
-// sshRequest generates the private key of an SSH user certificate, and the body of the request for
+// sshRequest returns the private key of an SSH user certificate, and the body of the request for
 // the certificate. A request for the public keys of the certificate authority has no private key.
-func sshRequest(n document.Need) (body json.RawMessage, key string, err error) {
+func (h *Host) sshRequest(n document.Need) (body json.RawMessage, key string, err error) {
 	r, err := n.SSH()
 	if err != nil || r.ID.IsZero() {
 		return n.Request, "", err
 	}
-	secret, public, err := pubkey.NewSSH()
+	secret, public, err := h.sshKey(n.ID)
 	if err != nil {
 		return nil, "", err
 	}
 	body, err = json.Marshal(hostapi.SSHBody{ID: r.ID, PublicKey: strings.TrimSuffix(string(ssh.MarshalAuthorizedKey(public)), "\n")})
 	return body, string(secret), err
+}
+
+// sshKey returns the key pair that was delivered last for a need, or a new one. A renewal keeps the
+// key, because ssh reads the certificate when it starts and the private key only after the server
+// has answered. If the key changed in between, the login would be refused.
+func (h *Host) sshKey(need string) (secret []byte, public ssh.PublicKey, err error) {
+	b, err := hostdir.ReadDelivered(h.Layout.Need(need), document.FileSSHKey)
+	if err == nil {
+		if own, err := ssh.ParsePrivateKey(b); err == nil && own.PublicKey().Type() == ssh.KeyAlgoED25519 {
+			return b, own.PublicKey(), nil
+		}
+	}
+	return pubkey.NewSSH()
 }
 
 // completeSSH checks an answer of kind ssh. If it is a certificate, completeSSH adds the private

@@ -21,7 +21,7 @@ import (
 var alice = kit.ID("user/alice")
 
 // TestSSHRequest checks that a request for a certificate contains a public key whose private half is
-// on disk alone, readable by root, and that each renewal has another key.
+// on disk alone, readable by root. While no key is delivered, each request has another one.
 func TestSSHRequest(t *testing.T) {
 	h, _ := newHost(t)
 	a := Attempt{Need: kit.SSHNeed(alice, "forge"), Provider: "forge", Digest: "d"}

@@ -55,10 +55,11 @@ const (
 	// keysLive is the time for which an answer with the public keys is valid. Hosts fetch the keys
 	// again after half of it. It is short, so that hosts soon have a key that replaces a stolen one.
 	keysLive = 10 * time.Minute
-
-	// repeated is the time for which repeated requests receive the same public keys.
-	repeated = 30 * time.Second
 )
+
+// Repeated is the time for which a repeated request receives the same answer. It is much shorter than
+// the time until a certificate is renewed, since the renewal asks for the same key.
+const Repeated = 30 * time.Second
 
 // Settings is the section of the settings file for the kind "ssh". There are no settings for this
 // kind.
@@ -133,11 +134,10 @@ func (a *Authority) Answer(ctx context.Context, p *Policy, c server.Call) (serve
 	if err != nil {
 		return server.Decision{}, err
 	}
-	d := server.Decision{If: change.If, Then: change.Then}
+	d := server.Decision{If: change.If, Then: change.Then, Repeated: c.Now.Add(Repeated)}
 	if r.ID.IsZero() {
 		d.Answer.Values, err = published(ring)
 		d.Answer.Expires = c.Now.Add(keysLive).Unix()
-		d.Repeated = c.Now.Add(repeated)
 		return d, err
 	}
 	key, err := requested(c.Request)

@@ -64,11 +64,11 @@ func TestFederation(t *testing.T) {
 		run(t, h)
 		kit.Eventually(t, h.Name+" to run", func() bool { return report(t, h).State == "running" })
 	}
-	reaches := func() bool { return agenttest.Ping(dial(t, local.String())) == nil }
-	if !reaches() {
+	reached := func() bool { return reaches(local.String()) }
+	if !reached() {
 		t.Fatal("the foreign caller does not reach what its role leads to")
 	}
-	if agenttest.Ping(dial(t, refused.String())) == nil {
+	if reaches(refused.String()) {
 		t.Error("the foreign caller reaches what no role of its leads to")
 	}
 	// By its whole name, too; a name of that trust domain that no role leads to is none.
@@ -99,7 +99,7 @@ func TestFederation(t *testing.T) {
 	}
 	bundle(ursula, next.Bundle(3, time.Minute))
 	wantReset(t, held) // which the root that has gone vouched for
-	if reaches() {
+	if reached() {
 		t.Error("a root that has gone vouches for the caller")
 	}
 	laptop.Accept(document.Forwarder{
@@ -107,7 +107,7 @@ func TestFederation(t *testing.T) {
 		Callers: []document.Caller{{ID: caller, UIDs: []uint32{uint32(os.Getuid())}}},
 	}, caller)
 	deliver(laptop, next, kit.IDIn(blue, "node/laptop"), caller)
-	kit.Eventually(t, "the caller by the next root", reaches)
+	kit.Eventually(t, "the caller by the next root", reached)
 
 	// So is red's.
 	following := kit.NewCA()
@@ -120,7 +120,7 @@ func TestFederation(t *testing.T) {
 	}
 	bundle(laptop, following.Bundle(2, time.Minute))
 	wantReset(t, held) // to a service that was verified with the former root
-	kit.Eventually(t, "the service by the next root", reaches)
+	kit.Eventually(t, "the service by the next root", reached)
 
 	// The role is removed.
 	held = dial(t, local.String())
@@ -130,7 +130,7 @@ func TestFederation(t *testing.T) {
 	publish.Publish[1].Allow = nil
 	ursula.Accept(publish, outline, other)
 	wantReset(t, held)
-	if reaches() {
+	if reached() {
 		t.Error("the foreign caller reaches the service without its role")
 	}
 }

@@ -90,6 +90,9 @@ svid_bundle_file_name = "bundle.pem"
 // TestGhostunnel checks that two ghostunnel processes get their certificates from the Workload API.
 // They must accept each other's SPIFFE IDs and no others.
 func TestGhostunnel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("short: compiles ghostunnel, which takes a C compiler")
+	}
 	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})
 	h.deliver(wiki)

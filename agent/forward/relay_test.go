@@ -19,6 +19,9 @@ func throughRelays(t *testing.T, n int) {
 
 // TestTwoRelaysOverTCP checks a path through two relays where UDP is not used at all.
 func TestTwoRelaysOverTCP(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it repeats tests")
+	}
 	throughRelays(t, 2)
 	agenttest.Transport = document.OverTCP
 	defer func() { agenttest.Transport = document.AnyTransport }()

@@ -10,6 +10,9 @@ import (
 
 // TestOverTCP repeats tests over QUIC with forwarders that reach each other over TCP alone.
 func TestOverTCP(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it repeats tests")
+	}
 	agenttest.Transport = document.OverTCP
 	defer func() { agenttest.Transport = document.AnyTransport }()
 	repeatTests(t)
@@ -17,6 +20,9 @@ func TestOverTCP(t *testing.T) {
 
 // TestOverRelays repeats them with forwarders that reach each other through relays alone.
 func TestOverRelays(t *testing.T) {
+	if testing.Short() {
+		t.Skip("left out by -short: it repeats tests")
+	}
 	throughRelays(t, 1) // which does not trust the new root of RotateThenReconnect
 	repeatTests(t, "RotateThenReconnect")
 }

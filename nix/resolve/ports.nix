@@ -13,7 +13,6 @@
 #   remote    the attribute `remote` of manifests if people open sessions at the port
 #
 # Service -> [Port]
-service:
 let
   inherit (builtins)
     attrValues
@@ -58,6 +57,7 @@ let
     when (p.protocol != [ "udp" ]) [ (over " ${p.name}" { }) ]
     ++ when (elem "udp" p.protocol) [ (over " ${p.name} udp" udp) ];
 in
+service:
 if service.ports != { } then
   concatMap each (attrValues service.ports)
 else

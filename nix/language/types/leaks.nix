@@ -14,7 +14,7 @@ let
     storeDir
     ;
   inherit (import ../../lib/fault.nix) fault;
-  inherit (import ../../lib/text.nix) harmless password secret;
+  inherit (import ../../lib/text.nix) password secret;
 
   # A private key or a password in v itself: a string, a file, or a list of them.
   # leaks :: String -> Any -> [Fault]
@@ -34,10 +34,7 @@ let
       ];
       text = if isFile v then readFile v else v;
     in
-    # The quick check for nearly all values.
-    if isString v && harmless v then
-      [ ]
-    else if isList v then
+    if isList v then
       concatLists (genList (i: leaks "${place}[${toString i}]" (elemAt v i)) (length v))
     else if !isString text then
       [ ]

@@ -101,6 +101,26 @@ in
       nullable = toSet (
         filter (n: !fields.${n} ? required && (absent.${n} == null || absent.${n} == "")) names
       );
+      # Computed once for each attribute of the language, because it is called for each one written.
+      checks = mapAttrs (
+        n: type:
+        if nullable ? ${n} then
+          at: value: if value == null then [ ] else type.faults at value
+        else
+          type.faults
+      ) types;
+      unknown =
+        n: at: value:
+        hidden n at value
+        ++ [
+          (fault {
+            id = "FL001";
+            place = at;
+            problem = "${what} has no attribute";
+            value = n;
+            remedy = suggest "attribute" n names;
+          })
+        ];
       hidden =
         n: at: value:
         let
@@ -137,24 +157,7 @@ in
       zero = mapAttrs (_: f: f.default or f.type.zero) fields;
       faults =
         place: v:
-        attrs "a set" "write { … } with the attributes of ${what}" (
-          n: at: value:
-          if types ? ${n} && value == null && nullable ? ${n} then
-            [ ]
-          else if types ? ${n} then
-            types.${n}.faults at value
-          else
-            hidden n at value
-            ++ [
-              (fault {
-                id = "FL001";
-                place = at;
-                problem = "${what} has no attribute";
-                value = n;
-                remedy = suggest "attribute" n names;
-              })
-            ]
-        ) place v
+        attrs "a set" "write { … } with the attributes of ${what}" (n: checks.${n} or (unknown n)) place v
         ++ (
           if !isAttrs v then
             [ ]

@@ -16,6 +16,7 @@ let
     groupBy
     listToAttrs
     mapAttrs
+    partition
     sort
     ;
   address = import ../resolve/address.nix;
@@ -90,7 +91,7 @@ let
               in
               if entrances == [ ] then { } else { inherit entrances; }
             )
-            // gate.published gated s port
+            // (if gate.guards s port then gate.published gated s else { })
           ) s.ports
         ) (s.idsOn host.name)
       ) published;
@@ -150,8 +151,9 @@ name:
 let
   host = t.hosts.${name};
   isHere = n: n.providers == t.providers.${n.kind}.hosts;
+  asked = partition isHere needs.${name};
   # The needs for which the host asks providers of other clusters, by kind.
-  away = groupBy (n: n.kind) (filter (n: !isHere n) needs.${name});
+  away = groupBy (n: n.kind) asked.wrong;
   manifest = {
     cluster = t.name;
     host = name;
@@ -176,7 +178,7 @@ let
         (
           groupBy (c: c.provider) (
             concatMap (kind: map (provider: { inherit kind provider; }) t.providers.${kind}.hosts) (
-              attrNames (groupBy (n: n.kind) (filter isHere needs.${name}))
+              attrNames (groupBy (n: n.kind) asked.right)
             )
             ++ concatMap (
               kind: map (provider: { inherit kind provider; }) (sorted (concatMap (n: n.providers) away.${kind}))

@@ -133,11 +133,10 @@ in
       place = "services.${s.name}.sso";
     }) gates.${host.name};
 
-  # The attribute of an entry for a port in the manifest of a host that publishes the service.
-  # published :: Topology -> Service -> Port -> AttrSet
-  published =
-    t: s: port:
-    optionalAttrs (guards s port) { gate.ingresses = ingresses t s; };
+  # The attribute of an entry for a port with a gate in the manifest of a host that publishes the
+  # service.
+  # published :: Topology -> Service -> AttrSet
+  published = t: s: { gate.ingresses = ingresses t s; };
 
   # The attribute of an entry in the manifest of an ingress.
   # attribute :: Topology -> Service -> AttrSet

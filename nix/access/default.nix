@@ -9,6 +9,7 @@ let
   inherit (builtins)
     attrNames
     attrValues
+    catAttrs
     concatMap
     filter
     foldl'
@@ -118,10 +119,11 @@ let
 
   listenerKeys =
     host:
-    map (if host.loopback == names.loopback then i: i.listenerKey else listenerKey host) (
+    # A user reaches thousands of instances, so there is no call for each on usual hosts.
+    (if host.loopback == names.loopback then catAttrs "listenerKey" else map (listenerKey host)) (
       attrValues reachableOn.${host.name}
     )
-    ++ map (s: s.listenerKey) proxies.${host.name};
+    ++ catAttrs "listenerKey" proxies.${host.name};
 
   # How a host reaches an instance. Most hosts restrict no transport.
   transports =

@@ -7,7 +7,13 @@
   ...
 }:
 let
-  inherit (builtins) attrValues elemAt filter;
+  inherit (builtins)
+    attrValues
+    catAttrs
+    elem
+    elemAt
+    filter
+    ;
   inherit (lib) fault show;
   names = import ../lib/names.nix;
   transport = import ../resolve/transport.nix;
@@ -15,8 +21,15 @@ in
 n: h:
 let
   transports = access.transports h;
+  reached = attrValues access.reachableOn.${n};
   excluded =
-    if h.transport == "auto" then i: i.excluded else i: transport.excluded (transports i);
+    if h.transport != "auto" then
+      filter (i: transport.excluded (transports i)) reached
+    # A user reaches thousands of services, nearly always none that is excluded.
+    else if elem true (catAttrs "excluded" reached) then
+      filter (i: i.excluded) reached
+    else
+      [ ];
   # A relay allows what its forwarder listens for.
   relays =
     if t.relaying && h.transport != "auto" then
@@ -33,7 +46,7 @@ map (
     value = show (elemAt (transports i) 1);
     remedy = "write the same for the host, the service and the hosts that it runs on, or \"auto\" where either will do";
   }
-) (filter excluded (attrValues access.reachableOn.${n}))
+) excluded
 ++ map (
   r:
   fault {

@@ -32,6 +32,7 @@ let
     when
     ;
   addresses = import ./addresses.nix arguments;
+  calls = import ./calls.nix arguments;
   needs = import ./needs.nix arguments;
   inherit (import ./placement.nix arguments) full;
   ports = import ./ports.nix arguments;
@@ -172,6 +173,7 @@ mapAttrs (
       [ ]
   )
   ++ addresses n h
+  ++ calls n h
   ++ (if sameKey ? ${n} then key n else [ ])
   ++ (if h.sshHostKey == "" then joins n h else [ ])
   ++ ports n h

@@ -1,9 +1,8 @@
-# Faults of issuers: external ones, at which people sign in or services are registered, with what
-# services require of them, and issuers whose pages a kind of provider serves.
+# Faults of external issuers, at which people sign in or services are registered, with what services
+# require of them.
 { clean, lib }:
 let
   inherit (builtins)
-    any
     attrNames
     concatStringsSep
     elem
@@ -12,13 +11,9 @@ let
     match
     ;
   inherit (lib)
-    answers
     excluded
     fault
     missing
-    named
-    serviceOf
-    show
     when
     ;
   inherit (import ../language/formats) afterHost;
@@ -96,58 +91,6 @@ in
       missing "providers.oidc" "registration"
         "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"
     );
-
-  # Faults of the service that publishes the pages of an issuer. `leads` says to which port it must
-  # lead.
-  # pages :: { kind, leads, t } -> [Fault]
-  pages =
-    {
-      kind,
-      leads,
-      t,
-    }:
-    let
-      provider = clean.providers.${kind};
-      place = "providers.${kind}.issuer";
-      publishing = serviceOf provider.issuer;
-
-      # The provider serves its pages on its own host, unless a proxy connects to it.
-      away =
-        let
-          service = t.services.${publishing};
-        in
-        when
-          (
-            publishing != null
-            && t.services ? ${publishing}
-            && service.hosts != [ ]
-            && clean.services.${publishing}.upstream == ""
-            && provider.hosts != [ ]
-            && !any (h: elem h provider.hosts) service.hosts
-          )
-          [
-            (fault {
-              id = "FL028";
-              place = "services.${publishing}";
-              problem = "the pages of the issuer are where providers.${kind} is, not on";
-              value = concatStringsSep ", " service.hosts;
-              remedy = "write services.${publishing}.host = ${show (head provider.hosts)};";
-            })
-          ];
-    in
-    map (
-      f:
-      f
-      // {
-        remedy = "declare the pages of the issuer, services.${publishing} = { host = ${
-          show (head (provider.hosts ++ [ "…" ]))
-        }; ${leads} listenPort = ${
-          if match "https.*" provider.issuer == null then "80" else "443"
-        }; };";
-      }
-    ) (named place provider.issuer)
-    ++ answers place provider.issuer
-    ++ away;
 
   # service :: String -> Service -> [Fault]
   service =

@@ -103,7 +103,7 @@ in
       ...
     }:
     {
-      top = (import ../check/issuers.nix { inherit clean lib; }).pages {
+      top = import ../check/issuerpages.nix { inherit clean lib; } {
         kind = "jwt";
         leads = "port = 5557;";
         inherit t;

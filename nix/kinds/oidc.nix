@@ -202,7 +202,7 @@ in
       top =
         (
           if registration == "" then
-            issuers.pages {
+            import ../check/issuerpages.nix { inherit clean lib; } {
               kind = "oidc";
               leads = "port = 5556;";
               inherit t;

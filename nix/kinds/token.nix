@@ -192,7 +192,7 @@ in
     in
     {
       top =
-        (import ../check/issuers.nix { inherit clean lib; }).pages {
+        import ../check/issuerpages.nix { inherit clean lib; } {
           kind = "token";
           leads = "upstream = ${show socket}; identity = \"proxy-v2\";";
           inherit t;

@@ -122,16 +122,21 @@ func (f *Follower) Accept(ctx context.Context, a hostapi.Artifact, from string) 
 func (f *Follower) accept(ctx context.Context, artifact hostapi.Artifact) *hostapi.Error {
 	had := f.Store.Set().Roots.Revocations()
 	e := f.Store.Accept(ctx, artifact)
-	for _, refused := range f.Store.RefusedGrants() {
-		if f.table != nil {
-			f.table.Report(event.Event{Event: event.Grant, Message: refused.Error()})
-		}
-	}
+	f.reportGrants()
 	if list := f.Store.Set().Roots.Revocations(); list.Newer(had) {
 		f.note = fmt.Sprintf("revocation list %d taken from the network", list.Number)
 		f.reporter.lookIn(listReport)
 	}
 	return e
+}
+
+// reportGrants reports an event for each access grant that was refused.
+func (f *Follower) reportGrants() {
+	for _, refused := range f.Store.RefusedGrants() {
+		if f.table != nil {
+			f.table.Report(event.Event{Event: event.Grant, Message: refused.Error()})
+		}
+	}
 }
 
 // Stale returns the time for which no provider has answered a request for documents, as of the last
@@ -150,7 +155,9 @@ func (f *Follower) CheckFreshness() {
 	if now.Sub(f.fresh).Abs() < lookAgain {
 		return
 	}
-	if err := f.Store.EndGrants(); err != nil {
+	err := f.Store.EndGrants()
+	f.reportGrants()
+	if err != nil {
 		f.disk(err)
 	}
 	stale, withheld := f.stale, f.withheld

@@ -2,6 +2,9 @@ package documents
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -9,6 +12,7 @@ import (
 	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/unixtime"
 )
 
 // offered names the access grants that a provider offered last, by their tag, and the documents by
@@ -58,7 +62,7 @@ func (s *Store) acceptGrants(grants hostapi.Grants) *hostapi.Error {
 	s.offered.mu.Lock()
 	s.offered.tag, s.offered.with = grants.Tag(), s.set.Tag()
 	s.offered.mu.Unlock()
-	s.refused = refused
+	s.refused = append(s.refused, refused...)
 	return nil
 }
 
@@ -74,19 +78,24 @@ func (s *Store) EndGrants() error {
 	if len(s.set.Manifest.Requests) == 0 {
 		return nil
 	}
-	_, err := s.mergeGrants(nil)
+	refused, err := s.mergeGrants(nil)
+	s.refused = append(s.refused, refused...)
 	return err
 }
 
 func (s *Store) mergeGrants(grants []accessgrant.Signed) (refused []error, err error) {
 	path := s.layout.AccessGrants()
-	held, err := accessgrant.Read(path)
-	if err != nil { // damaged; a provider has the grants
-		held = accessgrant.Held{}
+	now := time.Now()
+	held, damaged := accessgrant.Read(path)
+	if damaged != nil {
+		held = accessgrant.Held{Lost: unixtime.Of(now)}
 	}
-	next, refused := held.Merge(s.set.Manifest, grants, time.Now())
+	next, refused := held.Merge(s.set.Manifest, grants, now)
+	if damaged != nil {
+		refused = append(refused, fmt.Errorf("all access grants from before now have ended, since their file is damaged: %w", damaged))
+	}
 	b := next.Encode()
-	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, b) || err != nil && len(next.Grants)+len(next.Over) == 0 {
+	if was, err := os.ReadFile(path); err == nil && bytes.Equal(was, b) || errors.Is(err, fs.ErrNotExist) && len(next.Grants)+len(next.Over) == 0 {
 		return refused, nil
 	}
 	s.step("save access grants")

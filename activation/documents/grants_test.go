@@ -82,5 +82,8 @@ func TestGrants(t *testing.T) {
 	if err := o.store.EndGrants(); err != nil {
 		t.Fatal(err)
 	}
-	accept("02", 0, two)
+	if held, err := accessgrant.Read(o.layout.AccessGrants()); err != nil || held.Lost.IsZero() || len(held.Grants) > 0 {
+		t.Errorf("damaged: %+v, %v", held, err)
+	}
+	accept("", 3, one, two) // it cannot know that two is not over
 }

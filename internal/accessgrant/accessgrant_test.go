@@ -111,6 +111,8 @@ func TestInForce(t *testing.T) {
 	offeredAgain, _ := ended.Merge(manifest, []accessgrant.Signed{good}, at)
 	late, _ := held.Merge(manifest, nil, end)
 	setBack, _ := late.Merge(manifest, []accessgrant.Signed{good}, at)
+	lost, _ := accessgrant.Held{Lost: unixtime.Of(at)}.Merge(manifest, []accessgrant.Signed{good}, at)
+	renewed, _ := accessgrant.Held{Lost: unixtime.Of(at.Add(-time.Second))}.Merge(manifest, []accessgrant.Signed{good}, at)
 	foreign, _ := held.Merge(manifest, []accessgrant.Signed{kit.SignGrant(grant(ends), kit.NewHostKey())}, at)
 	for name, x := range map[string]struct {
 		held accessgrant.Held
@@ -135,6 +137,8 @@ func TestInForce(t *testing.T) {
 		"over, and beside the grants": {accessgrant.Held{Grants: held.Grants, Over: ended.Over}, manifest, nil, at, false},
 		"ended, without who did":      {ended, without, nil, at, false},
 		"over, and the clock back":    {setBack, manifest, nil, at, false},
+		"before the host lost others": {lost, manifest, nil, at, false},
+		"after the host lost others":  {renewed, manifest, nil, at, true},
 		"ended by a key of nobody":    {foreign, manifest, nil, at, true},
 	} {
 		path := filepath.Join(t.TempDir(), "grants")

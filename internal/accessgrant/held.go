@@ -21,6 +21,10 @@ import (
 type Held struct {
 	Grants []Signed `json:"grants"` // grants that are not over, sorted by ID
 	Over   []Over   `json:"over"`   // sorted by ID
+
+	// Lost is the time at which the host noticed that it had lost its grants, or zero. It cannot
+	// know which of the earlier grants are over, so it refuses all of them.
+	Lost unixtime.Time `json:"lost,omitzero"`
 }
 
 // Over is a grant that has ended or was ended.
@@ -69,6 +73,9 @@ func (h Held) Encode() []byte {
 // statement ends, is over.
 func (h Held) Merge(m document.Manifest, offered []Signed, now time.Time) (next Held, refused []error) {
 	grants, over := map[string]Signed{}, map[string]unixtime.Time{}
+	if h.Lost.Add(remembered).After(now) {
+		next.Lost = h.Lost
+	}
 	for _, o := range h.Over {
 		if o.Until.Add(remembered).After(now) {
 			over[o.ID] = o.Until
@@ -95,6 +102,9 @@ func (h Held) Merge(m document.Manifest, offered []Signed, now time.Time) (next 
 		g, err := s.Verify(m.Cluster, m.Requests)
 		if err == nil && !g.Ends && len(grants) >= MaxKnown {
 			err = fmt.Errorf("access grant %s: this host has %d grants already, which is the most", g.ID, MaxKnown)
+		}
+		if err == nil && !g.Ends && !next.Lost.IsZero() && !g.From.After(next.Lost.Time) {
+			err = fmt.Errorf("access grant %s: approved before %s, when this host found its grants damaged: request access again", g.ID, next.Lost.UTC().Format(time.RFC3339))
 		}
 		if err != nil {
 			refused = append(refused, err)

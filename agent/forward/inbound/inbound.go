@@ -287,14 +287,15 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	var unserved atomic.Int64 // ID of the first stream that was not served
 	defer context.AfterFunc(r.ended, func() {
 		if cut.Load() {
-			in.Cut(quic.StreamID(unserved.Load()))
+			in.Cut(wire.Reset, quic.StreamID(unserved.Load()))
 		} else {
 			in.Close(wire.Stopping)
 		}
 	})()
 	release, ok := s.gate.Admit(in, func() {
 		s.refuse(in, "", wire.Denied, "the allow list, a login, the trust roots or the revocation list changed")
-		in.Close(wire.Denied)
+		// A peer that has the right again by now is served on another connection.
+		in.Cut(wire.Denied, quic.StreamID(unserved.Load()))
 	})
 	if !ok {
 		s.refuse(in, "", wire.Denied, "not in the allow list")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -256,7 +257,7 @@ func givenUp(err error) bool {
 // ending the stream. It returns any other error unchanged.
 func (s *Stream) Explain(err error) error {
 	var app *quic.ApplicationError
-	if errors.As(err, &app) && app.Remote && wire.Code(app.ErrorCode) == wire.Reset {
+	if errors.As(err, &app) && app.Remote && slices.Contains([]wire.Code{wire.Reset, wire.Denied}, wire.Code(app.ErrorCode)) {
 		if first, ok := wire.ParseUnserved(app.ErrorMessage); ok && int64(s.StreamID()) >= first {
 			return &RefusedError{wire.Stopping, s.conn.peer.ID}
 		}

@@ -400,11 +400,12 @@ func (in *Incoming) Leave() {
 	}
 }
 
-// Cut ends the connection and its streams. It also tells the peer which streams were not served, so
-// that the peer can open them again. They are the stream with the given ID, and all streams with
-// higher IDs.
-func (in *Incoming) Cut(first quic.StreamID) {
-	in.conn.CloseWithError(quic.ApplicationErrorCode(wire.Reset), wire.Unserved(int64(first)))
+// Cut ends the connection and its streams, because of a restart (wire.Reset) or because the peer has
+// lost a right (wire.Denied). It also tells the peer which streams were not served, so that the peer
+// can open them again on another connection. They are the stream with the given ID, and all streams
+// with higher IDs.
+func (in *Incoming) Cut(code wire.Code, first quic.StreamID) {
+	in.conn.CloseWithError(quic.ApplicationErrorCode(code), wire.Unserved(int64(first)))
 }
 
 // Close ends the connection and all its streams. The code tells the peer the reason.

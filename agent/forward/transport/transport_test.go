@@ -48,9 +48,9 @@ type server struct {
 	broken   atomic.Bool  // its upstream refuses
 	rejected chan transport.Rejection
 	resetKey *quic.StatelessResetKey
-	refuse   wire.Code                      // every stream, unless 0
-	deny     wire.Code                      // every connection with its first stream, unless 0
-	cut      chan func(first quic.StreamID) // serves nothing, unless nil
+	refuse   wire.Code                                      // every stream, unless 0
+	deny     wire.Code                                      // every connection with its first stream, unless 0
+	cut      chan func(code wire.Code, first quic.StreamID) // serves nothing, unless nil
 	ln       *transport.Listener
 }
 
@@ -261,28 +261,32 @@ func TestRefusalIsSeenWhicheverWay(t *testing.T) {
 // TestCut checks that of the streams of a connection that is cut, only those that were not served
 // are tried again.
 func TestCut(t *testing.T) {
-	ca := kit.NewCA()
-	var s server
-	s.cut = make(chan func(first quic.StreamID), 1)
-	s.start(t, host(t, "ursula", ca, outline))
-	laptop := host(t, "laptop", ca, alice)
-	p := pool(t, func() *hostdir.SVIDSet { return laptop })
-	var streams []*transport.Stream
-	for range 2 {
-		st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer st.Release()
-		streams = append(streams, st)
-	}
-	(<-s.cut)(streams[1].StreamID())
-	for i, want := range []wire.Code{wire.Reset, wire.Stopping} {
-		err := streams[i].Answer(t.Context())
-		var refused *transport.RefusedError
-		if !errors.As(err, &refused) || refused.Code != want {
-			t.Errorf("stream %d: error %v, want %s", i, err, want)
-		}
+	for _, code := range []wire.Code{wire.Reset, wire.Denied} {
+		t.Run(code.String(), func(t *testing.T) {
+			ca := kit.NewCA()
+			var s server
+			s.cut = make(chan func(code wire.Code, first quic.StreamID), 1)
+			s.start(t, host(t, "ursula", ca, outline))
+			laptop := host(t, "laptop", ca, alice)
+			p := pool(t, func() *hostdir.SVIDSet { return laptop })
+			var streams []*transport.Stream
+			for range 2 {
+				st, err := p.Open(t.Context(), route(t, outline, s.addr), wire.TCP)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer st.Release()
+				streams = append(streams, st)
+			}
+			(<-s.cut)(code, streams[1].StreamID())
+			for i, want := range []wire.Code{code, wire.Stopping} {
+				err := streams[i].Answer(t.Context())
+				var refused *transport.RefusedError
+				if !errors.As(err, &refused) || refused.Code != want {
+					t.Errorf("stream %d: error %v, want %s", i, err, want)
+				}
+			}
+		})
 	}
 }
 

@@ -285,6 +285,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	// can try them again.
 	var cut atomic.Bool
 	var unserved atomic.Int64 // ID of the first stream that was not served
+	var denied atomic.Bool    // set before unserved is read, so that no stream is served from then on
 	defer context.AfterFunc(r.ended, func() {
 		if cut.Load() {
 			in.Cut(wire.Reset, quic.StreamID(unserved.Load()))
@@ -294,6 +295,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 	})()
 	release, ok := s.gate.Admit(in, func() {
 		s.refuse(in, "", wire.Denied, "the allow list, a login, the trust roots or the revocation list changed")
+		denied.Store(true)
 		// A peer that has the right again by now is served on another connection.
 		in.Cut(wire.Denied, quic.StreamID(unserved.Load()))
 	})
@@ -376,6 +378,10 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 		}
 		unserved.Store(int64(st.StreamID()) + 1)
 		ctx, ended, ok := r.streams.Begin()
+		if ok && denied.Load() {
+			ended()
+			ok = false
+		}
 		if !ok {
 			unserved.Store(int64(st.StreamID()))
 			closed()

@@ -73,8 +73,9 @@ func Forwarders(upstream string, protocol document.Protocol, over document.Trans
 }
 
 // Relayed starts two forwarders as the ends of a tunnel, and a relay through which alone they reach
-// each other. Connections to the address p.Addr reach upstream through the tunnel.
-func Relayed(upstream string) (p *Pair, err error) {
+// each other. Connections to the address p.Addr reach upstream through the tunnel. Both ends connect
+// to the relay over the given transport.
+func Relayed(upstream string, over document.Transport) (p *Pair, err error) {
 	p = &Pair{}
 	defer func() {
 		if r := recover(); r != nil { // a panic of tb
@@ -84,8 +85,8 @@ func Relayed(upstream string) (p *Pair, err error) {
 			p.Stop()
 		}
 	}()
-	agenttest.Relays = 1
-	defer func() { agenttest.Relays = 0 }()
+	agenttest.Relays, agenttest.Transport = 1, over
+	defer func() { agenttest.Relays, agenttest.Transport = 0, "" }()
 	c := agenttest.NewCluster(p.TB(), upstream)
 	p.Addr = c.Local
 	return p, p.StartForwarders(c.Relays[0], c.Ursula, c.Laptop)

@@ -20,7 +20,7 @@ func (t table) add(tunnel, measure string, f float64) {
 }
 
 // measure measures one figure of a tunnel and adds it to the table. If the figure is a rate, it
-// also adds the processor time per unit, for both ends together.
+// also adds the processor time per unit, for all processes of the tunnel together.
 func (t table) measure(x *running, m measure) error {
 	before, err := x.CPU()
 	if err != nil {
@@ -49,11 +49,11 @@ func (t table) median(tunnel, measure string) float64 {
 }
 
 // suffixes maps each tunnel to the part of a JSON name that stands for it.
-var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", relay: "_relay", ghostunnel: "_ghostunnel", direct: "_direct"}
+var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", relay: "_relay", relayTCP: "_relay_tcp", ghostunnel: "_ghostunnel", direct: "_direct"}
 
 // inJSON lists the names of the figures that are written as JSON.
-var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk_relay_gbps bulk4_gbps
-	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open64_relay_per_s open1_p50_us open1_raw_p50_us
+var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk_relay_gbps bulk_relay_tcp_gbps bulk4_gbps
+	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open64_relay_per_s open64_relay_tcp_per_s open1_p50_us open1_raw_p50_us
 	http32_rps http32_raw_rps http32_stunnel_rps http32_tcp_rps http32_relay_rps idle1000_mb rss_mb`)
 
 // key returns the JSON name of a figure. The name of the tunnel is before the unit.
@@ -99,7 +99,7 @@ func (t table) report() error {
 			}
 		}
 	}
-	fmt.Println("\nprocessor time of both ends:")
+	fmt.Println("\nprocessor time of all processes of a tunnel:")
 	for _, m := range measures {
 		if m.cpu != "" {
 			t.row(m.cpu)

@@ -28,6 +28,7 @@ const (
 	quic       = "quic"
 	tcp        = "tcp"
 	relay      = "relay"
+	relayTCP   = "relay-tcp"
 	raw        = "raw"
 	stunnel    = "stunnel"
 	ghostunnel = "ghostunnel"
@@ -39,7 +40,8 @@ var tunnels = []tunnel{
 	{quic, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverQUIC) }},
 	{raw, startRaw},
 	{tcp, func(u string) (*pair.Pair, error) { return pair.Forwarders(u, "", document.OverTCP) }},
-	{relay, pair.Relayed},
+	{relay, func(u string) (*pair.Pair, error) { return pair.Relayed(u, document.OverQUIC) }},
+	{relayTCP, func(u string) (*pair.Pair, error) { return pair.Relayed(u, document.OverTCP) }},
 	{ghostunnel, startGhostunnel},
 	{stunnel, startStunnel},
 	{direct, func(u string) (*pair.Pair, error) { return &pair.Pair{Addr: u}, nil }},

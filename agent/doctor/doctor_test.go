@@ -136,7 +136,7 @@ func TestDoctor(t *testing.T) {
 			begin: "providers: cert provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"provider another": {
-			hurt:  func(p *patient) { p.serve("service/other/florete-provider-cert") },
+			hurt:  func(p *patient) { p.present("service/other/florete-provider-cert") },
 			begin: "providers: cert provider forge at 127.0.0.1:", fix: "on forge: flor doctor",
 		},
 		"stale hosts": {

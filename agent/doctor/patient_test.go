@@ -7,7 +7,6 @@ import (
 	"io"
 	"log"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -37,14 +37,16 @@ type patient struct {
 	*agenttest.Cluster
 	doctor.Config
 	provider *httptest.Server
-	date     time.Duration // difference of the provider's clock
+	presents atomic.Pointer[tls.Config] // what the provider presents
+	date     time.Duration              // difference of the provider's clock
 	units    map[string]units.Unit
 	stop     map[string]func() // stops the agent of a host
 }
 
 func newPatient(t *testing.T) *patient {
 	p := &patient{T: t, Cluster: agenttest.NewCluster(t, agenttest.RefusingTCP(t)), units: map[string]units.Unit{}, stop: map[string]func(){}}
-	p.serve("service/forge/florete-provider-cert")
+	p.present("service/forge/florete-provider-cert")
+	p.serve()
 	dir := t.TempDir()
 	p.Config = doctor.Config{
 		Layout: p.Laptop.Layout, Socket: p.Laptop.Socket(), HostKey: filepath.Join(dir, "key"), Workload: filepath.Join(dir, "workload.sock"), Hosts: filepath.Join(dir, "hosts"), Etc: dir,
@@ -76,27 +78,22 @@ func newPatient(t *testing.T) *patient {
 	return p
 }
 
-// serve starts a provider that presents the SVID of an identity.
-func (p *patient) serve(as string) {
-	p.Helper()
+// serve starts a provider.
+func (p *patient) serve() {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Date", time.Now().Add(p.date).UTC().Format(http.TimeFormat))
 		w.WriteHeader(http.StatusNotFound)
 	}))
-	if p.provider != nil {
-		addr := p.provider.Listener.Addr().String()
-		p.provider.Close()
-		s.Listener.Close()
-		var err error
-		if s.Listener, err = net.Listen("tcp", addr); err != nil {
-			p.Fatal(err)
-		}
-	}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{*p.CA.Issue(kit.ID(as), time.Hour)}}
+	s.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return p.presents.Load(), nil }}
 	s.StartTLS()
 	p.Cleanup(s.Close)
 	p.provider = s
+}
+
+// present makes the provider present the SVID of an identity.
+func (p *patient) present(as string) {
+	p.presents.Store(&tls.Config{Certificates: []tls.Certificate{*p.CA.Issue(kit.ID(as), time.Hour)}})
 }
 
 func (p *patient) start(h *agenttest.Host) {

@@ -91,7 +91,7 @@ svid_bundle_file_name = "bundle.pem"
 // They must accept each other's SPIFFE IDs and no others.
 func TestGhostunnel(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short: compiles ghostunnel, which takes a C compiler")
+		t.Skip("left out by -short: it compiles ghostunnel, which takes a C compiler")
 	}
 	ghostunnel := tool(t, "bench/ghostunnel", "ghostunnel")
 	h := newHost(t, document.Caller{ID: wiki, UIDs: me(), Workload: true})

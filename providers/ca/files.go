@@ -12,9 +12,9 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/providers/agefile"
 )
 
 const (

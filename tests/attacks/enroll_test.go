@@ -18,11 +18,11 @@ import (
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 	"golang.org/x/crypto/ssh"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"

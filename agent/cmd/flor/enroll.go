@@ -16,9 +16,9 @@ import (
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/enrol"
 	"github.com/florete/florete/agent/units"
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/agefile"
 )
 
 func newIDCmd(m *instance) *cobra.Command {

@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/nix/operator/authority"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/nix/operator/authority"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
 

@@ -5,11 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/nix/operator/published"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
 

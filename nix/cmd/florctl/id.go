@@ -11,13 +11,13 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/identityfile"
 	"github.com/florete/florete/nix/operator/published"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
 

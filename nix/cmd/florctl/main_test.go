@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete/providers/agefile"
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/tests/kit"
 )
 

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/nix/operator/scaffold"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/secret"
 )

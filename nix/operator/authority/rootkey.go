@@ -13,9 +13,9 @@ import (
 	"filippo.io/age"
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/pkcs11"
 )

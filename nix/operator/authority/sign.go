@@ -9,8 +9,8 @@ import (
 
 	"filippo.io/age"
 
+	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/secretfile"
-	"github.com/florete/florete/providers/agefile"
 	"github.com/florete/florete/providers/ca"
 )
 

@@ -118,6 +118,9 @@ func (f Forwarder) check() error {
 		if err := p.Identity.check(p.Protocol); err != nil {
 			return fmt.Errorf("publish %s: %w", p.ID, err)
 		}
+		if err := p.Record.check(p.Remote); err != nil {
+			return fmt.Errorf("publish %s: %w", p.ID, err)
+		}
 		if p.OpaqueName != "" && !opaque.MatchString(p.OpaqueName) {
 			return fmt.Errorf("publish %s: opaqueName %q, want 32 hex digits", p.ID, p.OpaqueName)
 		}
@@ -136,6 +139,9 @@ func (f Forwarder) check() error {
 			if err := e.check(); err != nil {
 				return fmt.Errorf("reach %s: %w", r.ID, err)
 			}
+		}
+		if r.Recorded && r.Remote != RemoteSSH {
+			return fmt.Errorf("reach %s: recorded with sessions over %q, want %q", r.ID, string(r.Remote), RemoteSSH)
 		}
 		if err := r.checkPaths(f.Relays); err != nil {
 			return fmt.Errorf("reach %s: %w", r.ID, err)

@@ -190,6 +190,8 @@ type Published struct {
 	Entrances []spiffe.ID `json:"entrances,omitempty"` // sorted
 	// Gate restricts the service to people. It is nil if all callers in Allow may connect.
 	Gate *InnerGate `json:"gate,omitempty"`
+	// Record makes this host record the SSH sessions. It is nil if they are not recorded.
+	Record *Record `json:"record,omitempty"`
 }
 
 // Limits bounds the connections and the bytes of a caller or a service. A limit of zero means no
@@ -309,6 +311,8 @@ type Reachable struct {
 	// HostKeys lists the SSH host keys of the hosts that publish the service (authorized_keys form,
 	// without comment), if its protocol is SSH.
 	HostKeys []string `json:"hostKeys,omitempty"` // sorted
+	// Recorded is true if the hosts that publish the service record the SSH sessions there.
+	Recorded bool `json:"recorded,omitempty"`
 }
 
 // Acting returns the local identities that connect to the service, including those that the other

@@ -2,6 +2,7 @@
 let
   inherit (builtins) attrValues foldl';
   inherit (import ./types)
+    atLeastOne
     attrsOf
     between
     default
@@ -10,6 +11,7 @@ let
     named
     of
     record
+    required
     ;
   inherit (import ./formats)
     account
@@ -21,6 +23,7 @@ let
     name
     port
     publicName
+    recipient
     replicas
     strings
     tags
@@ -87,6 +90,18 @@ record "a service" (
           "vnc"
           "udp"
         ]);
+    record =
+      of
+        "Records the SSH sessions at a service with `protocol = \"ssh\"`, on the hosts where they run. By default no session is recorded."
+        (
+          record "a recording" {
+            recipients =
+              required "Public keys of age. Their owners can read the recordings, and hosts cannot."
+                "[ \"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\" ]"
+                (atLeastOne "write the keys of those who read recordings, or take record out" recipient);
+            days = default "Days for which a host keeps a recording." 90 (between 1 3650 "days");
+          }
+        );
     transport = of "Transport between the forwarders of callers and its own, as for hosts." (enum [
       "auto"
       "quic"

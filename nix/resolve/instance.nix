@@ -60,6 +60,7 @@ in
       else
         { }
     )
+    // (if service.record.recipients == [ ] then { } else { recorded = true; })
     // transport.attribute transports;
   };
 }

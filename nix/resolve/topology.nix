@@ -147,6 +147,9 @@ let
     }
   ) written;
 
+  # How sessions are recorded, as in manifests.
+  recording = record: record // { recipients = sorted record.recipients; };
+
   services = mapAttrs (
     name: service:
     let
@@ -204,7 +207,8 @@ let
         // port.carried
         // port.remote
         // (if port.identity == "none" then { } else { inherit (port) identity; })
-        // (if service.accessLog == "off" then { } else { inherit (service) accessLog; });
+        // (if service.accessLog == "off" then { } else { inherit (service) accessLog; })
+        // (if service.record.recipients == [ ] then { } else { record = recording service.record; });
       roles = rolesOf service;
       # The attributes of an only port.
       listenPort = if several then invalid.number else (head ports).number;

@@ -121,6 +121,26 @@ in
           list.faults place v;
     };
 
+  # A list with an element. The hint says what to write instead of an empty one.
+  # atLeastOne :: String -> Type -> Type
+  atLeastOne =
+    hint: type:
+    let
+      list = listOf type;
+    in
+    list
+    // {
+      faults =
+        place: v:
+        if isList v && v == [ ] then
+          bad {
+            inherit hint;
+            want = "at least one";
+          } place v
+        else
+          list.faults place v;
+    };
+
   # A list; one element needs no brackets.
   # oneOrMore :: Type -> Type
   oneOrMore =

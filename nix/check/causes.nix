@@ -178,4 +178,7 @@
   FL195 = "Two users have the same key in `approvalKeys`, so that a signature does not tell who approved. Cure: List each key for one user.";
   FL196 = "A grant cannot give this role. It is reserved, it leads to a reserved service or to services of another cluster, or it permits a login at a service that the role itself does not reach. Cure: Change the role as the message says, or remove `request`.";
   FL197 = "A user who may request or approve does not reach the providers of documents, which carry requests and grants. Cure: Write `providers.config.hosts`, and give the users a role with the group `control-plane`.";
+  FL198 = "A service whose sessions are recorded leads to another machine. The sshd of the host that publishes the service makes the recordings, where the sessions run. Cure: Let sshd listen on 127.0.0.1 of its host, or remove `record`.";
+  FL199 = "`record.recipients` of a service lists the same key twice. Cure: Remove one of them, or write the key of the other person.";
+  FL200 = "Two services of a host lead to the same sshd, and only one is recorded, or each otherwise. The sshd cannot tell which of the two people called. Cure: Write the same `record` in both, or let another sshd serve one of them at another port.";
 }

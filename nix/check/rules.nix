@@ -150,6 +150,9 @@ severity "error" {
   FL195 = "approval key of two users";
   FL196 = "request for a role that a grant cannot give";
   FL197 = "request without a way to the providers";
+  FL198 = "recording on another machine";
+  FL199 = "recipient of recordings twice";
+  FL200 = "SSH server that is recorded in two ways";
 }
 // severity "warning" {
   FL040 = "user without roles";

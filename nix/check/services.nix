@@ -41,6 +41,7 @@ let
   rules = import ./ingress.nix arguments;
   itself = import ./itself.nix arguments;
   logins = import ./logins.nix arguments;
+  record = import ./record.nix arguments;
   # Reports whether the service is one port of 127.0.0.1 that does not learn its callers.
   isPlain = s: s.port != null && s.upstream == "" && s.identity == "none" && s.ports == { };
   ofKinds = map (k: k.service) (filter (k: k ? service) kinds);
@@ -178,6 +179,7 @@ mapAttrs (
     # Ports that are no set have been reported.
     ++ (if isPlain s || s.ports == { } && any (f: f.place == "services.${n}.ports") shapes.services.${n} then [ ] else ports n s ++ itself n)
     ++ (if isRemote s.protocol then remote n s else [ ])
+    ++ (if s.record.recipients == [ ] then [ ] else record.service n s)
     ++ (if s.workloadApi then workload n s else [ ])
     ++ (if s.visibility == "host" then limits n s else [ ])
     ++ (if isShort n then [ ] else dialled n)

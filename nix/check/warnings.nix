@@ -43,6 +43,7 @@ let
   facts = import ./facts.nix lib;
   idle = import ./idle.nix arguments;
   logins = import ./logins.nix arguments;
+  record = import ./record.nix arguments;
 
   # An upstream on another host should be a service of that host: forwarders encrypt, a connection
   # to an upstream is not encrypted.
@@ -170,6 +171,7 @@ let
     n: s:
     (if s.upstream == "" && s.ports == { } then [ ] else upstream n s)
     ++ (if s.facts == { } then [ ] else facts "services.${n}" s)
+    ++ (if s.record.recipients == [ ] then [ ] else record.warnings n s)
     ++ (if s.until == { } then [ ] else ended "services.${n}" s)
     ++ (if t.wanting ? ${n} then concatMap (k: k n s) ofKinds else [ ]);
 in

@@ -97,7 +97,7 @@ record "a service" (
           record "a recording" {
             recipients =
               required "Public keys of age. Their owners can read the recordings, and hosts cannot."
-                "[ \"age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p\" ]"
+                "[ \"age1…\" ]"
                 (atLeastOne "write the keys of those who read recordings, or take record out" recipient);
             days = default "Days for which a host keeps a recording." 90 (between 1 3650 "days");
           }

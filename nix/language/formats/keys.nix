@@ -207,6 +207,7 @@ let
     want = "a public key of age, age1…";
     hint = "print it with: age-keygen -y identity-file";
     example = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
+    invalid = wrong.string;
     ok = v: matches "age1[02-9ac-hj-np-z]{51}[qs][02-9ac-hj-np-z]{6}" v && bech32.isValid v;
   };
 

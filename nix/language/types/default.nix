@@ -22,6 +22,7 @@ let
   scalars = import ./scalar.nix;
   inherit (scalars) bad matches;
 
+  inherit (import ../../lib/fault.nix) fault;
   inherit (import ./leaks.nix) isFile;
   inherit (import ./attributes.nix) together;
 
@@ -132,11 +133,16 @@ in
     // {
       faults =
         place: v:
-        if isList v && v == [ ] then
-          bad {
-            inherit hint;
-            want = "at least one";
-          } place v
+        if v == [ ] then
+          [
+            (fault {
+              id = "FL002";
+              inherit place;
+              problem = "want at least one, found";
+              value = "an empty list";
+              remedy = hint;
+            })
+          ]
         else
           list.faults place v;
     };

@@ -1,0 +1,18 @@
+# Two people can read recordings.
+{ base, merge, ... }:
+merge base {
+  services.shell = {
+    host = "beta";
+    port = 22;
+    protocol = "ssh";
+    record.recipients = [
+      "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"
+      "age1gl2asgzfpgyldt5rpg5j4fdl6j43euvgm2lygtzs6t6vk87f79pstn46u8"
+    ];
+  };
+  roles.reader = {
+    services = [ "shell" ];
+    logins.shell = [ "deploy" ];
+  };
+  providers.ssh.hosts = [ "alpha" ];
+}

@@ -47,8 +47,9 @@ class Cluster:
         shutil.copy(self.operator / "blue/ca.crt", self.flake / "blue")
         (self.flake / "facts.json").write_text(json.dumps(self._facts()))
         self._commit()
+        revisions = self._revisions()
         with ThreadPoolExecutor(os.cpu_count()) as at_once:  # Nix evaluates with one processor
-            list(at_once.map(self._compile, self._revisions()))
+            list(at_once.map(self._publish, revisions))
         print(f"hosts: prepared the cluster ({time.monotonic() - began:.0f} s)", flush=True)
 
     def furnish(self, h: Host) -> None:
@@ -119,17 +120,23 @@ class Cluster:
         return run(self.bin / "florctl", *args)
 
     def _revisions(self) -> list[str]:
-        names = run("nix", "eval", "--json", f"{self._ref()}#florete", "--apply", "builtins.attrNames")
-        return list(json.loads(names))
+        """Every host's part of every revision, in one evaluation: florctl, which looks at one cluster
+        and one host at a time, would be hundreds. Their names."""
+        parts = "clusters: builtins.mapAttrs (_: c: { inherit (c) documents units sysusers sysctl; }) clusters"
+        all = json.loads(run("nix", "eval", "--json", f"{self._ref()}#florete", "--apply", parts))
+        for revision, made in all.items():
+            for host, documents in made["documents"].items():
+                at = self.dir / "revisions" / host / REVISIONS / revision
+                files = {f"units/{name}": text for name, text in made["units"][host].items()}
+                files |= {"units/florete.sysusers": made["sysusers"][host], "units/florete.sysctl": made["sysctl"]}
+                for kind, document in documents.items():
+                    files |= {f"documents/{kind}.json": document["body"], f"documents/{kind}.envelope.json": document["envelope"]}
+                for name, text in files.items():
+                    (at / name).parent.mkdir(parents=True, exist_ok=True)
+                    (at / name).write_text(text)
+        return list(all)
 
-    def _compile(self, revision: str) -> None:
-        """Every host's part of a revision, and what the config provider serves."""
-        cluster = ("--cluster", revision)
+    def _publish(self, revision: str) -> None:
+        """What the config provider serves of a revision."""
         published = self.dir / "published" / f"{revision}.json"
-        self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--out", published, "--replace-roots")
-        compiled = self.dir / "compiled" / revision
-        self._florctl("compile", self._ref(), *cluster, "--out", compiled)
-        for host in os.listdir(compiled):
-            at = self.dir / "revisions" / host / REVISIONS / revision
-            shutil.copytree(compiled / host, at / "documents")
-            self._florctl("units", self._ref(), *cluster, "--host", host, "--out", at / "units")
+        self._florctl("publish", self._ref(), "--cluster", revision, "--key", self.operator / "signing.key", "--out", published, "--replace-roots")

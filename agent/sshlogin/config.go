@@ -38,6 +38,10 @@ type Config struct {
 	Program     string // absolute path of flor
 	TrustDomain string // needed for Client only
 
+	// Recorded is true if a service of this host records sessions. Then certificates are the only
+	// way to log in, since sshd records no other logins.
+	Recorded bool
+
 	// Penalties is true if sshd refuses connections from addresses of which logins failed. All
 	// callers have the address of the forwarder, so one of them would lock out all others.
 	Penalties bool
@@ -75,7 +79,10 @@ func (c Config) command(name, token string) string {
 // the forwarder is, are admitted by a certificate: a certificate is worth nothing without access to
 // the service. If sshd_config itself permits files with principals, they would bypass the manifest.
 func (c Config) Server() string {
-	var exempt string
+	var exempt, only string
+	if c.Recorded {
+		only = onlyCertificates
+	}
 	if c.Penalties {
 		exempt = "PerSourcePenaltyExemptList " + loopback + "\n"
 	}
@@ -85,9 +92,18 @@ func (c Config) Server() string {
 	AuthorizedPrincipalsCommand %s
 	AuthorizedPrincipalsCommandUser %s
 	AuthorizedPrincipalsFile none
-Match all
-`, c.Instance.Program("flor"), exempt, loopback, c.file(NeedKeys, document.FileSSHAuthority), c.command("principals", "%u %k"), Account)
+%sMatch all
+`, c.Instance.Program("flor"), exempt, loopback, c.file(NeedKeys, document.FileSSHAuthority), c.command("principals", "%u %k"), Account, only)
 }
+
+// onlyCertificates makes sshd accept certificates alone. Without SHLVL, bash would first run the
+// account's own .bashrc, which could run a shell that is not recorded.
+const onlyCertificates = `	AuthenticationMethods publickey
+	AuthorizedKeysFile none
+	AuthorizedKeysCommand none
+	PermitUserRC no
+	SetEnv SHLVL=2
+`
 
 // Client returns the configuration for ssh. It applies to all services of the trust domain. An
 // account without a certificate uses its own keys there.

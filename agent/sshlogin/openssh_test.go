@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -115,6 +116,7 @@ func testDebian(t *testing.T, release string) {
 	t.Run("names of accounts", func(t *testing.T) { m.oddNames(t) })
 	t.Run("flor remote", func(t *testing.T) { m.remote(t) })
 	t.Run("rsync and git", func(t *testing.T) { m.tools(t) })
+	t.Run("recorded", func(t *testing.T) { m.recorded(t) })
 	t.Run("host key", func(t *testing.T) {
 		m.hostKeys = []string{kit.Authorized(foreign.PublicKey())}
 		m.permit(document.Login{Account: "deploy"})
@@ -224,7 +226,8 @@ type machine struct {
 	public   ssh.PublicKey
 	secret   []byte // private key of the user as ssh reads it
 	hostKeys []string
-	log      net.PacketConn // of the machine, where flor logs
+	record   *document.Record // of the service
+	log      net.PacketConn   // of the machine, where flor logs
 }
 
 // Accounts of the machine.
@@ -281,7 +284,7 @@ func newMachine(t *testing.T, root string) *machine {
 // start runs sshd until the test ends. The programs of Debian are mounted in a namespace of its own.
 func (m *machine) start(t *testing.T, root string) {
 	t.Helper()
-	script := "set -e\n"
+	script := "set -e; cd " + m.dir + "\n"
 	for _, device := range []string{"dev/null", "dev/urandom"} {
 		m.write(t, device, "")
 		script += "mount --bind /" + device + " " + m.path(device) + "\n"
@@ -294,7 +297,8 @@ func (m *machine) start(t *testing.T, root string) {
 		check(t, os.Mkdir(m.path(dir), 0o755))
 		script += "mount --bind " + filepath.Join(root, dir) + " " + m.path(dir) + "\n"
 	}
-	script += "cd " + m.dir + "\nchroot . /opt/flor ssh server-config > etc/ssh/sshd_config.d/florete.conf\nchroot . /opt/flor ssh client-config > etc/ssh/ssh_config.d/florete.conf\n"
+	script += "mkdir dev/pts; mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts; ln -s pts/ptmx dev/ptmx\n"
+	script += "chroot . /opt/flor ssh server-config > etc/ssh/sshd_config.d/florete.conf\nchroot . /opt/flor ssh client-config > etc/ssh/ssh_config.d/florete.conf\n"
 	script += "exec chroot " + m.dir + " /usr/sbin/sshd -D -e\n"
 	cmd := exec.Command("unshare", "--mount", "--propagation", "private", "sh", "-c", script)
 	var log buffer
@@ -334,7 +338,7 @@ func (m *machine) write(t *testing.T, name, text string) {
 // permit puts a manifest in force in which alice has the logins, and bob may log in as other. The
 // machine reaches the service itself.
 func (m *machine) permit(logins ...document.Login) {
-	accept(m.state, []document.Allow{{ID: alice, Logins: logins}, {ID: bob, Logins: []document.Login{{Account: "other"}}}},
+	accept(m.state, m.record, []document.Allow{{ID: alice, Logins: logins}, {ID: bob, Logins: []document.Login{{Account: "other"}}}},
 		document.Reachable{ID: shell, Callers: []spiffe.ID{alice}, Listen: listen, Remote: document.RemoteSSH, HostKeys: m.hostKeys})
 }
 
@@ -355,11 +359,19 @@ func (m *machine) ssh(args ...string) (string, error) {
 
 // asAlice runs a program of the machine as alice, without a terminal. It returns what the program
 // prints.
-func (m *machine) asAlice(words ...string) (string, error) {
+func (m *machine) asAlice(words ...string) (string, error) { return m.asAliceWith(nil, words...) }
+
+// asAliceWith is like asAlice, with standard input.
+func (m *machine) asAliceWith(in io.Reader, words ...string) (string, error) {
+	return m.as(uidAlice, []string{"HOME=/home/alice", "SHELL=/bin/sh"}, in, words...)
+}
+
+// as runs a program of the machine under an account, with these variables.
+func (m *machine) as(uid int, env []string, in io.Reader, words ...string) (string, error) {
 	cmd := exec.Command("nsenter", slices.Concat([]string{
-		"--target", fmt.Sprint(m.pid), "--mount", "chroot", fmt.Sprintf("--userspec=%d:%[1]d", uidAlice), m.dir,
+		"--target", fmt.Sprint(m.pid), "--mount", "chroot", fmt.Sprintf("--userspec=%d:%[1]d", uid), m.dir,
 	}, words)...)
-	cmd.Env = []string{"HOME=/home/alice", "PATH=/usr/sbin:/usr/bin:/bin", "SHELL=/bin/sh"}
+	cmd.Env, cmd.Stdin = append([]string{"PATH=/usr/sbin:/usr/bin:/bin"}, env...), in
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }

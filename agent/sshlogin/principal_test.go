@@ -46,11 +46,11 @@ func certificate(key ssh.PublicKey, ca ssh.Signer, id spiffe.ID, change func(*ss
 
 // accept puts a manifest with an allow list in force, as activation does. The argument reach
 // contains the services that the host reaches.
-func accept(l hostdir.Layout, allow []document.Allow, reach ...document.Reachable) {
+func accept(l hostdir.Layout, record *document.Record, allow []document.Allow, reach ...document.Reachable) {
 	m := document.Manifest{
 		Cluster: "demo", Host: "eu", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/eu"), SSHHostKey: "ssh-ed25519 AAAA"},
 		Providers: map[string]map[string]document.Provider{},
-		Forwarder: document.Forwarder{Publish: []document.Published{{ID: shell, Upstream: "127.0.0.1:22", Remote: document.RemoteSSH, Allow: allow}}, Reach: reach, Callers: []document.Caller{{ID: alice, UIDs: []uint32{uidAlice}}}},
+		Forwarder: document.Forwarder{Publish: []document.Published{{ID: shell, Upstream: "127.0.0.1:22", Remote: document.RemoteSSH, Allow: allow, Record: record}}, Reach: reach, Callers: []document.Caller{{ID: alice, UIDs: []uint32{uidAlice}}}},
 	}
 	kit.Swap(hostdir.Current(l.Documents()), kit.Document(time.Now().UnixNano(), m).Files())
 }
@@ -69,7 +69,7 @@ func logins(accounts ...string) (all []document.Login) {
 func TestPrincipal(t *testing.T) {
 	now := time.Now()
 	past, future := unixtime.Of(now.Add(-time.Second)), unixtime.Of(now.Add(time.Hour))
-	allow := func(a ...document.Allow) func(hostdir.Layout) { return func(l hostdir.Layout) { accept(l, a) } }
+	allow := func(a ...document.Allow) func(hostdir.Layout) { return func(l hostdir.Layout) { accept(l, nil, a) } }
 	standard := allow(document.Allow{ID: alice, Logins: logins("deploy")}, document.Allow{ID: bob, Logins: logins("other")})
 	revoked := func(targets ...revocation.Target) func(hostdir.Layout) {
 		return func(l hostdir.Layout) { standard(l); revoke(l, targets...) }
@@ -120,7 +120,7 @@ func TestPrincipal(t *testing.T) {
 			l := hostdir.Layout(t.TempDir())
 			x.host(l)
 			c := certificate(kit.NewHostKey().PublicKey(), kit.NewHostKey(), alice, x.change)
-			id, err := sshlogin.Principal(l, x.account, base64.StdEncoding.EncodeToString(c.Marshal()), now)
+			id, _, err := sshlogin.Principal(l, x.account, base64.StdEncoding.EncodeToString(c.Marshal()), now)
 			switch {
 			case x.want == "" && (err != nil || id.String() != c.KeyId):
 				t.Errorf("%v, %v", id, err)
@@ -142,9 +142,9 @@ func named(name string) func(*ssh.Certificate) {
 
 func TestPrincipalOfAKey(t *testing.T) {
 	l := hostdir.Layout(t.TempDir())
-	accept(l, []document.Allow{{ID: alice, Logins: logins("deploy")}})
+	accept(l, nil, []document.Allow{{ID: alice, Logins: logins("deploy")}})
 	for _, text := range []string{"", "?", base64.StdEncoding.EncodeToString(kit.NewHostKey().PublicKey().Marshal())} {
-		if id, err := sshlogin.Principal(l, "deploy", text, time.Now()); err == nil {
+		if id, _, err := sshlogin.Principal(l, "deploy", text, time.Now()); err == nil {
 			t.Errorf("%q: %s", text, id)
 		}
 	}
@@ -153,7 +153,7 @@ func TestPrincipalOfAKey(t *testing.T) {
 // FuzzPrincipal checks that a principal is one word, and is the one of the certificate.
 func FuzzPrincipal(f *testing.F) {
 	l := hostdir.Layout(f.TempDir())
-	accept(l, []document.Allow{{ID: alice, Logins: logins("deploy")}})
+	accept(l, nil, []document.Allow{{ID: alice, Logins: logins("deploy")}})
 	c := certificate(kit.NewHostKey().PublicKey(), kit.NewHostKey(), alice, nil)
 	f.Add(c.Marshal())
 	for _, name := range []string{"deploy", alice.String() + "\n", bob.String()} {
@@ -161,7 +161,7 @@ func FuzzPrincipal(f *testing.F) {
 		f.Add(c.Marshal())
 	}
 	f.Fuzz(func(t *testing.T, wire []byte) {
-		id, err := sshlogin.Principal(l, "deploy", base64.StdEncoding.EncodeToString(wire), time.Now())
+		id, _, err := sshlogin.Principal(l, "deploy", base64.StdEncoding.EncodeToString(wire), time.Now())
 		if err == nil && (id != alice || !bytes.Contains(wire, []byte(id.String()))) {
 			t.Errorf("%q has the principal %q", wire, id)
 		}

@@ -31,6 +31,7 @@ let
   ingress = import ./ingress.nix common;
   need = import ./need.nix common;
   provider = import ./provider.nix common;
+  recorder = import ./recorder.nix common;
   rollback = import ./rollback.nix common;
   store = import ./store.nix common;
   workload = import ./workload.nix common;
@@ -48,6 +49,9 @@ let
     store = policy.store.member or null != null;
     credentials = any credential.ofService manifest.needs;
     ingress = any (n: n.kind == "tls") manifest.needs;
+    # Recording may begin with documents from the network, which install no units.
+    recorder = any recorder.recordable manifest.forwarder.publish;
+    records = any (p: p ? record) manifest.forwarder.publish;
     workload = any (c: c.workload or false) manifest.forwarder.callers;
   };
 
@@ -62,6 +66,7 @@ let
       hostsFile
       ingress
       parts
+      recorder
       rollback
       store
       unit
@@ -122,6 +127,7 @@ in
         inherit bin;
         settings = settings.ingress or { };
       })
+      // optionalAttrs has.recorder (recorder.units { inherit bin; })
       // optionalAttrs has.workload (workload { inherit bin; })
     ) (delivering manifest.needs);
 

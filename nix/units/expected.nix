@@ -11,6 +11,7 @@
   hostsFile,
   ingress,
   parts,
+  recorder,
   rollback,
   store,
   unit,
@@ -87,6 +88,7 @@ let
       };
       credentials = credential.units { inherit bin; };
       ingress = ingress { inherit bin settings; };
+      recorder = recorder.units { inherit bin; };
       workload = workload { inherit bin; };
     };
   ofPolicy =
@@ -110,6 +112,7 @@ in
 starting.always
 // (if has.credentials then starting.credentials else { })
 // (if has.ingress then starting.ingress else { })
+// (if has.recorder then mapAttrs (_: _: has.records) starting.recorder else { })
 // (if has.workload then starting.workload else { })
 // (if policy == null then { } else ofPolicy policy)
 // started (host {

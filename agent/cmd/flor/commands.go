@@ -34,7 +34,7 @@ The help of the commands uses these words:
 		terminal.CommandGroup{Title: "This host", Commands: []*cobra.Command{newStatusCmd(m), newDoctorCmd(m), newSyncCmd(m), newRefetchCmd(m), newRotateCmd(m), newWitnessCmd(m)}},
 		terminal.CommandGroup{Title: "Services", Commands: []*cobra.Command{newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newRemoteCmd(m), newSessionsCmd(m), newSSHCmd(m)}},
 		terminal.CommandGroup{Title: "Joining a cluster", Commands: []*cobra.Command{newJoinCmd(m), newEnrollCmd(m), newIDCmd(m)}},
-		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{newActivateCmd(m), newAgentCmd(m), newCredentialsCmd(m), newGuardCmd(m), newHostCmd(m), newHostsFileCmd(m), newIngressCmd(m), newStoreCertsCmd(m), newWorkloadCmd(m)}},
+		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{newActivateCmd(m), newAgentCmd(m), newCredentialsCmd(m), newGuardCmd(m), newHostCmd(m), newHostsFileCmd(m), newIngressCmd(m), newRecorderCmd(m), newStoreCertsCmd(m), newWorkloadCmd(m)}},
 	)
 	root.AddCommand(manual.Command())
 	return root
@@ -67,6 +67,8 @@ var examples = map[string]string{
   flor ingress`,
 	"join": `# Join with the token in the file token.
   flor join - < token`,
+	"recorder": `# Record sessions on the socket that systemd passes.
+  flor recorder`,
 	"refetch": `# Fetch the certificate of the node again.
   flor refetch cert-node`,
 	"rotate": `# Replace the secret of the need oidc-wiki.

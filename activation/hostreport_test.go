@@ -2,6 +2,7 @@ package activation
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -9,10 +10,12 @@ import (
 
 	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -128,6 +131,55 @@ func TestReportsElsewhere(t *testing.T) {
 		}
 		if last := forge[len(forge)-1]; last.Sequence < forge[0].Sequence+1_000_000 {
 			t.Errorf("sequence %d although the provider has one higher by a million", last.Sequence)
+		}
+	})
+}
+
+// TestReportsRecordings checks that a host reports recorded sessions until a provider has them, and
+// not again, also after a restart.
+func TestReportsRecordings(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := reporting(t)
+		state := h.config.State
+		h.config.HostReport = func(context.Context) hostreport.Report {
+			finished, err := recording.ReadFinished(state.FinishedRecordings())
+			if err != nil {
+				t.Error(err)
+			}
+			return hostreport.Report{Format: document.NewestFormat, Recordings: finished.After(state.ConfirmedRecordings())}
+		}
+		finish := func(n int) {
+			f := recording.Finished{Last: int64(n)}
+			for i := range n {
+				f.Summaries = append(f.Summaries, recording.Summary{Number: int64(i + 1), Service: Service, Caller: kit.ID("user/alice"), SHA256: fmt.Sprint(i)})
+			}
+			if err := atomicfile.FileIn(state.FinishedRecordings(), []byte(kit.JSON(f)), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		numbers := func(reports []Received) (all []int64) {
+			for _, r := range reports {
+				for _, s := range r.Recordings {
+					all = append(all, s.Number)
+				}
+			}
+			return all
+		}
+		var want []int64
+		for i := range int64(recording.MaxReported + 3) {
+			want = append(want, i+1)
+		}
+		finish(2)
+		stop := h.run()
+		time.Sleep(time.Minute)
+		finish(len(want)) // more than one report has room for
+		time.Sleep(time.Minute)
+		stop()
+		stop = h.run()
+		time.Sleep(10 * time.Minute)
+		stop()
+		if got := numbers(h.forge.Reports()); !slices.Equal(got, want) {
+			t.Errorf("reported %v, want %v", got, want)
 		}
 	})
 }

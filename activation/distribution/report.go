@@ -3,14 +3,18 @@ package distribution
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"time"
 
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/activation/needstate"
+	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/recording"
 )
 
 const (
@@ -88,6 +92,9 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 		}
 		report.Sequence = sequence
 		answer, err := send(ctx, host, report, to, line)
+		if err == nil && answer.Sequence == sequence { // otherwise the provider has a newer one
+			confirm(host.Layout, report.Recordings)
+		}
 		answer.Sequence = max(sequence, answer.Sequence)
 		return func() { release(); f.reported(is, answer, err) }
 	})
@@ -135,6 +142,18 @@ func send(ctx context.Context, host *fetch.Host, r hostreport.Report, to []strin
 		}
 	}
 	return answer, err
+}
+
+// confirm records that a provider has the summaries of recordings in its audit log. If that fails,
+// they are reported again.
+func confirm(l hostdir.Layout, recordings []recording.Summary) {
+	if len(recordings) == 0 {
+		return
+	}
+	last := fmt.Appendln(nil, recordings[len(recordings)-1].Number)
+	if err := atomicfile.File(l.ConfirmedRecordingsFile(), last, 0o644); err != nil {
+		slog.Error("reported recordings will be reported again", "err", err)
+	}
 }
 
 // ReportSoon makes the next call of Begin check whether the state of the host has changed. If so, a

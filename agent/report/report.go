@@ -14,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/internal/release"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
@@ -63,6 +64,9 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 	r.Pending, _ = c.Layout.PendingCommit()
 	r.Undone, _ = c.Layout.Undone()
 	r.Audit, r.Accepted = c.Layout.AuditFaults(), c.Layout.Accepted()
+	if finished, err := recording.ReadFinished(c.Layout.FinishedRecordings()); err == nil {
+		r.Recordings = finished.After(c.Layout.ConfirmedRecordings())
+	}
 	if m, err := c.Layout.Refresh(c.manifest); err == nil {
 		c.manifest = m
 		r.Documents = append(r.Documents, document.ReportedOf(m.Envelope))

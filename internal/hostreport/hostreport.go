@@ -6,6 +6,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
 )
@@ -37,6 +38,10 @@ type Report struct {
 
 	Audit    []hostdir.ReportedAudit `json:"audit,omitempty"`    // unacknowledged faults of providers' audit logs
 	Accepted []hostdir.AcceptedAudit `json:"accepted,omitempty"` // acknowledged faults, newest last
+
+	// Recordings lists recorded sessions that have ended, by number, until a provider has confirmed
+	// a report with them.
+	Recordings []recording.Summary `json:"recordings,omitempty"`
 }
 
 // Standing returns the important parts of the report as text. When this text changes, the host

@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/unixtime"
@@ -71,33 +72,51 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 	}
 	value, err := json.Marshal(r)
 	return hostapi.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, server.Change{
-		If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: append(server.Ops(accepted(a.Row, kept, r)), store.Put(at, value)), Unrecorded: true,
+		If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: append(server.Ops(acts(a.Row, kept, r)), store.Put(at, value)), Unrecorded: true,
 	}, err
 }
 
-// codeAuditAccepted is the audit code of an audit fault that a person acknowledged on a host.
-const codeAuditAccepted = "audit-accepted"
+// Audit codes of what a report tells for the first time: an audit fault that a person acknowledged on
+// a host, and the recording of an SSH session there.
+const (
+	codeAuditAccepted   = "audit-accepted"
+	codeSessionRecorded = "session-recorded"
+)
 
-// accepted returns an audit row for each audit fault that a person acknowledged on a host since the
-// host's last report.
-func accepted(row server.Row, last, now hostreport.Kept) (acts []server.Row) {
+// acts returns an audit row for each act that a host's last report did not contain.
+func acts(row server.Row, last, now hostreport.Kept) (rows []server.Row) {
 	was, _ := last.Decode()
 	is, err := now.Decode()
-	if err != nil || len(is.Accepted) > hostdir.MaxAccepted {
+	if err != nil || len(is.Accepted) > hostdir.MaxAccepted || len(is.Recordings) > recording.MaxReported {
 		return nil
 	}
+	row.Outcome = server.Changed
+	text := func(s string) string { return terminal.Text(s[:min(len(s), 200)]) }
+	at := func(t unixtime.Time) string { return t.UTC().Format(time.RFC3339) }
 	for _, a := range is.Accepted {
 		if slices.Contains(was.Accepted, a) {
 			continue
 		}
-		text := func(s string) string { return terminal.Text(s[:min(len(s), 200)]) }
-		row.Outcome, row.Code, row.Message = server.Changed, codeAuditAccepted, "what this host found of an audit log was accepted there: "+text(a.Fault)
+		row.Code, row.Message = codeAuditAccepted, "what this host found of an audit log was accepted there: "+text(a.Fault)
 		row.Detail = map[string]string{
-			"provider": text(a.Provider), "kind": text(a.Kind), "by": text(a.By), "reason": text(a.Reason), "at": a.At.UTC().Format(time.RFC3339),
+			"provider": text(a.Provider), "kind": text(a.Kind), "by": text(a.By), "reason": text(a.Reason), "at": at(a.At),
 		}
-		acts = append(acts, row)
+		rows = append(rows, row)
 	}
-	return acts
+	for _, s := range is.Recordings {
+		if slices.Contains(was.Recordings, s) {
+			continue
+		}
+		row.Code, row.Message = codeSessionRecorded, fmt.Sprintf("session of %s as %s at %s was recorded", s.Caller.Short(), text(s.Account), s.Service.Short())
+		row.Detail = map[string]string{
+			"file": text(s.File), "sha256": text(s.SHA256), "bytes": fmt.Sprint(s.Bytes), "begun": at(s.Begun), "ended": at(s.Ended),
+		}
+		if s.Cut {
+			row.Message += ", but not to its end"
+		}
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // ordered returns the rotations of a host's needs that were ordered and that the host has not

@@ -15,6 +15,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
+	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/providertest"
@@ -123,5 +124,35 @@ func TestAccepted(t *testing.T) {
 	}
 	if want := []string{"1970-01-01T00:33:20Z", "1970-01-01T00:50:00Z"}; !slices.Equal(at, want) {
 		t.Errorf("rows of %v, want %v", at, want)
+	}
+}
+
+// TestRecorded checks that each recording that a host reports has one row, however often the host
+// reports it.
+func TestRecorded(t *testing.T) {
+	e := start(t)
+	c := e.Client(ursula)
+	summary := func(n int64, cut bool) recording.Summary {
+		return recording.Summary{Number: n, File: fmt.Sprintf("%d.cast.age", n), Service: kit.ID("service/shell/eu"), Caller: kit.ID("user/alice"), Account: "deploy\x1b[2J", Begun: unixtime.Unix(1000), Ended: unixtime.Unix(2000), Bytes: 7, SHA256: "ab", Cut: cut}
+	}
+	one, two, three := summary(1, false), summary(2, true), summary(3, false)
+	for i, all := range [][]recording.Summary{{one}, {one, two}, {one, two}, {two, three}, {}, make([]recording.Summary, recording.MaxReported+1)} {
+		if _, err := c.Report(t.Context(), fmt.Appendf(nil, `{"sequence":%d,"recordings":%s}`, i+1, kit.JSON(all))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var files []string
+	for _, r := range e.Rows() {
+		if r.Code != "session-recorded" {
+			continue
+		}
+		files = append(files, r.Detail["file"])
+		if r.Caller != ursula.String() || r.Detail["sha256"] != "ab" || r.Detail["bytes"] != "7" || r.Detail["ended"] != "1970-01-01T00:33:20Z" || strings.Contains(r.Message, "\x1b") ||
+			strings.HasSuffix(r.Message, "not to its end") != (r.Detail["file"] == "2.cast.age") || !strings.Contains(r.Message, "user/alice as deploy") {
+			t.Errorf("%+v", r)
+		}
+	}
+	if want := []string{"1.cast.age", "2.cast.age", "3.cast.age"}; !slices.Equal(files, want) {
+		t.Errorf("rows of %v, want %v", files, want)
 	}
 }

@@ -18,7 +18,7 @@ let
     length
     match
     ;
-  inherit (import ../lib) isInvalid sorted;
+  inherit (import ../lib) isInvalid;
   inherit (lib)
     excluded
     fault
@@ -29,7 +29,6 @@ let
 
   # The port at which the sshd of a host serves a service, or null.
   port = s: match "127\\.[0-9.]+:([0-9]+)" s.upstream;
-  normal = r: r // { recipients = sorted r.recipients; };
   isRecorded = s: s.record.recipients != [ ];
 
   # The first other service on a host that leads to the same sshd and is recorded otherwise. Of two
@@ -42,7 +41,7 @@ let
       && o.protocol == "ssh"
       && o.published
       && port o == port s
-      && normal o.record != normal s.record
+      && o.record != s.record
       && (!isRecorded o || o.name < s.name)
     ) t.hosts.${host}.running;
 in

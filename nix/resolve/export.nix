@@ -182,6 +182,7 @@ in
         ]
       ) s.publicPorts;
     }
+    // optionalAttrs (s.record.recipients != [ ]) { inherit (s) record; }
     // optionalAttrs (s.tlsName != "" && publicNames.rules s != { }) { ingress = publicNames.rules s; }
     // optionalAttrs (s.ingress.hosts != [ ]) { ingressHosts = sorted s.ingress.hosts; }
     // optionalAttrs (redirected ? ${s.name}) { redirects = only redirected.${s.name} t.redirects; }

@@ -147,14 +147,12 @@ let
     }
   ) written;
 
-  # How sessions are recorded, as in manifests.
-  recording = record: record // { recipients = sorted record.recipients; };
-
   services = mapAttrs (
     name: service:
     let
       on = sorted (known clean.hosts (placement.hosts service));
       ports = portsOf service;
+      record = service.record // { recipients = sorted service.record.recipients; };
       several = service.ports != { };
       scoped = service.scope == "node" || service.scope == "both";
       own = host: id "service/${host}/${name}";
@@ -181,6 +179,8 @@ let
       # One instance for each ID, as pairs of name and value. A service with scope "cluster" has
       # one.
       inherit instances ports several;
+      # The recipients are sorted.
+      inherit record;
       # One instance for each ID and port.
       reachables = if several then concatMap at ports else instances;
       published = service.visibility != "host";
@@ -208,7 +208,7 @@ let
         // port.remote
         // (if port.identity == "none" then { } else { inherit (port) identity; })
         // (if service.accessLog == "off" then { } else { inherit (service) accessLog; })
-        // (if service.record.recipients == [ ] then { } else { record = recording service.record; });
+        // (if record.recipients == [ ] then { } else { inherit record; });
       roles = rolesOf service;
       # The attributes of an only port.
       listenPort = if several then invalid.number else (head ports).number;

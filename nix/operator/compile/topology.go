@@ -101,6 +101,7 @@ type Service struct {
 	// PublicPorts lists the ports at which strangers reach the service, by the name of the port of
 	// the service. If the service has one port, the names have no meaning.
 	PublicPorts map[string]PublicPort
+	Record      document.Record                 // how SSH sessions are recorded; the zero value if they are not
 	Aliases     []string                        // additional names below the trust domain, with "*." for one label
 	Outside     string                          // host:port outside of the cluster to which the service leads; usually empty
 	Roles       []string                        // roles of the service itself

@@ -28,9 +28,9 @@ func TestTopologyIsItsSchema(t *testing.T) {
 		base = import `+golden+`/base.nix { inherit key; };
 		dirs = builtins.readDir `+golden+`;
 		all = builtins.mapAttrs (n: _: (import ../../default.nix).mkCluster (import (`+golden+` + "/${n}/topology.nix") { inherit base key merge; }))
-			(builtins.intersectAttrs { facts = 1; federation = 1; operators = 1; outside = 1; own-kinds = 1; placement = 1; ports = 1; public = 1; public-ports = 1; relays = 1; secrets = 1; shared-store = 1; } dirs);
+			(builtins.intersectAttrs { facts = 1; federation = 1; operators = 1; outside = 1; own-kinds = 1; placement = 1; ports = 1; public = 1; public-ports = 1; relays = 1; secrets = 1; shared-store = 1; ssh-recorded = 1; } dirs);
 	in builtins.mapAttrs (_: c: c.topology) all`, &cases)
-	if len(cases) != 12 {
+	if len(cases) != 13 {
 		t.Errorf("found %d of the cases", len(cases))
 	}
 	for name, topology := range cases {

@@ -155,6 +155,7 @@ func TestSomethingIsToldOfWhatOpens(t *testing.T) {
 	for name, c := range cases() {
 		d := newDelta()
 		d.topology(c.Before.Topology, c.After.Topology)
+		d.recordings(c.Before.Topology, c.After.Topology)
 		for host := range union(c.Before.Documents, c.After.Documents) {
 			if err := d.host(host, c.Before.Documents[host], c.After.Documents[host]); err != nil {
 				t.Fatal(err)

@@ -101,6 +101,8 @@ func amount(may string, n int64) string {
 			return "any number"
 		}
 		return strconv.FormatInt(n, 10)
+	case may == soonest:
+		return duration((math.MaxInt32 - n) * 86400)
 	case may == shortest:
 		return strconv.FormatInt(math.MaxInt32-n, 10) + " characters"
 	}

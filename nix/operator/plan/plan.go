@@ -93,6 +93,7 @@ func Compare(before, after compile.Snapshot) (Plan, error) {
 	p := Plan{Cluster: after.Topology.Name, Hosts: []Host{}, Placement: moves(before.Topology, after.Topology), Stays: stays(after), Inputs: inputs(before.Inputs, after.Inputs), Facts: facts(before.Topology, after.Topology)}
 	rights := newDelta()
 	rights.topology(before.Topology, after.Topology)
+	rights.recordings(before.Topology, after.Topology)
 	var unchanged []string
 	var changed sync.Mutex
 	var work errgroup.Group

@@ -64,6 +64,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "name for relays", "is called "+value+" for "+element+" where relays see it"
 	case section == "publish" && len(rest) > 0 && rest[0] == "entrances":
 		noun, words = "entrance", element+" learns the addresses of strangers from "+unquote.Replace(value)
+	case section == "publish" && len(rest) > 0 && rest[0] == "record":
+		noun, words = c.recorded(element, rest, value)
 	case section == "publish" && element != "":
 		noun, words = "change of a published service", fmt.Sprintf("%s, %s: %s", element, at, value)
 	case section == "limits" && whole:
@@ -105,6 +107,8 @@ func (c Change) prose(domain string) (noun, words string) {
 		noun, words = "SSH host key", "knows for "+element+" the host key "+unquote.Replace(value)
 	case section == "reach" && len(rest) > 0 && rest[0] == "remote":
 		noun, words = "protocol of sessions", "opens "+element+" over "+value
+	case section == "reach" && len(rest) > 0 && rest[0] == "recorded":
+		noun, words = "recording", "tells people that sessions at "+element+" are recorded"
 	case section == "reach" && len(rest) > 0 && rest[0] == "aliases":
 		noun, words = "alias", "calls "+element+" "+unquote.Replace(value)+" too"
 	case section == "listen":

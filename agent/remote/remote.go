@@ -28,6 +28,8 @@ type Service struct {
 	At       string          `json:"at"`             // DNS name
 	Listen   netip.AddrPort  `json:"listen"`         // local listener of the forwarder
 	Callers  []spiffe.ID     `json:"callers"`        // identities of this host that may connect
+
+	Recorded bool `json:"recorded,omitempty"` // its hosts record the sessions
 }
 
 // Account is a Unix account of this host. Its programs connect with the account's SPIFFE ID.
@@ -63,6 +65,7 @@ func services(m document.Manifest) []Service {
 		all = append(all, Service{
 			Name: strings.TrimSuffix(at, "."+m.TrustDomain+spiffe.Suffix), ID: r.ID, Protocol: r.Remote, Host: r.ID.Node(),
 			At: at, Listen: r.Listen, Callers: r.Acting(),
+			Recorded: r.Recorded,
 		})
 	}
 	slices.SortFunc(all, func(a, b Service) int { return cmp.Compare(a.Name, b.Name) })
@@ -146,7 +149,11 @@ func names(all []Service) (names []string) {
 func Print(w io.Writer, all []Service) error {
 	t := terminal.NewTable(w, "NAME", "PROTOCOL", "HOST", "AT")
 	for _, s := range all {
-		t.Row(s.Name, s.Protocol, cmp.Or(s.Host, "any"), fmt.Sprintf("%s:%d", s.At, s.Listen.Port()))
+		protocol := string(s.Protocol)
+		if s.Recorded {
+			protocol += ", recorded"
+		}
+		t.Row(s.Name, protocol, cmp.Or(s.Host, "any"), fmt.Sprintf("%s:%d", s.At, s.Listen.Port()))
 	}
 	return t.Flush()
 }

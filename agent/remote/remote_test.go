@@ -18,13 +18,14 @@ var alice, bob = kit.ID("user/alice"), kit.ID("user/bob")
 
 const uidAlice, uidBob, uidNobody = 4001, 4002, 4003
 
-// laptop is a manifest. On this host, alice opens desktops of two hosts, a screen and a shell, and
-// bob opens one desktop and a wiki.
+// laptop is a manifest. On this host, alice opens desktops of two hosts, a screen and a shell with
+// recorded sessions, and bob opens one desktop and a wiki.
 func laptop() document.Manifest {
 	reach := func(id string, at string, over document.Remote, callers ...spiffe.ID) document.Reachable {
 		return document.Reachable{ID: kit.ID(id), Listen: netip.MustParseAddrPort(at), Remote: over, Callers: callers}
 	}
 	shell := reach("service/shell", "127.0.9.4:2222", document.RemoteSSH, alice)
+	shell.Recorded = true
 	shell.Aliases = []string{"sh.demo.flor.rete"}
 	return document.Manifest{Host: "laptop", TrustDomain: kit.Domain, Forwarder: document.Forwarder{
 		Callers: []document.Caller{{ID: alice, UIDs: []uint32{uidAlice}}, {ID: bob, UIDs: []uint32{uidBob}}},
@@ -57,11 +58,11 @@ func TestList(t *testing.T) {
 	if err := remote.Print(&table, remote.List(m, remote.NewAccount(m, uidAlice))); err != nil {
 		t.Error(err)
 	}
-	if want := `NAME        PROTOCOL  HOST   AT
-desk.anvil  rdp       anvil  desk.anvil.demo.flor.rete:3389
-desk.forge  rdp       forge  desk.forge.demo.flor.rete:3389
-screen      vnc       any    screen.demo.flor.rete:5900
-shell       ssh       any    shell.demo.flor.rete:2222
+	if want := `NAME        PROTOCOL       HOST   AT
+desk.anvil  rdp            anvil  desk.anvil.demo.flor.rete:3389
+desk.forge  rdp            forge  desk.forge.demo.flor.rete:3389
+screen      vnc            any    screen.demo.flor.rete:5900
+shell       ssh, recorded  any    shell.demo.flor.rete:2222
 `; table.String() != want {
 		t.Errorf("%s", table.String())
 	}

@@ -24,7 +24,8 @@ it finds in PATH: ssh for SSH; xfreerdp3, wlfreerdp3, xfreerdp or wlfreerdp for 
 xtigervncviewer or xtightvncviewer for VNC. The client gets the arguments after --. ACCOUNT is the
 account at the service.
 
-Without SERVICE, the command lists the services that this account may open.
+Without SERVICE, the command lists the services that this account may open, and says which of them
+record sessions.
 
 The forwarder of this host has verified the service. For RDP, the client therefore ignores the
 certificate of the server.`,

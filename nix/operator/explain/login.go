@@ -91,14 +91,17 @@ type LoginAnswer struct {
 	Users []spiffe.ID `json:"users"` // sorted
 	// Latent lists the roles that permit the login while a grant is in force.
 	Latent []Latent `json:"latent,omitempty"`
-	ways   []Way
-	domain string
-	nodes  int
+	// Sessions describes the sessions at the service. It is nil if people open none there.
+	Sessions *Sessions `json:"sessions,omitempty"`
+	ways     []Way
+	domain   string
+	nodes    int
 }
 
 // WhoCanLogIn returns the users who may log in to an account at an SSH service.
 func (a *Access) WhoCanLogIn(l Login) LoginAnswer {
-	answer := LoginAnswer{Login: l, Users: []spiffe.ID{}, Latent: a.requestable(a.permitting(l)), domain: a.t.TrustDomain, nodes: len(a.t.Hosts)}
+	of, _ := a.target(l.Service)
+	answer := LoginAnswer{Login: l, Users: []spiffe.ID{}, Latent: a.requestable(a.permitting(l)), Sessions: sessions(a.t.Services[of]), domain: a.t.TrustDomain, nodes: len(a.t.Hosts)}
 	reaches := func(id spiffe.ID) bool { return a.Explain(a.principals[id], l.Service).Allowed }
 	for _, c := range a.permitting(l) {
 		users := slices.DeleteFunc(a.users(c.Role), func(id spiffe.ID) bool { return !reaches(id) })
@@ -153,7 +156,7 @@ func (a LoginAnswer) String() string {
 		fmt.Fprintf(&latent, "  %s: %s, %s\n", l.Chain, Way{}.listed(l.Users, a.domain), l.condition())
 	}
 	if len(a.Users) == 0 && latent.Len() > 0 {
-		return fmt.Sprintf("nobody may %s without a grant\n%s", what, latent.String())
+		return fmt.Sprintf("nobody may %s without a grant\n%s%s", what, latent.String(), a.Sessions)
 	}
 	if len(a.Users) == 0 {
 		return fmt.Sprintf("nobody may %s\n", what)
@@ -163,5 +166,5 @@ func (a LoginAnswer) String() string {
 	for _, w := range a.ways {
 		fmt.Fprintf(&b, "  %s: %s\n", w.Chain, holders(w, a.nodes, a.domain))
 	}
-	return b.String() + latent.String()
+	return b.String() + latent.String() + a.Sessions.String()
 }

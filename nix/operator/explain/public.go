@@ -37,6 +37,8 @@ type Edge struct {
 	// cluster of this trust domain to which the service belongs.
 	TrustDomain string `json:"trustDomain,omitempty"`
 	Cluster     string `json:"cluster,omitempty"`
+	// Sessions describes the sessions that people open at the service. It is nil if they open none.
+	Sessions *Sessions `json:"sessions,omitempty"`
 	// Each lists the hosts if each of them has its own instance of the service.
 	Each  []string `json:"each,omitempty"`
 	hosts []string // hosts that lead there
@@ -47,7 +49,7 @@ type Edge struct {
 func (a *Access) edge(target string) Edge {
 	name, _ := a.target(target)
 	s := a.t.Services[name]
-	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it", Entries: a.entries(target)}
+	e := Edge{TLSName: s.TLSName, TLSAliases: s.TLSAliases, Outside: s.Outside, hosts: s.Hosts, what: "it", Entries: a.entries(target), Sessions: sessions(s)}
 	for _, alias := range s.Aliases {
 		e.Aliases = append(e.Aliases, alias+"."+a.t.TrustDomain+spiffe.Suffix)
 	}
@@ -174,7 +176,7 @@ func (e Edge) String() string {
 		}
 		b.WriteString("\n")
 	}
-	b.WriteString(e.People.String())
+	b.WriteString(e.Sessions.String() + e.People.String())
 	for _, x := range e.Entries {
 		fmt.Fprintln(&b, x)
 	}

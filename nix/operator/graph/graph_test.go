@@ -94,8 +94,8 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// TestMarks checks the marks of a large picture for services that hold roles, for strangers and for
-// datagrams, and that providers get no lines of their own.
+// TestMarks checks the marks of a large picture for services that hold roles, for strangers, datagrams
+// and sessions, and that providers get no lines of their own.
 func TestMarks(t *testing.T) {
 	long := strings.Repeat("proxy", 6)
 	c := Cluster{Topology: compile.Topology{
@@ -106,16 +106,18 @@ func TestMarks(t *testing.T) {
 			"irc":  {Hosts: []string{"h9"}, Published: true, Visibility: "public"},
 			"blog": {Hosts: []string{"h9"}, Published: true, Visibility: "public", TLSName: "blog.example.org", TLSAliases: []string{"*.blog.example.org"}},
 			"time": {Hosts: []string{"h9"}, Published: true, Protocol: "udp", Aliases: []string{"*.time", "ntp"}},
+			"desk": {Hosts: []string{"h9"}, Published: true, Protocol: "rdp"},
+			"root": {Hosts: []string{"h9"}, Published: true, Protocol: "ssh", Record: document.Record{Recipients: []string{"age1…"}, Days: 90}},
 		},
 		Roles:         map[string]compile.Role{"reader": {Services: []string{"blog", "git", "time"}}, "guest": {ServiceGroups: []string{"pages"}}},
 		ServiceGroups: map[string][]string{"pages": {"git", "irc"}},
 	}, Needs: map[string]map[string][]string{"gate": {"gate": {"cert"}}}}
 	for i := range 70 {
-		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Roles: []string{"guest"}[:btoi(i == 5)], Services: []string{"blog", "git", "irc", "time"}[:4*btoi(i == 9)]}
+		c.Hosts[fmt.Sprint("h", i)] = compile.Host{Roles: []string{"guest"}[:btoi(i == 5)], Services: []string{"blog", "desk", "git", "irc", "root", "time"}[:6*btoi(i == 9)]}
 	}
 	c.nodes = len(c.Hosts)
 	drawn := string(SVG(c))
-	for _, want := range []string{`class="ring"`, ">strangers → blog, git, irc<", `class="stranger"`, "time · udp · *.time, ntp", "blog · blog.example.org, *.blog.example.org", "git · udp · public"} {
+	for _, want := range []string{`class="ring"`, ">strangers → blog, git, irc<", `class="stranger"`, "time · udp · *.time, ntp", "blog · blog.example.org, *.blog.example.org", "git · udp · public", "desk · rdp", "root · ssh, recorded"} {
 		if !strings.Contains(drawn, want) {
 			t.Errorf("no %s in the picture", want)
 		}

@@ -176,11 +176,16 @@ func (p *picture) box(name string, numbers map[string]int) *box {
 	return b
 }
 
-// seen returns notes about a service: its visibility unless the whole cluster sees it, UDP, and
+// seen returns notes about a service: its protocol if that is UDP or one in which people open
+// sessions, whether these are recorded, its visibility unless the whole cluster sees it, and
 // additional names.
 func seen(s compile.Service) (note string) {
-	if s.Protocol == "udp" {
-		note = " · udp"
+	switch s.Protocol {
+	case "udp", "ssh", "rdp", "vnc":
+		note = " · " + s.Protocol
+	}
+	if len(s.Record.Recipients) > 0 {
+		note += ", recorded"
 	}
 	if s.Visibility == "public" || s.Visibility == "host" {
 		note += " · " + strings.Join(append([]string{cmp.Or(s.TLSName, s.Visibility)}, s.TLSAliases...), ", ")

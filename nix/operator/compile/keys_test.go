@@ -10,8 +10,10 @@ import (
 	"math/big"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 
+	x25519 "filippo.io/age"
 	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/pubkey"
@@ -89,6 +91,41 @@ func TestKeys(t *testing.T) {
 	// The last character of base64 has bits that decoders drop.
 	if slices.Contains(sound(t, "signingKey", []string{"demo-1:" + fmt.Sprintf("%042dB=", 0)}), true) {
 		t.Error("a key with bits behind it is taken")
+	}
+}
+
+// TestRecipients checks that Nix refuses exactly the recipients that age refuses: one letter is
+// another one, two are in the wrong order, the key is cut short, or it has something before or after.
+func TestRecipients(t *testing.T) {
+	const letters = "qpzry9x8gf2tvdw0s3jn54khce6mua7l"
+	var keys []string
+	for range 10 {
+		identity, err := x25519.GenerateX25519Identity()
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := identity.Recipient().String()
+		keys = append(keys, key, key[:len(key)-1], key+"q", " "+key, key+"\n", strings.ToUpper(key), strings.Replace(key, "age1", "age2", 1), identity.String())
+		for i := 4; i < len(key); i++ {
+			other := letters[(strings.IndexByte(letters, key[i])+1+i%31)%32]
+			keys = append(keys, key[:i]+string(other)+key[i+1:])
+			if i > 4 {
+				keys = append(keys, key[:i-1]+string(key[i])+string(key[i-1])+key[i+1:])
+			}
+		}
+	}
+	good := 0
+	for i, ok := range sound(t, "recipient", keys) {
+		_, err := x25519.ParseX25519Recipient(keys[i])
+		if (err == nil) != ok {
+			t.Errorf("%q: age says %v, Nix %v", keys[i], err, ok)
+		}
+		if ok {
+			good++
+		}
+	}
+	if good < 10 || len(keys)-good < 500 {
+		t.Errorf("%d of %d keys are good", good, len(keys))
 	}
 }
 

@@ -60,6 +60,7 @@ var unvaried = map[string]string{
 var values = map[string][]any{
 	".trust.roots":                  {[]any{"-----BEGIN CERTIFICATE-----\nYW5vdGhlcg==\n-----END CERTIFICATE-----\n"}},
 	".clusters.*.clients.*.nodes.*": {"ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB9E5k5185SOn3P436lHIcTOjLtPJlxHkMcCstQc+/J1"},
+	".services.*.record.recipients": {[]any{"age1t7rxyev2z3rw82stdlrrepyc39nvn86l5078zqkf5uasdy86jp6svpy7pa", "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p"}},
 	".roles.*.request.approve":      {[]any{"leads", "ops"}},
 	".roles.*.request.by":           {[]any{"night", "ops"}},
 	".teams.*.users":                {[]any{"ann", "leo"}},

@@ -96,6 +96,7 @@ type service struct {
 	Needs      map[string]need         `json:"needs,omitempty"`
 	Limits     *document.Limits        `json:"limits,omitempty"`
 	Facts      map[string]any          `json:"facts,omitempty"`
+	Record     *record                 `json:"record,omitempty"`
 
 	PublicPorts map[string]*publicPort `json:"publicPorts,omitempty"`
 	Ingress     *publicRules           `json:"ingress,omitempty"`
@@ -105,6 +106,11 @@ type service struct {
 	Until     map[string]string   `json:"until,omitempty"`
 
 	placed []string // where the compiler placed its replicas
+}
+
+type record struct {
+	Recipients []string `json:"recipients"`
+	Days       int      `json:"days,omitempty"`
 }
 
 type file struct {

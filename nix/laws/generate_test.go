@@ -126,6 +126,7 @@ func (g generator) cluster() *cluster {
 	g.relays(c)
 	c.edge()
 	c.logins()
+	c.recordings()
 	return c
 }
 

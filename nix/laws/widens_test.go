@@ -26,6 +26,7 @@ var harmless = map[string]*regexp.Regexp{
 	"an older process closes what a list denies":  regexp.MustCompile(`^manifest/forwarder/drain$`),
 	"as the request has it":                       regexp.MustCompile(`^manifest/needs/\S+/renew/rotate$`),
 	"the publishing host decides what is carried": regexp.MustCompile(`^manifest/forwarder/reach/\S+/protocol$`),
+	"the publishing host decides what it records": regexp.MustCompile(`^manifest/forwarder/reach/\S+/recorded$`),
 	"the same again":                              regexp.MustCompile(`^(manifest/needs/[\w-]+|policy/grants/\S+|policy/kinds/(jwt|ssh|token))/generation$|/staleAfter$`),
 	"when, not what":                              regexp.MustCompile(`^policy/rollout/`),
 	"members of the store prove who they are":     regexp.MustCompile(`^policy/store/(endpoints/|member/(\w+/called/|cluster/))`),
@@ -159,6 +160,12 @@ func leaves(host, kind, text string, probes strangers) said {
 	for _, id := range without(body, "identity") {
 		seen[host+" callers write what they like to "+id] = true
 	}
+	for _, id := range without(body, "record") {
+		seen[host+" sessions go unrecorded at "+id] = true
+	}
+	for id, n := range readable(body) {
+		lengths[host+" readers are missing at "+id] = -n
+	}
 	for _, what := range endless(body) {
 		seen[host+" for good "+what] = true
 	}
@@ -188,7 +195,7 @@ func leaves(host, kind, text string, probes strangers) said {
 			if v == 0.0 && forEver.MatchString(place) {
 				lengths[where] = math.MaxInt
 			}
-		case strings.HasSuffix(place, "/request/length"):
+		case strings.HasSuffix(place, "/record/days"), strings.HasSuffix(place, "/request/length"):
 			lengths[where] = -v.(float64)
 		case strings.HasSuffix(place, "/mode"):
 			for i, digit := range v.(string) {
@@ -280,6 +287,19 @@ func without(body any, attribute string) (ids []string) {
 		}
 	}
 	return ids
+}
+
+// readable returns the number of people who can read the recordings of sessions, by service.
+func readable(body any) map[string]float64 {
+	count := map[string]float64{}
+	forwarder, _ := body.(map[string]any)["forwarder"].(map[string]any)
+	for _, p := range list(forwarder["publish"]) {
+		p := p.(map[string]any)
+		if record, ok := p["record"].(map[string]any); ok {
+			count[fmt.Sprint(p["id"])] = float64(len(list(record["recipients"])))
+		}
+	}
+	return count
 }
 
 // spread calls leaf for every value without parts. Elements of lists are identified by their names,

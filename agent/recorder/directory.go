@@ -91,8 +91,8 @@ func (d *directory) finish(s recording.Summary) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	all, err := recording.ReadFinished(d.layout.FinishedRecordings())
-	if err != nil {
-		return err
+	if err != nil { // the file is damaged
+		d.log.Error("recordings that no provider has confirmed yet are not reported", "err", err)
 	}
 	confirmed := d.layout.ConfirmedRecordings()
 	if !slices.ContainsFunc(all.Summaries, func(old recording.Summary) bool { return old.File == s.File }) {
@@ -112,11 +112,8 @@ func (d *directory) finish(s recording.Summary) error {
 }
 
 // recover finishes the recordings that an earlier process left under way.
-func (d *directory) recover() error {
-	open, err := filepath.Glob(d.path("*" + openSuffix))
-	if err != nil {
-		return err
-	}
+func (d *directory) recover() {
+	open, _ := filepath.Glob(d.path("*" + openSuffix)) // the pattern is valid
 	for _, path := range open {
 		var s recording.Summary
 		b, err := os.ReadFile(path)
@@ -131,10 +128,9 @@ func (d *directory) recover() error {
 			err = d.finish(s)
 		}
 		if err != nil {
-			return fmt.Errorf("%s: %w", path, err)
+			d.log.Error("recording not finished: it stays, and is not reported", "file", path, "err", err)
 		}
 	}
-	return nil
 }
 
 // measure fills in the size, the digest and the end of a recording. A recording may have been created

@@ -102,9 +102,7 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 		c.Reserve = DefaultReserve
 	}
 	d := &directory{layout: c.Layout, log: c.Log}
-	if err := d.recover(); err != nil {
-		return err
-	}
+	d.recover()
 	r := &recorder{Config: c, dir: d}
 	limits := unixsock.Limits{Each: perAccount, Total: total, Named: func(_ *net.UnixConn, uid uint32) bool { return r.mayLogIn(uid) }}
 	ln = conns.Patient(limits.Listen(ln), nil)

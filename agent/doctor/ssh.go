@@ -28,7 +28,7 @@ func (h *host) ssh(ctx context.Context) (string, []Finding) {
 			}
 		}
 	}
-	c := sshlogin.Config{Instance: h.Instance, Layout: h.Layout, TrustDomain: h.manifest.TrustDomain, Penalties: sshlogin.Penalties(ctx)}
+	c := sshlogin.Config{Instance: h.Instance, Layout: h.Layout, TrustDomain: h.manifest.TrustDomain, Recorded: sshlogin.Records(h.manifest), Penalties: sshlogin.Penalties(ctx)}
 	var found []Finding
 	if certificates > 0 {
 		found = append(found, h.configures("ssh", "client-config", "", c, sshlogin.Config.Client)...)

@@ -47,9 +47,10 @@ func TestSSH(t *testing.T) {
 	need := kit.CertNeed(kit.ID("user/alice"), "forge")
 	need.ID, need.Kind, need.Request = sshlogin.NeedUser+"alice", document.KindSSH, kit.JSON(document.SSHRequest{ID: kit.ID("user/alice")})
 	h.Needs = []document.Need{need}
-	h.Accept(document.Forwarder{Publish: []document.Published{{ID: kit.ID("service/shell"), Upstream: "127.0.0.1:22", Allow: []document.Allow{
+	shell := document.Published{ID: kit.ID("service/shell"), Upstream: "127.0.0.1:22", Allow: []document.Allow{
 		{ID: kit.ID("user/alice"), Logins: []document.Login{{Account: "deploy"}}},
-	}}}})
+	}}
+	h.Accept(document.Forwarder{Publish: []document.Published{shell}})
 	check("none", fixClient, fixServer)
 	write(client, c.Client())
 	check("none for sshd", fixServer)
@@ -62,4 +63,11 @@ func TestSSH(t *testing.T) {
 	os.Remove(client)
 	write(filepath.Join(dir, "ssh_config"), "Host *\n\n"+c.Client())
 	check("in the file of a distribution")
+	recorded := shell
+	recorded.Remote, recorded.Record = document.RemoteSSH, &document.Record{Recipients: []string{"age1mwhd2alkrwmr30mlqcnkysyhtpej5h44l8lavhntqpmsspq4p9hqks76mt"}, Days: 90}
+	h.Accept(document.Forwarder{Publish: []document.Published{recorded}})
+	check("sessions are recorded from now on", fixServer)
+	c.Recorded = true
+	write(server, c.Server())
+	check("only certificates log in")
 }

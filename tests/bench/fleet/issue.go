@@ -47,11 +47,11 @@ func issued(f figures, c cluster, p *process) error {
 		return err
 	}
 	f.note("raw_1core_per_s", "/s", raw)
-	profiled, err := profile("callers")
+	profiled, err := profile()
 	if err != nil {
 		return err
 	}
-	defer profiled()
+	defer profiled("callers")
 	for _, n := range []int{1, *workers} {
 		providerUse, hostsUse, began := p.used(), ownUse(), time.Now()
 		took, err := durable(callers[:n])

@@ -51,18 +51,29 @@ func (p *process) publish(c cluster, version int) (at time.Time, err error) {
 	if err := c.write(version); err != nil {
 		return at, err
 	}
-	fmt.Fprintln(p.lines, version)
-	line, err := p.out.ReadString('\n')
+	at, took, err := p.order(version)
+	if err == nil {
+		fmt.Printf("%-24s %10.2f s\n", "imported in", took)
+	}
+	return at, err
+}
+
+// profile makes the provider write its profiles since the previous step, if profiles are wanted.
+func (p *process) profile(step string) error {
+	_, _, err := p.order("profile " + step)
+	return err
+}
+
+// order sends the provider a line, and waits for its reply.
+func (p *process) order(line any) (began time.Time, took float64, err error) {
+	fmt.Fprintln(p.lines, line)
+	reply, err := p.out.ReadString('\n')
 	if err != nil {
-		return at, fmt.Errorf("the provider ended: %w", err)
+		return began, took, fmt.Errorf("the provider ended: %w", err)
 	}
 	var nano int64
-	var took float64
-	if _, err := fmt.Sscan(line, &nano, &took); err != nil {
-		return at, err
-	}
-	fmt.Printf("%-24s %10.2f s\n", "imported in", took)
-	return time.Unix(0, nano), nil
+	_, err = fmt.Sscan(reply, &nano, &took)
+	return time.Unix(0, nano), took, err
 }
 
 // used returns the processor time that the provider has used since it started.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,8 +32,9 @@ import (
 
 const roleProvider = "provider"
 
-// provide runs the provider in its own process. Each line of its input names a version to import.
-// The provider replies with the time at which the import began and with its duration.
+// provide runs the provider in its own process. Each line of its input names a version to import,
+// or a step of the benchmark that has ended and whose profiles the provider writes. The provider
+// replies with the time at which it began and with the duration.
 func provide(c cluster) error {
 	server.TuneRuntime()
 	state, err := os.MkdirTemp("", "fleet") // a directory on a disk that flushes
@@ -88,11 +90,10 @@ func provide(c cluster) error {
 		return err
 	}
 	defer bare.Close()
-	stop, err := profile("provider")
+	profiled, err := profile()
 	if err != nil {
 		return err
 	}
-	defer stop()
 	public, err := os.ReadFile(c.path("signing.pub"))
 	if err != nil {
 		return err
@@ -101,7 +102,12 @@ func provide(c cluster) error {
 	fmt.Println("ready")
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		began := time.Now()
-		if err := importVersion(ctx, versions, c.path("publication"), string(public)); err != nil {
+		if step, is := strings.CutPrefix(lines.Text(), "profile "); is {
+			profiled("provider-" + step)
+			if profiled, err = profile(); err != nil {
+				return err
+			}
+		} else if err := importVersion(ctx, versions, c.path("publication"), string(public)); err != nil {
 			return err
 		}
 		fmt.Println(began.UnixNano(), time.Since(began).Seconds())
@@ -167,22 +173,20 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 	return err
 }
 
-// profile starts a profile of the processor. It returns a function that stops the profile and also
-// writes a memory profile. The names of the files begin with the name of the process.
-func profile(process string) (stop func(), err error) {
+// profile starts a profile of the processor, if pair.ProfileEnv names a directory. It returns a
+// function that stops the profile and writes it, with profiles of memory and goroutines. The names
+// of the files begin with the argument of this function.
+func profile() (stop func(name string), err error) {
 	dir := os.Getenv(pair.ProfileEnv)
 	if dir == "" {
-		return func() {}, nil
+		return func(string) {}, nil
 	}
-	cpu, err := os.Create(dir + "/" + process + ".cpu")
-	if err != nil {
-		return nil, err
-	}
-	return func() {
+	var cpu bytes.Buffer
+	return func(name string) {
 		pprof.StopCPUProfile()
-		err := cpu.Close()
+		err := os.WriteFile(dir+"/"+name+".cpu", cpu.Bytes(), 0o644)
 		for _, kind := range []string{"heap", "goroutine"} {
-			heap, failed := os.Create(dir + "/" + process + "." + kind)
+			heap, failed := os.Create(dir + "/" + name + "." + kind)
 			if failed == nil {
 				failed = errors.Join(pprof.Lookup(kind).WriteTo(heap, 0), heap.Close())
 			}
@@ -191,5 +195,5 @@ func profile(process string) (stop func(), err error) {
 		if err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 		}
-	}, pprof.StartCPUProfile(cpu)
+	}, pprof.StartCPUProfile(&cpu)
 }

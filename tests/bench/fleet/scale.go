@@ -60,7 +60,7 @@ func scaled(f figures, c cluster, p *process) error {
 	resident := p.resident()
 	f.note("idle_mb_%s", "MiB", resident)
 	f.note("watch_%s_mb", "MiB", resident-before)
-	return nil
+	return p.profile("idle")
 }
 
 // quiet is the time after which hosts have finished the work that follows new documents.
@@ -115,13 +115,19 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 			return err
 		}
 	}
-	profiled, err := profile("hosts")
+	if err := p.profile("minimum"); err != nil {
+		return err
+	}
+	profiled, err := profile()
 	if err != nil {
 		return err
 	}
 	used = p.used()
 	a, err := arrive()
-	profiled()
+	profiled("hosts-cold")
+	if err == nil {
+		err = p.profile("cold")
+	}
 	if err != nil {
 		return err
 	}

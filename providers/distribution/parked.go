@@ -109,8 +109,7 @@ func (p *parking) wait(w *parked) {
 	_ = w.conn.SetReadDeadline(w.until)
 	if round, ended := p.state(); round == w.round && !ended {
 		// From here on, a call of wake sets the deadline after this function has set it.
-		n, err := w.conn.Read(make([]byte, 1))
-		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := conns.WaitReadable(w.conn); !errors.Is(err, os.ErrDeadlineExceeded) {
 			p.leave(w)
 			w.conn.Close()
 			return

@@ -61,7 +61,9 @@ func (a *Request) verifyDevice(f *compiledPolicy) error {
 		return hostapi.Errorf(hostapi.CodeDeviceKey, "no device proof beside the certificate of %s: want one by its SSH host key %s", a.Caller, ssh.FingerprintSHA256(key))
 	}
 	st := hostapi.DeviceStatement{Node: a.Caller, Provider: f.self.ID, Binding: a.binding}
-	if err := a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) }); err != nil {
+	var err error
+	a.request.Device, err = a.peer.proves(a.request.Device, key, func() error { return st.Verify(a.request.Device, key) })
+	if err != nil {
 		return hostapi.Errorf(hostapi.CodeDeviceKey, "%s: %v: want one by its SSH host key %s, for this connection and %s: declare the host's key in the flake if it is another",
 			a.Caller, err, ssh.FingerprintSHA256(key), f.self.ID)
 	}

@@ -82,19 +82,20 @@ func (p *peer) certificates(cs *tls.ConnectionState) []*x509.Certificate {
 
 // proves verifies a device proof by calling a function, and returns the error of that function. If
 // the same proof by the same key was already verified on this connection, proves does not call the
-// function.
-func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) error {
+// function. The returned proof is the one that the connection keeps, so that a request that waits
+// for long holds no copy of its own.
+func (p *peer) proves(proof string, by ssh.PublicKey, verify func() error) (kept string, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	key := string(by.Marshal())
 	if proof == p.device && key == p.by {
-		return nil
+		return p.device, nil
 	}
 	if err := verify(); err != nil {
-		return err
+		return proof, err
 	}
 	p.device, p.by = proof, key
-	return nil
+	return proof, nil
 }
 
 // admit returns the condition under which the caller's SVID is admitted. It calls the function find

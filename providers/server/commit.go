@@ -65,12 +65,12 @@ const slotPatience = 15 * time.Second
 // the caller has reached its limit, or if the request waits too long, the error is
 // hostapi.CodeBusy.
 func (a *Request) Commit(ctx context.Context, refused error, decide func() (any, Change, error)) (any, error) {
-	busy := func(n int, of string) error {
-		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of).After(time.Second)
+	busy := func(n int, of string) *hostapi.Error {
+		return hostapi.Errorf(hostapi.CodeBusy, "%d requests%s are being decided: request again later", n, of)
 	}
 	free, ok := a.callers.Acquire(a.Who())
 	if !ok {
-		return nil, busy(a.callers.Max(), " of yours")
+		return nil, busy(a.callers.Max(), " of yours").After(time.Second)
 	}
 	defer free()
 	patience := time.NewTimer(slotPatience)
@@ -86,7 +86,7 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 			return answer, c, newerFormat(err, a.format)
 		})
 	case <-patience.C:
-		return nil, busy(cap(a.slots), "")
+		return nil, busy(cap(a.slots), "").After(slotPatience) // sooner, hosts would add handshakes to the load
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

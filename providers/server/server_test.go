@@ -187,20 +187,20 @@ func TestBusy(t *testing.T) {
 		}
 		kit.Eventually(t, "the slots to be full", func() bool { return k.calls.Load() >= until })
 	}
-	wantBusy := func(node spiffe.ID, says string) {
+	wantBusy := func(node spiffe.ID, says string, after int) {
 		t.Helper()
 		ask(node)
 		err := <-results
 		providertest.WantError(t, err, hostapi.CodeBusy)
-		if e := hostapi.AsError(err); e.RetryAfter != 1 || !strings.Contains(e.Message, says) {
-			t.Errorf("%v, Retry-After %d, want …%s… and 1", err, e.RetryAfter, says)
+		if e := hostapi.AsError(err); e.RetryAfter != after || !strings.Contains(e.Message, says) {
+			t.Errorf("%v, Retry-After %d, want …%s… and %d", err, e.RetryAfter, says, after)
 		}
 	}
 	fill(ursula)
-	wantBusy(ursula, "16 requests of yours")
+	wantBusy(ursula, "16 requests of yours", 1)
 	fill(raishan) // takes the other half of the slots
 	r.Need = "cert-node"
-	wantBusy(kit.ID("node/outline"), "32 requests are")
+	wantBusy(kit.ID("node/outline"), "32 requests are", 15)
 	close(k.hold)
 	for range 2 * share {
 		<-results

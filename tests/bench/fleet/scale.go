@@ -107,9 +107,9 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 	if err != nil {
 		return err
 	}
+	minimumUse := (p.used() - used) + (ownUse() - own)
 	f.note(key+"_minimum_s", "s", minimum.Seconds())
-	f.note(key+"_minimum_cpu_s", "s of the provider", (p.used() - used).Seconds())
-	f.note(key+"_minimum_hosts_cpu_s", "s of the hosts", (ownUse() - own).Seconds())
+	f.note(key+"_minimum_cpu_s", "s of both", minimumUse.Seconds())
 	if c.documents {
 		if _, err := p.publish(c, 0); err != nil {
 			return err
@@ -124,6 +124,7 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 	}
 	used = p.used()
 	a, err := arrive()
+	providerUse := p.used() - used
 	profiled("hosts-cold")
 	if err == nil {
 		err = p.profile("cold")
@@ -133,7 +134,8 @@ func cold(f figures, key string, c cluster, p *process, arrive func() (arrival, 
 	}
 	f.note(key+"_s", "s", a.took.Seconds())
 	f.note(key+"_ratio", "", a.took.Seconds()/minimum.Seconds())
-	f.note(key+"_cpu_s", "s of the provider", (p.used() - used).Seconds())
+	f.note(key+"_cpu_ratio", "", (providerUse+a.used).Seconds()/minimumUse.Seconds())
+	f.note(key+"_cpu_s", "s of the provider", providerUse.Seconds())
 	f.note(key+"_hosts_cpu_s", "s of the hosts", a.used.Seconds())
 	f.note(key+"_connections", "of each host", float64(a.connections)/float64(len(c.nodes)))
 	f.note(key+"_allocations", "of each host", float64(a.allocations)/float64(len(c.nodes)))

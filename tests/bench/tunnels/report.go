@@ -52,9 +52,9 @@ func (t table) median(tunnel, measure string) float64 {
 var suffixes = map[string]string{quic: "", raw: "_raw", stunnel: "_stunnel", tcp: "_tcp", relay: "_relay", relayTCP: "_relay_tcp", ghostunnel: "_ghostunnel", direct: "_direct"}
 
 // inJSON lists the names of the figures that are written as JSON.
-var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_tcp_gbps bulk_relay_gbps bulk_relay_tcp_gbps bulk4_gbps
-	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_tcp_per_s open64_relay_per_s open64_relay_tcp_per_s open1_p50_us open1_raw_p50_us
-	http32_rps http32_raw_rps http32_stunnel_rps http32_tcp_rps http32_relay_rps idle1000_mb rss_mb`)
+var inJSON = strings.Fields(`bulk_gbps bulk_raw_gbps bulk_stunnel_gbps bulk_ghostunnel_gbps bulk_tcp_gbps bulk_relay_gbps bulk_relay_tcp_gbps bulk4_gbps
+	open64_per_s open64_raw_per_s open64_stunnel_per_s open64_ghostunnel_per_s open64_tcp_per_s open64_relay_per_s open64_relay_tcp_per_s
+	open1_p50_us open1_raw_p50_us http32_rps http32_raw_rps http32_stunnel_rps http32_ghostunnel_rps http32_tcp_rps http32_relay_rps idle1000_mb rss_mb`)
 
 // key returns the JSON name of a figure. The name of the tunnel is before the unit.
 func key(tunnel, measure string) string {
@@ -118,7 +118,7 @@ func (t table) report() error {
 		if f/by < g.least || g.most > 0 && f/by > g.most {
 			verdict = "not reached"
 		}
-		fmt.Printf("%-14s %5s / %-10s %5.2f, want %s: %s\n", g.measure, g.tunnel, g.by, f/by, want, verdict)
+		fmt.Printf("%-14s %5s / %-10s %5.2f, want %s: %s%s\n", g.measure, g.tunnel, g.by, f/by, want, verdict, t.cpuRatio(g.tunnel, g.by, g.measure))
 	}
 	if *file == "" {
 		return nil
@@ -128,6 +128,16 @@ func (t table) report() error {
 		return err
 	}
 	return os.WriteFile(*file, append(b, '\n'), 0o644)
+}
+
+// cpuRatio describes the ratio of two tunnels' processor time for the same work. It returns "" if
+// the measure has none.
+func (t table) cpuRatio(tunnel, by, figure string) string {
+	i := slices.IndexFunc(measures, func(m measure) bool { return m.key == figure })
+	if i < 0 || measures[i].cpu == "" {
+		return ""
+	}
+	return fmt.Sprintf("; %.2f of the processor time", t.median(tunnel, measures[i].cpu)/t.median(by, measures[i].cpu))
 }
 
 func (t table) row(measure string) {

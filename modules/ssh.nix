@@ -21,6 +21,8 @@ let
   # sshd runs no program below a directory that a group can write to, such as the Nix store.
   asked = "${florete.prefix}/flor-for-sshd";
 
+  recorded = any (p: p ? record) forwarder.publish;
+
   # A line that includes what a command of flor prints, which names a program.
   included =
     program: command:
@@ -48,7 +50,8 @@ in
       defaultText = literalExpression "whether a role permits logins on this host";
       description = ''
         Whether the sshd of this host accepts the certificates of users, as the accounts that their roles
-        name. It does so only in connections that the forwarder brings.
+        name. It does so only in connections that the forwarder brings. If a service of this host
+        records sessions, it accepts nothing else there.
       '';
     };
   };
@@ -57,7 +60,9 @@ in
     programs.ssh.extraConfig = mkIf cfg.ssh.client (
       included flor "client-config --trust-domain=${trustDomain}"
     );
-    services.openssh.extraConfig = mkIf cfg.ssh.server (included "/etc/${asked}" "server-config");
+    services.openssh.extraConfig = mkIf cfg.ssh.server (
+      included "/etc/${asked}" "server-config${optionalString recorded " --recorded"}"
+    );
     environment.etc.${asked} = mkIf cfg.ssh.server {
       mode = "0755"; # a file, and no link into the store
       source = pkgs.writeScript "flor-for-sshd" ''

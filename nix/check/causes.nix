@@ -180,5 +180,5 @@
   FL197 = "A user who may request or approve does not reach the providers of documents, which carry requests and grants. Cure: Write `providers.config.hosts`, and give the users a role with the group `control-plane`.";
   FL198 = "A service whose sessions are recorded leads to another machine. The sshd of the host that publishes the service makes the recordings, where the sessions run. Cure: Let sshd listen on 127.0.0.1 of its host, or remove `record`.";
   FL199 = "`record.recipients` of a service lists the same key twice. Cure: Remove one of them, or write the key of the other person.";
-  FL200 = "Two services of a host lead to the same sshd, and only one is recorded, or each otherwise. The sshd cannot tell which of the two people called. Cure: Write the same `record` in both, or let another sshd serve one of them at another port.";
+  FL200 = "Two services of a host lead to the same sshd, and only one is recorded, or each otherwise. Whoever may log in at the first could do so unrecorded through the other. Cure: Write the same `protocol` and `record` in both, or let another sshd serve one of them at another port.";
 }

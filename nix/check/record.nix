@@ -31,16 +31,19 @@ let
   port = s: match "127\\.[0-9.]+:([0-9]+)" s.upstream;
   isRecorded = s: s.record.recipients != [ ];
 
-  # The first other service on a host that leads to the same sshd and is recorded otherwise. Of two
+  # Reports whether a service leads to a port of its host, in whatever protocol.
+  leadsTo =
+    port: s: any (p: match "(127\\.[0-9.]+|localhost|\\[::1]):${port}" p.upstream != null) s.ports;
+
+  # The other services on a host that lead to the same sshd and are recorded otherwise. Of two
   # that are recorded, the second by name is at fault.
-  other =
+  others =
     s: host:
     filter (
       o:
       o.name != s.name
-      && o.protocol == "ssh"
       && o.published
-      && port o == port s
+      && leadsTo (head (port s)) o
       && o.record != s.record
       && (!isRecorded o || o.name < s.name)
     ) t.hosts.${host}.running;
@@ -58,7 +61,7 @@ in
         map (o: {
           inherit host;
           inherit (o) name;
-        }) (other s host)
+        }) (others s host)
       ) s.hosts;
       first = head differing;
     in
@@ -101,7 +104,7 @@ in
             inherit place;
             problem = "the sshd at port ${head (port s)} of ${first.host} is recorded otherwise for";
             value = "service ${first.name}";
-            remedy = "write the same record in both, or let another sshd serve one of them";
+            remedy = "write the same protocol and record in both, or let another sshd serve one of them";
           })
         ]
     );

@@ -1,5 +1,5 @@
-# Both services lead to one sshd, and one of them keeps its recordings for less time. On alpha only
-# one of two is recorded.
+# Both services lead to one sshd, and one of them keeps its recordings for less time. On
+# alpha, backup leads to the sshd that records for console.
 { base, merge, ... }:
 merge base {
   services = {
@@ -24,13 +24,12 @@ merge base {
     };
     backup = {
       host = "alpha";
-      port = 22;
-      protocol = "ssh";
+      upstream = "localhost:22";
+      listenPort = 2222;
     };
     console = {
       host = "alpha";
-      upstream = "127.0.0.1:22";
-      listenPort = 2222;
+      port = 22;
       protocol = "ssh";
       record.recipients = [ "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" ];
     };

@@ -2,9 +2,12 @@ package accessgrant_test
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/atomicfile"
@@ -51,14 +54,22 @@ func TestVerify(t *testing.T) {
 	longer.Grant = kit.SignGrant(grant(func(g *accessgrant.Grant) { g.Until = unixtime.Of(at.Add(3 * time.Hour)) }), leoKey).Grant
 	nix := good
 	nix.Signature = "demo-1:AAAA"
-	own := kit.NewHostKey()
+	own, touched, touchedToo, untouched := kit.NewHostKey(), kit.NewSecurityKey(), kit.NewECDSASecurityKey(), kit.NewSecurityKey()
+	untouched.Untouched = true
 	requests := map[string]document.Request{"oncall": {Most: 4, Approvers: append([]document.Approver{kit.Approver(alice, own)}, manifest.Requests["oncall"].Approvers[1:]...)}}
+	for _, key := range []ssh.Signer{touched, touchedToo, untouched} {
+		a := &requests["oncall"].Approvers[2]
+		a.Keys = append(slices.Clone(a.Keys), kit.Authorized(key.PublicKey()))
+	}
 	for name, x := range map[string]struct {
 		signed accessgrant.Signed
 		want   string // part of the error; empty if accepted
 	}{
 		"a grant":              {good, ""},
 		"by another approver":  {kit.SignGrant(grant(func(g *accessgrant.Grant) { g.By = kim }), kimKey), ""},
+		"by a security key":    {kit.SignGrant(grant(), touched), ""},
+		"by one of ECDSA":      {kit.SignGrant(grant(), touchedToo), ""},
+		"by one not touched":   {kit.SignGrant(grant(), untouched), "signed with none of the keys of user/leo"},
 		"the longest":          {kit.SignGrant(grant(func(g *accessgrant.Grant) { g.Until = unixtime.Of(at.Add(4 * time.Hour)) }), leoKey), ""},
 		"longer than most":     {kit.SignGrant(grant(func(g *accessgrant.Grant) { g.Until = unixtime.Of(at.Add(4*time.Hour + time.Second)) }), leoKey), "want at most the 4h"},
 		"another role":         {forged, "nobody may request role"},

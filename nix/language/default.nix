@@ -108,7 +108,7 @@ let
           record "a user" {
             roles = of "Roles of the user." strings;
             until = of "Roles up to a time: `{ chief = \"2027-01-31\"; }`. Hosts then end them by themselves, open connections included." (attrsOf date);
-            approvalKeys = of "SSH public keys with which the user approves requests for a role (`roles.<name>.request`).." (
+            approvalKeys = of "SSH public keys with which the user approves requests for a role (`roles.<name>.request`). They can be keys of FIDO security keys (`sk-ssh-ed25519@openssh.com`)." (
               listOf personKey
             );
             limits = limits 8192 "Limits of the user, at each host that publishes a service which the user reaches.";

@@ -100,6 +100,20 @@ let
     };
   };
 
+  # OpenSSH PROTOCOL.u2f: keys of FIDO authenticators. Like the keys above, and then the name of an
+  # application, such as "ssh:".
+  securityKeys = {
+    "sk-ssh-ed25519@openssh.com" =
+      text:
+      match "AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAI[A-P].*" text != null
+      && match small.ssh (substring 45 43 text) == null
+      && isLong text (70 + number text 66 4);
+    "sk-ecdsa-sha2-nistp256@openssh.com" =
+      text:
+      match "AAAAInNrLWVjZHNhLXNoYTItbmlzdHAyNTZAb3BlbnNzaC5jb20AAAAIbmlzdHAyNTYAAABBB[A-P].*" text != null
+      && isLong text (123 + number text 119 4);
+  };
+
   # Reports whether a line contains a strong Ed25519 key. Nearly all do, and this check is faster
   # than parsing.
   # isEd25519 :: String -> Bool
@@ -119,6 +133,8 @@ let
     in
     if kind == "ssh-rsa" then
       isRSA text
+    else if securityKeys ? ${kind} then
+      securityKeys.${kind} text
     else if kind == "ssh-ed25519" then
       match "AAAAC3NzaC1lZDI1NTE5AAAAI[A-P].*" text != null
       && isLong text 51
@@ -175,10 +191,12 @@ let
   sshKey = authorizedKey {
     want = "an SSH host public key, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of /etc/ssh/ssh_host_ed25519_key.pub, \"ssh-ed25519 AAAA…\", or builtins.readFile of a copy";
+    types = "ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)";
   };
   personKey = authorizedKey {
     want = "an SSH public key of a person, not of RSA under 2048 bits nor one that anybody can sign for";
     hint = "write the line of ~/.ssh/id_ed25519.pub, \"ssh-ed25519 AAAA…\"";
+    types = "ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)|sk-(ssh-ed25519|ecdsa-sha2-nistp256)@openssh[.]com";
   };
 
   # The form of authorized_keys, without comment and line end.
@@ -191,7 +209,7 @@ let
       ok =
         v:
         isString v && stringLength v < 4096 && isEd25519 v
-        || matches "((ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp(256|384|521)) [A-Za-z0-9+/]{60,}={0,2})([[:space:]].*)?" v
+        || matches "(${about.types}) [A-Za-z0-9+/]{60,}={0,2}([[:space:]].*)?" v
         && isStrong v;
       to =
         v:

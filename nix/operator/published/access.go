@@ -253,6 +253,9 @@ func (c Cluster) sign(ctx context.Context, g accessgrant.Grant, key string, yes 
 			return s, err
 		}
 	}
+	if strings.HasPrefix(public, "sk-") {
+		fmt.Fprintf(c.Err, "touch the security key of --key %s\n", key)
+	}
 	s.Grant = g.Encode()
 	var out, problem bytes.Buffer
 	cmd := exec.CommandContext(ctx, "ssh-keygen", "-Y", "sign", "-n", accessgrant.Namespace, "-f", key)

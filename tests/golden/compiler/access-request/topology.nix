@@ -11,7 +11,10 @@ merge base {
   users.bob.roles = [ "operator" ];
   users.leo = {
     roles = [ "operator" ];
-    approvalKeys = [ (key "leo") ];
+    approvalKeys = [
+      (key "leo")
+      "sk-ssh-ed25519@openssh.com AAAAGnNrLXNzaC1lZDI1NTE5QG9wZW5zc2guY29tAAAAIN1W3kE3lR2ckmgbA0FuwV+Ia0SCon46UX0y8IUkTL5dAAAABHNzaDo="
+    ];
   };
   teams.ops.users = [ "ann" ];
   teams.leads.users = [ "leo" ];

@@ -1,10 +1,12 @@
-"""Alice logs in over SSH without a key or a prompt, as the accounts that her roles name; losing the role or being revoked ends what is open."""
-# operator: docs/how-to/log-in-over-ssh.md
+"""Alice logs in over SSH without a key or a prompt, as the accounts that her roles name, or for as long as she is on call; losing the role or being revoked ends what is open."""
+# operator: docs/how-to/log-in-over-ssh.md docs/how-to/ask-for-access-for-an-hour.md
+# minutes: 2
 # systemd: what the sshd and ssh of Debian 12 make of the configuration
 
 bring_up("shells")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
 KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
+CONTROL = "http://florete-control.drhorrible.demo.flor.rete"
 STRICT = "-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
 
 
@@ -21,6 +23,33 @@ def alice(command):
     return code, out.strip()
 
 
+def access(who, host, command):
+    """What florctl access prints for a user of a host, who evaluates the flake in a Nix store of their own. That user has but the right of root of this machine to read its files."""
+    for file in ("hosts", "passwd"):
+        (operator.home / file).write_text(host.succeed(f"cat /etc/{file}"))
+    rights = "--clear-groups --inh-caps=+dac_read_search --ambient-caps=+dac_read_search"
+    return operator.succeed(
+        f"""mount --bind ~/hosts /etc/hosts; mount --bind ~/passwd /etc/passwd
+        install -d -o {who} ~/{who}; mount --bind ~/{who} /mnt
+        setpriv --reuid={who} --regid=nogroup {rights} env HOME=/mnt NIX_REMOTE=/mnt/nix florctl access {command} path:{PREPARED}/cluster --cluster shells 2>&1 && echo exit 0 || echo exit $?""",
+        at=host.name,
+    )
+
+
+def requests(lasts):
+    """Alice requests the role oncall; the ID of the request."""
+    out = access("alice", laptop, f"request oncall --for {lasts} --reason 'the disk is full'")
+    assert "requested; one of ben approves it with:" in out and out.endswith("exit 0\n"), out
+    return out.partition("florctl access approve ")[2].split()[0]
+
+
+def approver(command, request):
+    """Ben approves or ends, and names a request by the beginning of its ID."""
+    out = access("ben", mgmt01, f"{command} {request[:6]} --yes --key {PREPARED}/keys/next")
+    assert out.endswith("exit 0\n"), out
+    return out
+
+
 def logs_in(account, host):
     return alice(f"ssh {STRICT} {account}@shell.{host}.demo.flor.rete id -un") == (0, account)
 
@@ -33,8 +62,10 @@ def refused(account, host):
 class Session:
     """A login that stays open. It says every second that it is."""
 
+    units = iter(range(99))
+
     def __init__(self, account, host):
-        self.unit = f"session-{host}"
+        self.unit = f"session-{next(self.units)}"
         laptop.succeed(f"systemd-run --quiet --collect --unit={self.unit} --property=User=alice ssh {STRICT} {account}@shell.{host}.demo.flor.rete 'while sleep 1; do echo open; done'")
         wait_until(lambda: self.said("open") or self.ended(), lambda: f"the login at {host} is open: {self.journal()}")
         assert self.said("open"), self.journal()
@@ -51,6 +82,7 @@ class Session:
 
 for host in (raishan, ursula):
     host.succeed("useradd --create-home --shell /bin/sh deploy", "flor ssh server-config > /etc/ssh/sshd_config.d/florete.conf", "systemctl start ssh.service")
+raishan.succeed("useradd --create-home --shell /bin/sh rescue")
 laptop.succeed("flor ssh client-config > /etc/ssh/ssh_config.d/florete.conf")
 
 with subtest("alice logs in as the accounts of her roles, at hosts that she has never called"):
@@ -78,6 +110,75 @@ with subtest("the network without a certificate gives nothing, and a certificate
     code, out = mgmt01.execute(f"ssh -F none -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -i /root/stolen/id_ed25519 deploy@{address} id 2>&1")
     assert code == 255 and "Permission denied" in out, out
 
+if newest:
+    with subtest("a request of alice to be on call gives her nothing by itself"):
+        first = requests("1h")
+        assert refused("rescue", "raishan")
+
+    with subtest("nor does a grant that she signs: not in her name, and not in Ben's, whoever offers it"):
+        operator.succeed("ssh-keygen -q -t ed25519 -N '' -f ~/alice.key")
+        out = access("alice", laptop, f"approve {first} --yes --key {operator.home}/alice.key")
+        assert "no approver of role oncall has this key" in out and out.endswith("exit 1\n"), out
+        now, user = int(time.time()), "spiffe://demo.flor/user"
+        grant = json.dumps({"schema": "florete.access-grant/v1", "cluster": "demo", "id": "ab" * 16, "role": "oncall", "user": f"{user}/alice", "from": now, "until": now + 3600, "approver": f"{user}/ben"})
+        (operator.home / "grant").write_text(f"florete-access-grant-v1\n{grant}")
+        forged = json.dumps({"grant": grant, "signature": operator.succeed("ssh-keygen -Y sign -n florete-access -f ~/alice.key < ~/grant")})
+        laptop.succeed(f"cat > /tmp/forged <<'end'\n{forged}\nend")
+        code, out = alice(f"curl --silent --data @/tmp/forged {CONTROL}/v1/access/grants")
+        assert "signed with none of the keys of user/ben" in out, out
+        drhorrible.succeed(f"""systemctl stop florete-provider-config; python3 - <<'end'
+import json, sqlite3
+db = sqlite3.connect("/var/lib/florete-provider/config/state.db")
+(value,) = db.execute("SELECT value FROM kv WHERE key = CAST('config/access' AS BLOB)").fetchone()
+access = json.loads(value)
+access["grants"].append(json.loads({forged!r}))
+db.execute("UPDATE kv SET value = CAST(? AS BLOB) WHERE key = CAST('config/access' AS BLOB)", (json.dumps(access),))
+db.commit()
+end
+systemctl start florete-provider-config""")
+        raishan.wait_until_succeeds("journalctl --output=cat | grep 'signed with none of the keys of user/ben'")
+        assert refused("rescue", "raishan")
+
+    with subtest("Ben sees the request and approves it: she logs in"):
+        out = access("ben", mgmt01, "list")
+        assert first in out and "waits, for 1h0m0s" in out and "the disk is full" in out, out
+        out = approver("approve", first)
+        assert "user/alice has role oncall until" in out, out
+        print(f"       after {wait_until(lambda: logs_in('rescue', 'raishan'), lambda: 'she logs in'):.1f} s")
+        given = json.loads(access("alice", laptop, "list --json").removesuffix("exit 0\n"))
+        assert [(g["id"], g["state"], g["approver"]) for g in given] == [(first, "in force", f"{user}/ben")], given
+
+    with subtest("he ends it: her session ends, and she is refused"):
+        on_call = Session("rescue", "raishan")
+        approver("end", first)
+        print(f"       after {wait_until(on_call.ended, lambda: f'it ends: {on_call.journal()}'):.1f} s")
+        assert refused("rescue", "raishan") and logs_in("deploy", "raishan")
+
+    with subtest("alice is on call again, for a minute"):
+        approver("approve", requests("1m"))
+        (given,) = json.loads(access("alice", laptop, "list --json").removesuffix("exit 0\n"))
+        wait_until(lambda: logs_in("rescue", "raishan"), lambda: "she logs in")
+        on_call = Session("rescue", "raishan")
+
+    with subtest("all of this is in the audit log"):
+        out = florctl("audit --kind control")
+        acts = [line.split()[2:4] for line in out.splitlines() if " access-" in line]
+        assert sorted(acts) == sorted([["granted", f"access-{act}"] for act in ("request", "grant", "end", "request", "grant")]), out
+        assert "user/ben gives role oncall to user/alice" in out and "signed with none of the keys of user/ben" in out, out
+
+    with subtest("an operator lists the sessions over SSH, and ends one"):
+        for host in (raishan, ursula):
+            host.succeed(f"mkdir -p -m 700 /root/.ssh; echo '{operator.public_key}' > /root/.ssh/authorized_keys")
+        at_ursula = Session("deploy", "ursula")
+        of_shells = f"git+file://{PREPARED}/cluster --cluster shells --via ssh"
+        (session,) = (s for s in json.loads(operator.succeed(f"florctl sessions {of_shells} --json")) if s["host"] == "ursula")
+        assert (session["service"], session["caller"], session["protocol"]) == ("spiffe://demo.flor/service/ursula/shell", f"{user}/alice", "ssh"), session
+        out = operator.succeed(f"florctl sessions end {session['id']} {of_shells}")
+        assert out == f"ursula: session {session['id']}: ended\n", out
+        wait_until(at_ursula.ended, lambda: f"it ends: {at_ursula.journal()}")
+        ursula.wait_until_succeeds("journalctl --output=verbose FLORETE_END=ended-by-operator | grep -x ' *FLORETE_BY=account root'")
+        assert logs_in("deploy", "ursula")
+
 with subtest("after a signing key was stolen, the generation is raised: its certificates are refused, and alice gets another"):
     stolen = f"{STATE}/needs/ssh-user-alice/current"
     laptop.succeed(f"install -d -m 700 -o alice /tmp/old && cp -L {stolen}/id_ed25519* /tmp/old && chown -R alice /tmp/old")
@@ -88,10 +189,17 @@ with subtest("after a signing key was stolen, the generation is raised: its cert
     wait_until(lambda: ursula.execute(refetch)[0] == 0 and alice(of_old)[0] == 255, lambda: f"the old one is refused: {alice(of_old)}")
     wait_until(lambda: raishan.execute(refetch)[0] == 0 and laptop.execute("flor refetch ssh-user-alice >/dev/null")[0] == 0 and logs_in("deploy", "ursula") and logs_in("deploy", "raishan"), lambda: "alice has another certificate")
 
+if newest:
+    with subtest("after the minute, her session ends"):
+        wait_until(on_call.ended, lambda: f"it ends: {on_call.journal()}")
+        late = seconds_of(raishan) - given["until"]
+        print(f"       after {late:.1f} s")
+        assert late >= 0 and refused("rescue", "raishan"), late
+
 with subtest("a login that a role no longer permits ends, and others stay"):
     at_ursula, at_raishan = Session("deploy", "ursula"), Session("deploy", "raishan")
     deploy("shells-closed")
-    wait_until(at_ursula.ended, lambda: f"it ends: {laptop.execute('systemctl status session-ursula')}")
+    wait_until(at_ursula.ended, lambda: f"it ends: {laptop.execute('systemctl status {at_ursula.unit}')}")
     assert refused("deploy", "ursula") and not at_raishan.ended()
     assert logs_in("deploy", "raishan")
 

@@ -238,7 +238,7 @@ let
   ]
   ++ import ./replicated.nix base
   ++ import ./operators.nix base polled closed
-  ++ import ./ssh.nix base polled
+  ++ import ./ssh.nix base polled facts
   ++ import ./undone.nix base news
   ++ import ./rotations.nix base facts roots
   ++ import ./rollouts.nix serial base polled news;

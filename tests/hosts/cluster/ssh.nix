@@ -1,6 +1,7 @@
 # Alice logs in over SSH: as deploy on ursula and raishan, and as root on raishan. Later she no longer
-# may log in on ursula, and the keys that sign certificates are replaced.
-base: polled:
+# may log in on ursula, and the keys that sign certificates are replaced. As rescue on raishan she may
+# log in while she is on call, which Ben approves.
+base: polled: facts:
 let
   shells =
     { hosts, generation }:
@@ -16,12 +17,38 @@ let
           protocol = "ssh";
         };
       };
-      users.alice.roles = [
-        "admin"
-        "shells"
-        "writer"
-      ];
+      hosts = base.hosts // {
+        mgmt01 = base.hosts.mgmt01 // {
+          users = [ "ben" ];
+        };
+      };
+      users = {
+        alice.roles = [
+          "admin"
+          "auditor"
+          "shells"
+          "writer"
+        ];
+        ben = {
+          roles = [ "auditor" ];
+          approvalKeys = [ facts.nextHostKey ]; # no host here has it
+        };
+      };
+      teams = {
+        ops.users = [ "alice" ];
+        leads.users = [ "ben" ];
+      };
       roles = base.roles // {
+        auditor.serviceGroups = [ "control-plane" ];
+        oncall = {
+          services = [ "shell" ];
+          logins."shell@raishan" = [ "rescue" ];
+          request = {
+            by = [ "ops" ];
+            approve = [ "leads" ];
+            most = 4;
+          };
+        };
         shells = {
           services = [ "shell" ];
           logins = builtins.listToAttrs (

@@ -1,13 +1,17 @@
 package sim
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"github.com/florete/florete/activation"
 	"github.com/florete/florete/activation/needstate"
@@ -35,7 +39,7 @@ func (f *Fleet) check() {
 }
 
 // whole checks two laws on the files of a host. By "whole", the delivered files are exactly one
-// answer. By "key", the key of an SVID belongs to its certificate.
+// answer. By "key", the key of an SVID or of an SSH certificate belongs to it.
 func (h *Host) whole() {
 	state := h.State()
 	for _, n := range h.needs {
@@ -50,9 +54,7 @@ func (h *Host) whole() {
 			h.f.violated("whole", "%s: %s: %v", h.name, n.ID, err)
 			continue
 		}
-		if n.Kind == "cert" {
-			h.matches(n, files)
-		}
+		h.matches(n, files)
 		if h.f.source(h, n, files) == nil {
 			h.f.violated("whole", "%s: %s: what is delivered is no answer of any provider", h.name, n.ID)
 		}
@@ -92,11 +94,40 @@ func delivered(l hostdir.Layout, n document.Need) (map[string]string, error) {
 }
 
 func (h *Host) matches(n document.Need, files map[string]string) {
-	id, err := n.CertID()
-	h.f.must(err)
-	if _, err := trust.ParseSVID([]byte(files["svid"]), []byte(files["key"]), id); err != nil {
+	var err error
+	switch n.Kind {
+	case document.KindSSH:
+		err = certifies(n, files)
+	case "cert":
+		id, idErr := n.CertID()
+		h.f.must(idErr)
+		_, err = trust.ParseSVID([]byte(files["svid"]), []byte(files["key"]), id)
+	}
+	if err != nil {
 		h.f.violated("key", "%s: %s: %v", h.name, n.ID, err)
 	}
+}
+
+// certifies returns an error unless a delivered SSH certificate is for the delivered key and the
+// requested user.
+func certifies(n document.Need, files map[string]string) error {
+	r, err := n.SSH()
+	if err != nil {
+		return err
+	}
+	own, err := ssh.ParsePrivateKey([]byte(files["key"]))
+	if err != nil {
+		return err
+	}
+	public, _, _, _, err := ssh.ParseAuthorizedKey([]byte(files["certificate"]))
+	if err != nil {
+		return err
+	}
+	c, ok := public.(*ssh.Certificate)
+	if !ok || !bytes.Equal(c.Key.Marshal(), own.PublicKey().Marshal()) || c.KeyId != r.ID.String() {
+		return fmt.Errorf("%s is no certificate for this key of %s", files["certificate"], r.ID)
+	}
+	return nil
 }
 
 // source returns the answer from which the delivered files come, or nil if there is none. It does

@@ -16,17 +16,21 @@ import (
 const ungranted = "oidc-ungranted"
 
 // needs returns the needs of a host: the SVIDs of the node and of a service, an OIDC client of the
-// service, and documents.
+// service, documents, and on every other host the SSH certificate of a user.
 func (f *Fleet) needs(host string) []document.Need {
 	node := kit.ID("node/" + host)
 	config := kit.ConfigNeed(node, f.providers()...)
 	config.Renew.Interval = int(f.Every.Seconds())
-	return []document.Need{
+	needs := []document.Need{
 		kit.CertNeed(node, f.providers()...),
 		kit.CertNeed(kit.ID("service/app-"+host), f.providers()...),
 		config,
 		f.OIDC("oidc-app", host),
 	}
+	if strings.ContainsAny(host[len(host)-1:], "02468") {
+		needs = append(needs, kit.SSHNeed(kit.ID("user/"+host), f.providers()...))
+	}
+	return needs
 }
 
 // OIDC returns the need for an OIDC client of the host's service.
@@ -64,6 +68,7 @@ func (f *Fleet) policy(p *Provider) document.Policy {
 		Kinds: map[string]json.RawMessage{
 			"cert": kit.JSON(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": kit.JSON(struct{}{}),
 			"oidc": kit.JSON(map[string]string{"issuer": kit.Issuer}),
+			"ssh":  kit.JSON(map[string]int{"lifetime": 24 * 60 * 60, "generation": 1}),
 		},
 	}
 	for _, kind := range kinds {

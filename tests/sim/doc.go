@@ -17,10 +17,10 @@
 // hold at all times:
 //
 //	fulfilled  every granted need is fulfilled within Recovery
-//	once       an idempotency key has one answer for as long as the answer is valid
+//	once       an idempotency key has one answer for as long as the provider repeats it
 //	same       a request without an answer is repeated with the same key
 //	whole      the delivered files are exactly one answer, also after each crash
-//	key        an SVID belongs to its key and to the requested identity
+//	key        an SVID or SSH certificate belongs to its key and to the requested identity
 //	quiet      a need that is fulfilled and not due is not requested, except for documents
 //	idle       one more activation requests nothing either
 //	rotated    the delivered files are of the requested generation

@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -21,7 +22,7 @@ type laws struct {
 	lines   []string
 	seen    map[string]int
 	answers map[string][]answer          // by provider and place of the record
-	granted map[string]time.Time         // end of validity, by provider and idempotency key
+	granted map[string]time.Time         // time until which the answer is repeated, by provider and idempotency key
 	rows    map[string]int               // number of audit rows, by caller, need and outcome
 	told    map[string]int               // number of answers that hosts received, by the same
 	quiet   map[string]quiet             // by host and need
@@ -35,6 +36,7 @@ type answer struct {
 	hostapi.Answer
 	key        string
 	generation int
+	repeated   int64 // Unix time until which a repeated request receives the answer; zero means forever
 }
 
 // quiet is a period in which a need of a host is not due.
@@ -72,7 +74,7 @@ func (p *Provider) committed(txn store.Txn) {
 	}
 }
 
-// answered checks the law "once": while an answer is valid, its idempotency key has no other
+// answered checks the law "once": while an answer is repeated, its idempotency key has no other
 // answer.
 func (p *Provider) answered(op store.Op) {
 	var record struct {
@@ -84,7 +86,7 @@ func (p *Provider) answered(op store.Op) {
 	p.f.must(json.Unmarshal(op.Value, &record))
 	text, err := p.key.Open(op.Key, record.Answer)
 	p.f.must(err)
-	a := answer{key: record.Key, generation: record.Generation}
+	a := answer{key: record.Key, generation: record.Generation, repeated: record.Expires}
 	p.f.must(json.Unmarshal(text, &a.Answer))
 	at := p.name + " " + op.Key
 	p.f.lawsMu.Lock()
@@ -92,7 +94,7 @@ func (p *Provider) answered(op store.Op) {
 	p.f.answers[at] = append(before, a)
 	p.f.lawsMu.Unlock()
 	for _, b := range before {
-		if b.key == a.key && !expired(b.Expires) && !maps.Equal(a.Values, b.Values) {
+		if b.key == a.key && !expired(b.repeated) && !maps.Equal(a.Values, b.Values) {
 			p.f.violated("once", "%s: two answers for key %s", at, a.key)
 		}
 	}
@@ -147,8 +149,12 @@ func (f *Fleet) decided(p *Provider, row server.Row) {
 	}
 }
 
-// end returns the end of the grant that a row of the audit log records.
+// end returns the time until which the provider repeats the answer that a row of the audit log
+// records.
 func end(row server.Row) time.Time {
+	if row.Kind == ssh.Name {
+		return row.Time.Add(ssh.Repeated).Truncate(time.Second)
+	}
 	if at, err := time.Parse(time.RFC3339, row.Detail["until"]); err == nil {
 		return at
 	}

@@ -22,15 +22,16 @@ import (
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 )
 
 // kinds lists the kinds of need that a provider serves. Each kind has its own address.
-var kinds = []string{cert.Name, distribution.Name, oidc.Name}
+var kinds = []string{cert.Name, distribution.Name, oidc.Name, ssh.Name}
 
-// Provider is a simulated provider host that answers needs of the kinds cert, config and oidc. Each
+// Provider is a simulated provider host that answers needs of the kinds cert, config, oidc and ssh. Each
 // kind has a real state store of its own. All kinds die at the same time. Of the kind oidc, only
 // the registration of clients runs, and not the sign-in pages.
 type Provider struct {
@@ -119,6 +120,8 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 			Store: state, Key: p.key, Policy: server.Compiled[oidc.Policy](policies), Listen: "127.0.0.1:0", Users: p.path("users"),
 			Audit: server.NewAudit(state, log), Logger: log,
 		})})
+	case ssh.Name:
+		c.Kind = server.Any(ssh.New(state, p.key))
 	}
 	s, err := server.New(c)
 	if err != nil {

@@ -15,16 +15,27 @@ import (
 	"github.com/florete/florete/internal/agefile"
 )
 
-// Read is what Open found in a recording.
+// Read describes a recording that Open has read.
 type Read struct {
 	Header
 	Ended bool // false if the session goes on, or the host or its recorder stopped before the end
 	Cut   bool // true if the last piece is incomplete, so that less than two seconds are missing
 }
 
+// PieceError is the error of a piece that cannot be read.
+type PieceError struct {
+	Piece int // from 1
+	Err   error
+}
+
+func (e *PieceError) Error() string {
+	return fmt.Sprintf("piece %d of the recording: %v", e.Piece, e.Err)
+}
+
+func (e *PieceError) Unwrap() error { return e.Err }
+
 // Open decrypts a recording with one of the identities, and writes it to cast as an asciicast file.
-// If a piece is damaged, Open has written the pieces before it, and returns an error that names the
-// piece.
+// If a piece is damaged, Open has written the pieces before it, and returns a *PieceError.
 func Open(recording io.Reader, identities []age.Identity, cast io.Writer) (r Read, err error) {
 	lines := bufio.NewReader(recording)
 	for n := 1; ; n++ {
@@ -47,7 +58,7 @@ func Open(recording io.Reader, identities []age.Identity, cast io.Writer) (r Rea
 			err = r.begin(plain)
 		}
 		if err != nil {
-			return r, fmt.Errorf("piece %d of the recording: %w", n, err)
+			return r, &PieceError{n, err}
 		}
 		if _, err := cast.Write(plain); err != nil {
 			return r, err

@@ -82,6 +82,7 @@ type Writer struct {
 	file   *os.File
 	to     []age.Recipient
 	begun  time.Time
+	raw    bool         // whether the output goes to a terminal as it is
 	plain  bytes.Buffer // events that are not sealed yet
 	rest   []byte       // beginning of a character that the last output ended with
 	size   int64
@@ -91,7 +92,7 @@ type Writer struct {
 // NewWriter begins a recording for the recipients in an empty file, and writes its header to disk.
 // It sets the fields of the header that depend on the format.
 func NewWriter(file *os.File, to []age.Recipient, h Header, now time.Time) (*Writer, error) {
-	w := &Writer{file: file, to: to, begun: now, digest: sha256.New()}
+	w := &Writer{file: file, to: to, begun: now, raw: h.Session.Terminal, digest: sha256.New()}
 	h.Version, h.Timestamp = 2, now.Unix()
 	h.Width, h.Height = side(h.Width, defaultWidth), side(h.Height, defaultHeight)
 	w.line(h)
@@ -105,8 +106,13 @@ func side(n, without int) int {
 	return min(n, maxSide)
 }
 
-// Output adds bytes that the session wrote at the time now. Bytes that are no UTF-8 are replaced.
+// Output adds bytes that the session wrote at the time now. Bytes that are no UTF-8 are replaced. In
+// a session without a terminal, a newline becomes a carriage return and a newline, as on the terminal
+// of whoever called.
 func (w *Writer) Output(now time.Time, p []byte) {
+	if !w.raw {
+		p = bytes.ReplaceAll(p, []byte("\n"), []byte("\r\n"))
+	}
 	p = append(w.rest, p...)
 	whole := len(p)
 	// A character may be divided between two reads.

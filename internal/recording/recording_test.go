@@ -3,6 +3,7 @@ package recording_test
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -106,6 +107,32 @@ func TestKilled(t *testing.T) {
 	var r recording.Read
 	if err := json.Unmarshal([]byte(lines[0]), &r.Header); err != nil || r.Session.Account != "deploy" {
 		t.Errorf("header %+v, %v", r.Header, err)
+	}
+}
+
+// TestPlain checks that the lines of a session without a terminal begin at the left.
+func TestPlain(t *testing.T) {
+	f, err := os.Create(filepath.Join(t.TempDir(), "recording"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	key, now := identity(t), time.Unix(1700000000, 0)
+	h := recording.Header{Session: recording.Session{Service: kit.ID("service/shell"), Caller: kit.ID("user/alice")}}
+	w, err := recording.NewWriter(f, []age.Recipient{key.Recipient()}, h, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Output(now, []byte("one\ntwo\n"))
+	if err := w.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var got bytes.Buffer
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := recording.Open(f, []age.Identity{key}, &got); err != nil || !strings.HasSuffix(got.String(), `[0,"o","one\r\ntwo\r\n"]`+"\n") {
+		t.Errorf("%v: %s", err, got.String())
 	}
 }
 

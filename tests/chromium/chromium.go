@@ -1,4 +1,4 @@
-// Package chromium lets tests sign in with a real browser.
+// Package chromium lets tests use a real browser.
 package chromium
 
 import (
@@ -46,7 +46,7 @@ func Require(t *testing.T, program, in string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
 	if err != nil {
-		t.Skip("NOT RUN: nobody signs in with a browser: no " + program + " in PATH, on Debian it is in the package " + in + ", which tests/run installs")
+		t.Skip("NOT RUN: no browser opens a page: no " + program + " in PATH, on Debian it is in the package " + in + ", which tests/run installs")
 	}
 	return path
 }

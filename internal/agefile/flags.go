@@ -99,16 +99,24 @@ func Opening(cmd *cobra.Command, prefix, what string) func(file string) ([]age.I
 	passphrase := cmd.Flags().String(prefix+"passphrase-file", "", "`FILE` that contains the passphrase that opens "+what+" (default: ask on the terminal)")
 	return func(file string) (all []age.Identity, err error) {
 		if *identity != "" {
-			b, err := secretfile.ReadFile(*identity)
-			if err == nil {
-				all, err = Identities(b)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", *identity, err)
+			if all, err = ReadIdentities(*identity); err != nil {
+				return nil, err
 			}
 		}
 		return append(all, passphraseOf{file, *passphrase, prefix}), nil
 	}
+}
+
+// ReadIdentities reads an identity file, which other accounts must not be able to read.
+func ReadIdentities(file string) (all []age.Identity, err error) {
+	b, err := secretfile.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if all, err = Identities(b); err != nil {
+		return nil, fmt.Errorf("%s: %w, want what age-keygen makes, or an SSH private key", file, err)
+	}
+	return all, nil
 }
 
 // Identities parses the content of an identity file, which is either a list of age identities or

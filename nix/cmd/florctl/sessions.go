@@ -15,7 +15,7 @@ import (
 func newSessionsCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions [FLAKE]",
-		Short: "Show and end the sessions of people at services",
+		Short: "Show and end the sessions of people at services, and replay recorded ones",
 		Long: `Show the open sessions at services whose protocol is ssh, rdp or vnc, oldest first. A session is a
 connection. SENT are the bytes from the person to the service.
 
@@ -36,7 +36,7 @@ The command asks each host with such a service, at the service that publishes th
 		}
 		return show(all, func(w io.Writer) error { return client.PrintSessions(w, all, time.Now()) })
 	}
-	cmd.AddCommand(newSessionsEndCmd())
+	cmd.AddCommand(newSessionsEndCmd(), newSessionsReplayCmd())
 	return cmd
 }
 

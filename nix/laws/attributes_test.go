@@ -280,11 +280,11 @@ func TestNothingMoreGoesUnseen(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		more := more(was, is)
-		if len(more) > 0 {
+		if p.Widens {
 			opened++
+			continue
 		}
-		if len(more) > 0 && !p.Widens {
+		if more := more(was, is); len(more) > 0 {
 			t.Errorf("%s, %s = %v: nothing opens, and the documents say more: %v", try.topology, try.pattern, fmt.Sprint(try.value), more[:min(3, len(more))])
 		}
 	}

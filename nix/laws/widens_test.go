@@ -180,10 +180,8 @@ func leaves(host, kind, text string, probes strangers) said {
 	unrestricted(body)
 	entered(host, body, probes, seen, lengths)
 	spread(kind, body, func(place string, v any) {
-		for _, re := range harmless {
-			if re.MatchString(place) {
-				return
-			}
+		if isHarmless(place) {
+			return
 		}
 		where := host + " " + place
 		switch {
@@ -300,6 +298,21 @@ func readable(body any) map[string]float64 {
 		}
 	}
 	return count
+}
+
+// harmlessPlaces remembers which places match an expression of harmless: thousands of documents have
+// the same places.
+var harmlessPlaces = map[string]bool{}
+
+func isHarmless(place string) bool {
+	is, known := harmlessPlaces[place]
+	if !known {
+		for _, re := range harmless {
+			is = is || re.MatchString(place)
+		}
+		harmlessPlaces[place] = is
+	}
+	return is
 }
 
 // spread calls leaf for every value without parts. Elements of lists are identified by their names,

@@ -107,7 +107,7 @@ func acts(row server.Row, last, now hostreport.Kept) (rows []server.Row) {
 		if slices.Contains(was.Recordings, s) {
 			continue
 		}
-		row.Code, row.Message = codeSessionRecorded, fmt.Sprintf("session of %s as %s at %s was recorded", s.Caller.Short(), text(s.Account), s.Service.Short())
+		row.Code, row.Message = codeSessionRecorded, fmt.Sprintf("session of %s as %s at %s is recorded in %s, SHA-256 %s", s.Caller.Short(), text(s.Account), s.Service.Short(), text(s.File), text(s.SHA256))
 		row.Detail = map[string]string{
 			"file": text(s.File), "sha256": text(s.SHA256), "bytes": fmt.Sprint(s.Bytes), "begun": at(s.Begun), "ended": at(s.Ended),
 		}

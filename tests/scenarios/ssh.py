@@ -1,5 +1,5 @@
-"""Alice logs in over SSH without a key or a prompt, as the accounts that her roles name, or for as long as she is on call; losing the role or being revoked ends what is open."""
-# operator: docs/how-to/log-in-over-ssh.md docs/how-to/ask-for-access-for-an-hour.md
+"""Alice logs in over SSH without a key or a prompt, as the accounts that her roles name, or for as long as she is on call; her sessions are recorded; losing the role or being revoked ends what is open."""
+# operator: docs/how-to/log-in-over-ssh.md docs/how-to/ask-for-access-for-an-hour.md docs/how-to/record-ssh-sessions.md
 # minutes: 2
 # systemd: what the sshd and ssh of Debian 12 make of the configuration
 
@@ -7,6 +7,8 @@ bring_up("shells")
 PREPARED = operator.florete.removeprefix("path:").removesuffix("/florete")
 KEY = f"--key {PREPARED}/operator/signing.key --signed ~/signed"
 CONTROL = "http://florete-control.drhorrible.demo.flor.rete"
+AUDITOR = "AGE-SECRET-KEY-19UA44UC3224Q62DNNQ7090Z8SEGKNX9885FMV33WN5YHZ9Y0CDTSFS96LF"
+RECORDINGS = f"{STATE}/recordings"
 STRICT = "-o BatchMode=yes -o StrictHostKeyChecking=yes -o UserKnownHostsFile=/dev/null"
 
 
@@ -195,6 +197,54 @@ if newest:
         late = seconds_of(raishan) - given["until"]
         print(f"       after {late:.1f} s")
         assert late >= 0 and refused("rescue", "raishan"), late
+
+def recordings():
+    """Of what session the audit log says that it was recorded: what it says, and the details."""
+    rows = [json.loads(line) for line in florctl("audit --json").splitlines() if line.startswith("{")]
+    return [(r["message"], r["detail"]) for r in rows if r.get("code") == "session-recorded"]
+
+
+with subtest("from now on sessions are recorded, and only certificates log in"):
+    raishan.succeed(
+        "usermod --shell /bin/bash deploy",
+        # bash reads this file before it runs what sshd wants it to, and nobody would record that.
+        "echo '[ -z \"$SSH_ORIGINAL_COMMAND\" ] || touch ~/unseen' > /home/deploy/.bashrc",
+        "runuser -u deploy -- sh -c 'mkdir -m 700 ~deploy/.ssh; cat > ~deploy/.ssh/authorized_keys' < /etc/ssh/ssh_host_ed25519_key.pub",
+    )
+    own_key = "ssh -i /etc/ssh/ssh_host_ed25519_key -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null deploy@127.0.0.1 id -un"
+    assert raishan.succeed(own_key) == "deploy\n"
+    for host in (raishan, ursula):
+        assert "flor ssh server-config" in host.execute("flor doctor")[1]
+        host.succeed("flor ssh server-config > /etc/ssh/sshd_config.d/florete.conf", "systemctl reload ssh.service")
+    assert raishan.execute(f"{own_key} 2>/dev/null")[0] == 255
+    code, out = alice(f"printf '%s\n' 'echo six times $((6*7))' 'id -un' 'exit 3' | ssh -tt {STRICT} deploy@shell.raishan.demo.flor.rete")
+    assert code == 3 and "This session is recorded." in out and "six times 42" in out, out
+    code, out = alice(f"scp {STRICT} /tmp/hello deploy@shell.raishan.demo.flor.rete:hello && scp {STRICT} deploy@shell.raishan.demo.flor.rete:hello /tmp/back && cmp /tmp/hello /tmp/back")
+    assert code == 0, out
+    assert raishan.execute("test -e /home/deploy/unseen")[0] != 0
+    assert "recorded" in alice("flor remote")[1]
+
+with subtest("their digests are in the audit log, and the auditor reads them"):
+    wait_until(lambda: len(recordings()) >= 3, lambda: f"three recordings: {recordings()}")
+    said, detail = recordings()[0]
+    assert said.startswith("session of user/alice as deploy at service/") and "raishan" in said, said
+    assert raishan.succeed(f"cd {RECORDINGS}; sha256sum {detail['file']}").split()[0] == detail["sha256"]
+    assert raishan.execute(f"runuser -u deploy -- ls {RECORDINGS}")[0] != 0 and "42" not in raishan.succeed(f"cat {RECORDINGS}/*")
+    (operator.home / "auditor.key").write_text(AUDITOR + "\n")
+    (operator.home / "auditor.key").chmod(0o600)
+    (operator.home / detail["file"]).write_text(raishan.succeed(f"cat {RECORDINGS}/{detail['file']}"))
+    cast = operator.succeed(f"florctl sessions replay ~/{detail['file']} --identity ~/auditor.key --cast -")
+    assert "six times 42" in cast and '"x","3"' in cast, cast
+
+with subtest("without the recorder nobody logs in, and an open session ends with it"):
+    open_one = Session("deploy", "ursula")
+    ursula.succeed("systemctl stop florete-recorder.socket florete-recorder.service")
+    wait_until(open_one.ended, lambda: f"it ends: {open_one.journal()}")
+    code, out = alice(f"ssh {STRICT} deploy@shell.ursula.demo.flor.rete touch /home/deploy/unseen")
+    assert code == 1 and "cannot be recorded" in out and ursula.execute("test -e /home/deploy/unseen")[0] != 0, out
+    ursula.succeed("systemctl start florete-recorder.socket")
+    assert logs_in("deploy", "ursula")
+    wait_until(lambda: any("not to its end" in said for said, _ in recordings()), lambda: f"the log says so: {recordings()}")
 
 with subtest("a login that a role no longer permits ends, and others stay"):
     at_ursula, at_raishan = Session("deploy", "ursula"), Session("deploy", "raishan")

@@ -1,10 +1,16 @@
 # Alice logs in over SSH: as deploy on ursula and raishan, and as root on raishan. Later she no longer
-# may log in on ursula, and the keys that sign certificates are replaced. As rescue on raishan she may
-# log in while she is on call, which Ben approves.
+# may log in on ursula, the keys that sign certificates are replaced, and sessions are recorded. As
+# rescue on raishan she may log in while she is on call, which Ben approves.
 base: polled: facts:
 let
+  # The scenario has the private key.
+  auditor = "age17lfzztu30nm383qxk52n5qdc4edednzv22f5336msjkgh8g3jshse9ufwr";
   shells =
-    { hosts, generation }:
+    {
+      hosts,
+      generation,
+      recorded,
+    }:
     polled {
       services = base.services // {
         shell = {
@@ -15,7 +21,8 @@ let
           port = 22;
           scope = "node";
           protocol = "ssh";
-        };
+        }
+        // (if recorded then { record.recipients = [ auditor ]; } else { });
       };
       hosts = base.hosts // {
         mgmt01 = base.hosts.mgmt01 // {
@@ -84,6 +91,7 @@ in
     change = shells {
       hosts = both;
       generation = 1;
+      recorded = false;
     };
   }
   {
@@ -91,6 +99,7 @@ in
     change = shells {
       hosts = both;
       generation = 2;
+      recorded = true;
     };
   }
   {
@@ -98,6 +107,7 @@ in
     change = shells {
       hosts = [ "raishan" ];
       generation = 2;
+      recorded = true;
     };
   }
 ]

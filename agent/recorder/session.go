@@ -28,7 +28,7 @@ const (
 	terminalVariable   = "SSH_TTY"
 )
 
-// Notice is what a person with a terminal reads when a recorded session begins.
+// Notice tells a person with a terminal that the session is recorded.
 const Notice = "This session is recorded."
 
 // Run runs the session that sshd has started this process for, and records it through the recorder

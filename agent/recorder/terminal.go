@@ -79,8 +79,8 @@ func (l *line) terminal(cmd *exec.Cmd) (int, error) {
 	return exitStatus(err)
 }
 
-// lastWords is how long Run reads from a terminal that a process in the background keeps open after
-// the shell has ended.
+// lastWords is the time for which Run reads from a terminal that a process in the background keeps
+// open after the shell has ended.
 const lastWords = time.Second
 
 // openTerminal creates a pseudoterminal (pts(4)). It returns the side of the program that controls

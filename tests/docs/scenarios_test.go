@@ -184,7 +184,7 @@ func prepared(command string) (string, bool) {
 	for begin, does := range map[string]string{
 		"florctl ca init":                     `self._florctl("ca", "init", "--trust-domain", DOMAIN, "--out", root)`,
 		"(umask 077; nix key generate-secret": `run("nix", "key", "generate-secret", "--key-name", "demo-1")`,
-		"florctl publish":                     `self._florctl("publish", self._ref(), *cluster, "--key", self.operator / "signing.key", "--out", published, "--replace-roots")`,
+		"florctl publish":                     `self._florctl("publish", self._ref(), "--cluster", revision, "--key", self.operator / "signing.key", "--out", published, "--replace-roots")`,
 	} {
 		if strings.HasPrefix(command, begin) {
 			return does, true

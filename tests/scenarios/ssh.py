@@ -229,7 +229,7 @@ with subtest("their digests are in the audit log, and the auditor reads them"):
     said, detail = recordings()[0]
     assert said.startswith("session of user/alice as deploy at service/") and "raishan" in said, said
     assert raishan.succeed(f"cd {RECORDINGS}; sha256sum {detail['file']}").split()[0] == detail["sha256"]
-    assert raishan.execute(f"runuser -u deploy -- ls {RECORDINGS}")[0] != 0 and "42" not in raishan.succeed(f"cat {RECORDINGS}/*")
+    assert raishan.execute(f"runuser -u deploy -- ls {RECORDINGS}")[0] != 0 and "six times" not in raishan.succeed(f"cat {RECORDINGS}/*")
     (operator.home / "auditor.key").write_text(AUDITOR + "\n")
     (operator.home / "auditor.key").chmod(0o600)
     (operator.home / detail["file"]).write_text(raishan.succeed(f"cat {RECORDINGS}/{detail['file']}"))

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/florete/florete/agent/recorder"
 	"github.com/florete/florete/agent/sshlogin"
 	"github.com/florete/florete/internal/document"
 )
@@ -35,6 +36,11 @@ func (h *host) ssh(ctx context.Context) (string, []Finding) {
 	}
 	if callers > 0 {
 		found = append(found, h.configures("sshd", "server-config", " && systemctl reload ssh", c, sshlogin.Config.Server)...)
+	}
+	if c.Recorded {
+		if err := recorder.Room(string(h.Layout), recorder.DefaultReserve); err != nil {
+			found = append(found, fix("nobody can log in, since sessions cannot be recorded: "+err.Error(), "df -h "+string(h.Layout)))
+		}
 	}
 	return fmt.Sprintf("%d users with certificates, %d with logins here", certificates, callers), found
 }

@@ -168,7 +168,7 @@ func (r *recorder) serve(ctx context.Context, conn net.Conn) error {
 	if s.to == nil {
 		return json.NewEncoder(conn).Encode(answer{})
 	}
-	if err := r.room(); err != nil {
+	if err := Room(r.Layout.Recordings(), r.Reserve); err != nil {
 		return err
 	}
 	r.dir.removeOld(time.Now().AddDate(0, 0, -s.days))
@@ -252,14 +252,15 @@ func (s described) header(h hello) recording.Header {
 	return head
 }
 
-// room returns an error if the file system with the recordings is nearly full.
-func (r *recorder) room() error {
+// Room returns an error if the file system with a directory has less than reserve bytes free. The
+// recorder then refuses sessions.
+func Room(dir string, reserve uint64) error {
 	var s unix.Statfs_t
-	if err := unix.Statfs(r.Layout.Recordings(), &s); err != nil {
-		return fmt.Errorf("%s: %w", r.Layout.Recordings(), err)
+	if err := unix.Statfs(dir, &s); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
 	}
-	if free := s.Bavail * uint64(s.Bsize); free < r.Reserve {
-		return fmt.Errorf("%s: %d MiB are free, want %d MiB: remove files there", r.Layout.Recordings(), free>>20, r.Reserve>>20)
+	if free := s.Bavail * uint64(s.Bsize); free < reserve {
+		return fmt.Errorf("%s: %d MiB are free, want %d MiB: remove files there", dir, free>>20, reserve>>20)
 	}
 	return nil
 }
@@ -290,7 +291,7 @@ func (r *recorder) record(ctx context.Context, in io.Reader, w *recording.Writer
 		if w.Pending() == 0 {
 			return nil
 		}
-		if err := r.room(); err != nil {
+		if err := Room(r.Layout.Recordings(), r.Reserve); err != nil {
 			return err
 		}
 		return w.Flush()

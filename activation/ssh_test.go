@@ -104,7 +104,7 @@ func TestSSHKeyRemoved(t *testing.T) {
 		if err := os.Remove(filepath.Join(hostdir.Current(h.config.State.Need(sshUser)), document.FileSSHKey)); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(2 * maxSleep) // until the loop has looked again, and the provider has answered
 		if c := readSSH(t, h.config.State); bytes.Equal(c.Key.Marshal(), former.Key.Marshal()) {
 			t.Error("the certificate is for the key that was removed")
 		}

@@ -11,7 +11,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of the output of `go mod vendor`; if it is wrong, a test prints the new one.
-  vendorHash = "sha256-Ik7KHRFxW6tkYRYbzKH7IWXCfpNWajE56+GDrxBVF4I=";
+  vendorHash = "sha256-QMjTyqeaKJhjlwrrsRsNz8wjynEt3zAiZchgBLeNpt8=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]

@@ -71,7 +71,7 @@ func (m *machine) recorded(t *testing.T) {
 		cast   []string // parts of the recording
 	}{
 		"shell":             {"echo in as $USER\nexit 3\n", []string{"-tt", at}, "exit status 3", []string{recorder.Notice, "in as deploy"}, []string{`"terminal":true`, `in as deploy`, `"x","3"`}},
-		"command":           {"typed", []string{at, "echo out; echo err >&2; read -r line; echo $line; exit 4"}, "exit status 4", []string{"out\n", "err\n", "typed"}, []string{`"command":"echo out;`, `out\n`, `err\n`, `typed`, `"x","4"`}},
+		"command":           {"typed", []string{at, "echo out; echo err >&2; read -r line; echo $line; exit 4"}, "exit status 4", []string{"out\n", "err\n", "typed"}, []string{`"command":"echo out;`, `out\r\n`, `err\r\n`, `typed`, `"x","4"`}},
 		"killed":            {"", []string{at, "kill -9 $$"}, "exit status 137", nil, []string{`"x","137"`}},
 		"much":              {"", []string{at, much + "echo $t"}, "", nil, nil},
 		"in the background": {"", []string{"-tt", at, "trap '' HUP; sleep 600 & echo started"}, "", []string{"started"}, []string{"started", `"x","0"`}},

@@ -18,6 +18,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -157,14 +158,25 @@ func (f *fixture) call(grant int, now time.Time) server.Call {
 // answer requests and commits.
 func (f *fixture) answer(grant int, now time.Time) server.Decision {
 	f.t.Helper()
-	d, err := f.Answer(f.t.Context(), f.compiled, f.call(grant, now))
-	if err == nil && d.Then != nil {
-		_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
-	}
+	d, err := f.decide(f.Authority, grant, now)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	return d
+}
+
+// decide requests from one of several processes and commits. After a conflict, it begins anew, as the
+// server does.
+func (f *fixture) decide(by *Authority, grant int, now time.Time) (d server.Decision, err error) {
+	for {
+		d, err = by.Answer(f.t.Context(), f.compiled, f.call(grant, now))
+		if err == nil && d.Then != nil {
+			_, err = f.db.Commit(f.t.Context(), store.Txn{If: d.If, Then: d.Then})
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return d, err
+		}
+	}
 }
 
 func (f *fixture) certificate(now time.Time) *ssh.Certificate {
@@ -322,6 +334,57 @@ func TestRotation(t *testing.T) {
 	}
 	if len(signers) != 4 {
 		t.Errorf("%d keys signed in a hundred days", len(signers))
+	}
+}
+
+// TestRotationUnderLoad checks that while two processes with one store answer many hosts at once, a
+// rotation makes one key, and each certificate is signed with a key that hosts have known for a week.
+func TestRotationUnderLoad(t *testing.T) {
+	f := newFixture(t)
+	processes := []*Authority{f.Authority, New(f.db, f.seal)}
+	begin := time.Now()
+	var signers []string
+	for week := range 14 {
+		now := begin.Add(time.Duration(week) * announced)
+		known := f.published(now.Add(-time.Second)) // those of a host that fetches them once a week
+		var hosts sync.WaitGroup
+		var mu sync.Mutex
+		var keys []string
+		for host := range 32 {
+			hosts.Go(func() {
+				by := processes[host%2]
+				d, err := f.decide(by, 0, now)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				key, _, _, _, err := ssh.ParseAuthorizedKey([]byte(d.Answer.Values["certificate"]))
+				if err == nil {
+					err = accepts(known, key.(*ssh.Certificate), now)
+				}
+				if err != nil {
+					t.Errorf("week %d: %v", week, err)
+					return
+				}
+				ca, err := f.decide(by, 1, now)
+				mu.Lock()
+				defer mu.Unlock()
+				keys = append(keys, ca.Answer.Values["ca"])
+				if signer := signerOf(key.(*ssh.Certificate)); !slices.Contains(signers, signer) {
+					signers = append(signers, signer)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		hosts.Wait()
+		if slices.Sort(keys); len(slices.Compact(keys)) != 1 {
+			t.Errorf("week %d: hosts have different keys", week)
+		}
+	}
+	if len(signers) < 3 || len(signers) > 4 {
+		t.Errorf("%d keys signed in 14 weeks", len(signers))
 	}
 }
 

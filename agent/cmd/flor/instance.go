@@ -1,9 +1,13 @@
 package main
 
 import (
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"strings"
 
+	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/hostdir"
@@ -55,4 +59,17 @@ func (m *instance) follow(cmd *cobra.Command, name string, of func(hostdir.Insta
 func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
 	cmd.Flags().StringVar((*string)(l), "state", "", "`DIR` in which flor activate keeps its state")
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
+}
+
+// passed returns the one socket that systemd passes to this process. The error names the unit of the
+// socket.
+func (m *instance) passed(unit string) (net.Listener, error) {
+	listeners, err := activation.Listeners()
+	if err == nil && (len(listeners) != 1 || listeners[0] == nil) {
+		err = errors.New("systemd passes no socket")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: start %s instead", err, m.Unit(unit))
+	}
+	return listeners[0], nil
 }

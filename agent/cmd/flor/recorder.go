@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 
-	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/recorder"
@@ -23,14 +20,11 @@ recordings are encrypted to the recipients in the topology, and this host cannot
 florctl sessions replay.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			listeners, err := activation.Listeners()
-			if err == nil && (len(listeners) != 1 || listeners[0] == nil) {
-				err = errors.New("systemd passes no socket")
-			}
+			ln, err := m.passed("recorder.socket")
 			if err != nil {
-				return fmt.Errorf("%w: start %s instead", err, m.Unit("recorder.socket"))
+				return err
 			}
-			return recorder.Serve(cmd.Context(), listeners[0], c)
+			return recorder.Serve(cmd.Context(), ln, c)
 		},
 	}
 	m.state(cmd, &c.Layout)

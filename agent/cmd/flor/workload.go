@@ -1,11 +1,8 @@
 package main
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
 
-	"github.com/coreos/go-systemd/v22/activation"
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/workload"
@@ -22,15 +19,12 @@ connects to SPIFFE_ENDPOINT_SOCKET=unix:///run/florete/workload.sock. The accoun
 systemd unit of a program decide which identities the program gets.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			listeners, err := activation.Listeners()
-			if err == nil && (len(listeners) != 1 || listeners[0] == nil) {
-				err = errors.New("systemd passes no socket")
-			}
+			ln, err := m.passed("workload.socket")
 			if err != nil {
-				return fmt.Errorf("%w: start %s instead", err, m.Unit("workload.socket"))
+				return err
 			}
 			c.Log = slog.Default()
-			return workload.Serve(cmd.Context(), listeners[0], c)
+			return workload.Serve(cmd.Context(), ln, c)
 		},
 	}
 	m.state(cmd, &c.Layout)

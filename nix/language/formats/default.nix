@@ -187,11 +187,21 @@ let
     example = "0400";
     re = "0[0-7][0145]{2}";
   };
+
+  salt = scalar {
+    want = "a random text of 16 to 128 letters, digits and the characters _ . + / = -";
+    hint = "print one with: openssl rand -hex 16";
+    example = "4f9c0d7e1b8a26353c1e9f70d2b48a61";
+    invalid = wrong.string;
+    hidden = true;
+    ok = matches "[A-Za-z0-9_.+/=-]{16,128}";
+  };
 in
 import ./addresses.nix
 // import ./networks.nix
 // import ./accounts.nix
 // import ./keys.nix
+// import ./recipients.nix
 // import ./urls.nix
 // {
   inherit
@@ -207,6 +217,7 @@ import ./addresses.nix
     port
     reference
     replicas
+    salt
     seconds
     serviceName
     string

@@ -21,7 +21,6 @@ let
   inherit (import ../../lib/text.nix) contains;
   inherit (import ../types) isFile matches scalar;
   wrong = (import ../../lib).invalid;
-  bech32 = import ../../lib/bech32.nix;
 
   # Nix has no base64 decoder, so public keys are checked in their base64 text, with the rules of
   # internal/pubkey.
@@ -219,16 +218,6 @@ let
           head (match "([^ ]+ [^[:space:]]+).*" v);
     };
 
-  # A public key of age, with the checksum of Bech32 (BIP 173): a key with a typing error would be
-  # found only when somebody cannot read what was encrypted to it.
-  recipient = scalar {
-    want = "a public key of age, age1…";
-    hint = "print it with: age-keygen -y identity-file";
-    example = "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p";
-    invalid = wrong.string;
-    ok = v: matches "age1[02-9ac-hj-np-z]{51}[qs][02-9ac-hj-np-z]{6}" v && bech32.isValid v;
-  };
-
   signingKey = scalar {
     want = "a public key in Nix format, name:base64, not one that anybody can sign for";
     hint = "print it with: nix key convert-secret-to-public < secret-key";
@@ -241,22 +230,11 @@ let
     hidden = true;
     to = v: head (match "([^[:space:]]+).*" v);
   };
-
-  salt = scalar {
-    want = "a random text of 16 to 128 letters, digits and the characters _ . + / = -";
-    hint = "print one with: openssl rand -hex 16";
-    example = "4f9c0d7e1b8a26353c1e9f70d2b48a61";
-    invalid = wrong.string;
-    hidden = true;
-    ok = matches "[A-Za-z0-9_.+/=-]{16,128}";
-  };
 in
 {
   inherit
     pem
     personKey
-    recipient
-    salt
     signingKey
     spiffeBundle
     sshKey

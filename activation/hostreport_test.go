@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
@@ -17,6 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // reporting returns a host that reports the state of its needs, with its release in place of facts.

@@ -13,11 +13,11 @@ import (
 	"syscall"
 	"testing"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // victimConfig makes a copy of this test binary run one pass, and die by SIGKILL before one of the

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/fetch"
@@ -15,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // TestNetworkManifestReloads checks that a newer manifest from the network comes in force without a

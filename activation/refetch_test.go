@@ -11,11 +11,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // TestRefetch checks that touching a file requests a need again: soon, once, and at most every ten

@@ -5,11 +5,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/crl"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // TestRootRotation checks that a host follows the replacement of its root by the two manifests

@@ -6,10 +6,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // outlineRestarts returns the number of notifications to the unit of outline.

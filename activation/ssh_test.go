@@ -13,11 +13,11 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 var alice = kit.ID("user/alice")

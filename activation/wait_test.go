@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/activation/needstate"
 	"github.com/florete/florete/internal/document"
@@ -16,6 +15,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // gaps returns the times between calls.

@@ -20,8 +20,8 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
 	"github.com/florete/florete/tests/program"
 )
 

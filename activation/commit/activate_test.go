@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/activation"
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // settles reports whether no document from the network is left to decide on.

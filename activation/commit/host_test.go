@@ -11,13 +11,13 @@ import (
 	"testing"
 
 	"github.com/florete/florete/activation"
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // host has enrolled with documents of serial 1, and its provider offers serial 2.

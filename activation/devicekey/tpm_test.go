@@ -21,10 +21,10 @@ import (
 	"github.com/google/go-tpm/tpm2/transport/linuxudstpm"
 	"golang.org/x/crypto/ssh"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // host returns the state directory of a host, without a device key.

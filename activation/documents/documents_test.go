@@ -10,12 +10,12 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // origins are the two origins of one host's documents, and its store.

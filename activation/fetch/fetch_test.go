@@ -10,10 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 func newHost(t *testing.T) (*Host, Attempt) {

@@ -12,10 +12,10 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	. "github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/internal/hostapi"
 	providerssh "github.com/florete/florete/providers/ssh"
 	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 var alice = kit.ID("user/alice")

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
@@ -20,6 +19,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 func TestDoctor(t *testing.T) {

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestGuard checks that the doctor reports an upstream on loopback that every account of the host

@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // ursula is the loopback address that stands for the host ursula in the tests.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/doctor"
 	"github.com/florete/florete/agent/sshlogin"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 func TestSSH(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"net"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // associate requests a UDP association from a SOCKS5 listener, and returns the socket to send to.

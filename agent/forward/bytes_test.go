@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // filled returns random bytes. It makes them at once, because the race detector watches a loop over

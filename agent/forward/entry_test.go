@@ -17,11 +17,11 @@ import (
 	"github.com/pires/go-proxyproto"
 	"golang.org/x/net/ipv4"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // entered returns a cluster in which strangers may connect to Outline at an entry of Laptop. The

@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // behindGate returns a cluster whose service is behind a gate. All processes of Laptop act as the

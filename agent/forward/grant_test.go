@@ -6,7 +6,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
@@ -14,6 +13,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // granting is a cluster in which bob reaches the service only while a grant for the role oncall is

@@ -14,10 +14,10 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/guard"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // Accounts of these tests.

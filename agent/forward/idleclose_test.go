@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestIdleCloseMeetsRequest checks a service that closes its idle connection just as the next

@@ -6,10 +6,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // stranger is an account of a person who logs in.

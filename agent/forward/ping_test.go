@@ -8,10 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/ping"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // pinged returns the result of flor ping on c's laptop, on which names of the cluster resolve to

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // sending starts an upstream that sends a word, and then echoes.

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // leaveBound is the time within which streams must leave a path on which nothing passes any more: the

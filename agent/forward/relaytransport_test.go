@@ -3,11 +3,11 @@ package forward_test
 import (
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestTransportToRelays checks that the transport of a relay in a manifest is used by callers, by

@@ -12,13 +12,13 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // scrape returns the metrics of a host's agent, as who calls it host gets them.

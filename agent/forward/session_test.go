@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/session"
@@ -17,6 +16,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestSessions checks that the connections to services over SSH, RDP and VNC are sessions in the

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestOverTCP repeats tests over QUIC with forwarders that reach each other over TCP alone.

@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestAllowUntil checks that access for a limited time ends at its hour, for open connections too,

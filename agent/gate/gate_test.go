@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/gate/gatetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/gatetest"
 )
 
 // fixture is a gate for two services, and the issuer at which people sign in.

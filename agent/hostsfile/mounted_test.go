@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/agenttest"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // withMounts calls f on a thread in a new mount namespace. The mounts that f makes end with the

@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/providers/tls/acmetest"
+	"github.com/florete/florete/tests/kit/acmetest"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestCaddyKeys checks that only Caddy's account can read private keys. Caddy's configuration

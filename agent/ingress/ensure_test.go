@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // TestEnsure checks that a proxy outside the cluster serves the names that needs request, and that

@@ -18,11 +18,11 @@ import (
 	"time"
 
 	"github.com/florete/florete/agent/gate"
-	"github.com/florete/florete/agent/gate/gatetest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
+	"github.com/florete/florete/tests/kit/gatetest"
 )
 
 // gated is a proxy in front of a service whose visitors must sign in.

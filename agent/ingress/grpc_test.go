@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // healthService starts a gRPC service that reports one status for every name, and returns its

@@ -25,16 +25,16 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/florete/florete/activation"
-	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	providertls "github.com/florete/florete/providers/tls"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
+	"github.com/florete/florete/tests/kit/activationtest"
+	"github.com/florete/florete/tests/kit/providertest"
 	"github.com/florete/florete/tests/program"
 )
 

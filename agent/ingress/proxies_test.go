@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/ingresstest"
 	"github.com/florete/florete/tests/program"
 )
 

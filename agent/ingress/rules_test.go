@@ -24,8 +24,8 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // service is a service behind an ingress with rules. It decodes paths as leniently as any service

@@ -22,8 +22,8 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // certificate creates a self-signed certificate for some names. It returns the paths of the

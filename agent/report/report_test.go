@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/units"
@@ -17,6 +16,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/release"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestCollect checks that a report contains the documents, needs and units of a host, even if its

@@ -20,7 +20,6 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/sshlogin"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -28,6 +27,7 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestDebian12 and TestDebian13 log in with the ssh and the sshd of a Debian release, under the

@@ -12,10 +12,10 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // fleet is a stream of the documents of so many hosts, 8 KiB each, of which every tenth

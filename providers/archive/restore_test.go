@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestRestored checks that a restored version is kept and offered to no host until it or a newer

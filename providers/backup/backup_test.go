@@ -13,10 +13,10 @@ import (
 
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/backup"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/providers/store/sqlite"
+	"github.com/florete/florete/tests/kit/etcdtest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 func file(t *testing.T) store.Store {

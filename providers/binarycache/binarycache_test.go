@@ -13,9 +13,9 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/binarycache"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // Each reads what its documents name and what that needs, and finds nothing else.

@@ -22,16 +22,16 @@ import (
 	"github.com/nix-community/go-nix/pkg/nixhash"
 	"github.com/nix-community/go-nix/pkg/storepath"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/binarycache"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 var (

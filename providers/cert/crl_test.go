@@ -19,10 +19,10 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestCRL checks that issued certificates that the revocation list revokes are in a CRL that common

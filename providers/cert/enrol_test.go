@@ -20,8 +20,8 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 func enrolment(t *testing.T) (*providertest.Env, hostapi.Request) {

@@ -11,10 +11,10 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/cert"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // renew requests c's own SVID with a key pair of its own, and uses what it receives.

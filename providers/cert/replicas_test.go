@@ -8,12 +8,12 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // replicas are two provider hosts that share a store. Each has an issuing CA.

@@ -18,9 +18,9 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 var facts = hostreport.Facts{System: "Debian", Capabilities: []string{}}

@@ -19,10 +19,8 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/store"
@@ -30,6 +28,8 @@ import (
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/controltest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // strict refuses attributes that an object's schema does not have.

@@ -20,13 +20,13 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/controltest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // others are the processes of the kinds file and secret on the same host.

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // strangers returns the audit rows without a caller that have this code.

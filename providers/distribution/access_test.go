@@ -11,9 +11,9 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestGrants checks that a new grant wakes a waiting host that publishes services of the role, and

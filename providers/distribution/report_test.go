@@ -18,10 +18,10 @@ import (
 	"github.com/florete/florete/internal/recording"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestReport checks that the report with the highest sequence number of a host is kept, in whatever

@@ -6,9 +6,9 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 func offer(t *testing.T, e *providertest.Env, number int64, targets ...revocation.Target) {

@@ -14,13 +14,13 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/providers/move"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 var state = server.State{

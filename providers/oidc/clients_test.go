@@ -9,7 +9,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestPublicClient checks that a client without a secret, such as an app or a page, authenticates

@@ -14,8 +14,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // contract is the API of a server, kept in memory. It follows the handlers of the release that the

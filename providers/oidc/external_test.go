@@ -20,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 	"github.com/florete/florete/tests/program"
 )
 

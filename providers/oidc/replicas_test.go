@@ -16,7 +16,7 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
+	"github.com/florete/florete/tests/kit/etcdtest"
 )
 
 // newReplicas returns two hosts that share a store and start at the same time.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // signs signs in at a service with the delivered client.

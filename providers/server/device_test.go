@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // post sends a request of ursula with a device proof.

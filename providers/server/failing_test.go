@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // working is a kind that has a background task.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestNewerFormat checks that a host waits, and an audit row is written, if only a newer provider

@@ -8,9 +8,9 @@ import (
 
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // changes waits until there are n audit rows about changes of what is in force, and returns them.

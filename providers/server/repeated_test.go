@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // brief is a kind whose answers are valid for longer than they are repeated.

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestSilentConnections checks that a client that keeps opening connections, and sends nothing or

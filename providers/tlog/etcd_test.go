@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
+	"github.com/florete/florete/tests/kit/etcdtest"
 )
 
 // TestReplicas checks that provider hosts that share a store each have a log with all rows of all

@@ -24,13 +24,13 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
-	"github.com/florete/florete/providers/tls/acmetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/acmetest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // answering is the kind without its socket.

@@ -18,16 +18,16 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/token/rules"
 	"github.com/florete/florete/providers/token/verify"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 const (

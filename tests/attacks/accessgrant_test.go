@@ -10,13 +10,13 @@ import (
 
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/local"
 )
 

@@ -13,12 +13,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/local"
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/google/go-tpm/tpm2/transport/linuxudstpm"
 	"golang.org/x/crypto/ssh"
 
-	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/fetch"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/activationtest"
 	"github.com/florete/florete/tests/local"
 )
 

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestForwarder attacks forwarders. It attacks the forwarder of host b directly, without the

@@ -17,8 +17,8 @@ import (
 	"github.com/pires/go-proxyproto"
 	"github.com/pires/go-proxyproto/tlvparse"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/local"
 )
 

@@ -6,9 +6,9 @@ import (
 	"net"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // uidLogin is the ID of an account on host b that belongs to a person who logs in there.

@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/tests/chromium"
+	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/program"
 )
 

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/ingresstest"
 	"github.com/florete/florete/tests/local"
 )
 

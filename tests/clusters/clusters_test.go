@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
-	"github.com/florete/florete/agent/ingress/ingresstest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
+	"github.com/florete/florete/tests/kit/ingresstest"
 	"github.com/florete/florete/tests/local"
 	"github.com/florete/florete/tests/program"
 )

@@ -12,8 +12,8 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/own"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // ofOwn is a topology around the example of the page.

@@ -7,9 +7,9 @@ import (
 
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 const ofSecrets = `{

@@ -15,11 +15,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/activation/activationtest"
 	"github.com/florete/florete/activation/event"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/activationtest"
 )
 
 // machine is a host for tests of flor activate. Its provider listens on loopback.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestAgentIsConfined checks that flor agent run restricts itself with Landlock, and that it

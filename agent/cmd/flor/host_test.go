@@ -11,9 +11,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestHostIsPassedSockets checks that flor host finds the sockets that systemd passes. They have

@@ -8,12 +8,12 @@ import (
 
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/fetch"
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/report"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestJoinInterrupted checks that flor join prints a clear message when it is interrupted. This

@@ -17,11 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // reload does the work of systemctl reload. Afterwards the unit has another main process.

@@ -13,8 +13,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/caller"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // connectEnv makes this test binary connect to a Unix socket, and then follow the commands on its

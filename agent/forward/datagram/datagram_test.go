@@ -16,10 +16,10 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/testutils/simnet"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/datagram"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 func listen(t *testing.T) net.PacketConn {

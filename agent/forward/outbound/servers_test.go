@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/inbound"
 	"github.com/florete/florete/agent/forward/outbound"
@@ -15,6 +14,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 func TestMain(m *testing.M) { agenttest.Main(m) }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestUserTakesNoMore checks the limit of a user's connections, and that other users have limits of

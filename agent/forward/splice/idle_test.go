@@ -8,10 +8,10 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // reader counts the bytes read from a socket in the way of package splice.

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/telemetry"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 func TestPaths(t *testing.T) {

@@ -7,11 +7,11 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestEndpointThatRefusesIsAvoided checks that after a refusal the next stream goes to the other

@@ -15,17 +15,17 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/controltest"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
+	"github.com/florete/florete/tests/kit/controltest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestSecretScript runs the stories of florctl secret and florctl tenant against the processes of a

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/nix/operator/replay/replaytest"
+	"github.com/florete/florete/tests/kit/replaytest"
 )
 
 // replayed runs florctl sessions replay, and returns its exit status and what it prints.

@@ -23,11 +23,11 @@ import (
 	"github.com/florete/florete/providers/auditview"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestUnread checks that logs that are not read are named, if their kinds have hosts.

@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/localapi"
 	"github.com/florete/florete/agent/status"
@@ -23,6 +22,7 @@ import (
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // TestSessions lists the sessions of a host, and ends one, through two forwarders and the services

@@ -20,7 +20,6 @@ import (
 
 	"github.com/nix-community/go-nix/pkg/narinfo/signature"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/terminal"
@@ -29,11 +28,12 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // victimConfig makes a copy of this test binary publish a version, and die by SIGKILL before one of

@@ -10,8 +10,8 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/florete/florete/nix/operator/replay/replaytest"
 	"github.com/florete/florete/tests/chromium"
+	"github.com/florete/florete/tests/kit/replaytest"
 )
 
 // TestPlayer checks that the player is the published one. Its README says where it is from.

@@ -12,7 +12,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/florete/florete/nix/operator/replay/replaytest"
+	"github.com/florete/florete/tests/kit/replaytest"
 )
 
 // TestOpen checks what is said and played of recordings that are whole, cut off and damaged.

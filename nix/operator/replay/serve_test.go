@@ -8,7 +8,7 @@ import (
 
 	"filippo.io/age"
 
-	"github.com/florete/florete/nix/operator/replay/replaytest"
+	"github.com/florete/florete/tests/kit/replaytest"
 )
 
 // TestHandler checks who can read a session, and that no reply may be stored or framed.

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/settings"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // TestDelivered checks that a kind other than "cert" presents the SVID that activation delivers: it

@@ -12,8 +12,8 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 func TestMain(m *testing.M) {

@@ -18,10 +18,10 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/server"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // replica is a provider host of a cluster whose hosts share a store.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
-	"github.com/florete/florete/providers/store/storetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
+	"github.com/florete/florete/tests/kit/storetest"
 )
 
 func TestConformance(t *testing.T) {

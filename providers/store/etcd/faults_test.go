@@ -18,8 +18,8 @@ import (
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
 )
 
 // TestMain is a client that commits until it is killed, when a test starts it so.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/etcd"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
 )
 
 // operation is an entry of a history: a read, or a write that may depend on a revision.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/providers/store"
-	"github.com/florete/florete/providers/store/etcd/etcdtest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/etcdtest"
 )
 
 // page is the page on replacing a member.

@@ -14,8 +14,8 @@ import (
 
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
-	"github.com/florete/florete/providers/store/storetest"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/storetest"
 )
 
 func open(t *testing.T, path string, o sqlite.Options) *sqlite.Store {

@@ -7,11 +7,11 @@ import (
 	"os/exec"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // cluster is the setting of the benchmark. Two forwarders publish services. A quiet and a noisy

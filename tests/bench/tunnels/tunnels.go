@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 // tunnel is a way to connect a client to the upstream, for example two forwarders or stunnel.

@@ -21,7 +21,6 @@ import (
 
 	"github.com/quic-go/quic-go"
 
-	"github.com/florete/florete/agent/agenttest"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
@@ -29,6 +28,7 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/tests/bench/pair"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/agenttest"
 )
 
 var (

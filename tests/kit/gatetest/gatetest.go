@@ -22,12 +22,12 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/oidc"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // These are the people of the issuer. Alice is in the group writers, and Bob is in no group.

@@ -10,13 +10,13 @@ import (
 
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/providertest"
 	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tls"
 	"github.com/florete/florete/providers/token"
 	"github.com/florete/florete/tests/kit"
+	"github.com/florete/florete/tests/kit/providertest"
 )
 
 // These are grants of each kind to the node ursula.

@@ -9,7 +9,6 @@ let
     filter
     functionArgs
     intersectAttrs
-    listToAttrs
     mapAttrs
     seq
     toFile

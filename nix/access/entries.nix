@@ -101,7 +101,7 @@ let
     // optionalAttrs (e.service.accessLog != "off") { inherit (e.service) accessLog; };
 
   entry =
-    host: e: listen:
+    e: listen:
     let
       inherit (e) p port service;
     in
@@ -145,7 +145,7 @@ in
     host:
     sort before (
       concatMap (
-        e: map (entry host e) (address.program host e.p.port (a: a)).listen
+        e: map (entry e) (address.program host e.p.port (a: a)).listen
       ) (on.${host.name} or [ ])
       ++ concatMap (
         e: map (entryOutside e) (address.program host e.instance.port (a: a)).listen

@@ -29,7 +29,6 @@ let
     missing
     show
     suggest
-    unknown
     when
     ;
   inherit (clean) expect;

@@ -10,7 +10,6 @@ let
   inherit (builtins)
     any
     attrNames
-    attrValues
     concatMap
     concatStringsSep
     elem
@@ -20,7 +19,6 @@ let
   inherit (lib)
     excluded
     fault
-    missing
     show
     when
     ;
@@ -82,9 +80,9 @@ in
       cannot n "strangers would reach the service without a sign-in at" "publicPorts.${head past}" "take the public port out, or the gate"
     );
 
-  # warnings :: String -> Service -> [Fault]
+  # warnings :: String -> [Fault]
   warnings =
-    n: s:
+    n:
     let
       hosts = serving n;
       away =

@@ -21,7 +21,6 @@ let
     ;
   inherit (import ../lib) isInvalid when;
   inherit (import ../lib/fault.nix) fault;
-  names = import ../lib/names.nix;
   inherit ((import ../lib/constants.nix).spiffe) suffix;
   inherit (import ../lib/text.nix)
     password

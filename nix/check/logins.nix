@@ -15,13 +15,10 @@ let
     elem
     filter
     head
-    length
-    listToAttrs
     match
     ;
   inherit (lib)
     attribute
-    excluded
     fault
     part
     show
@@ -82,9 +79,9 @@ in
       ]
     ) (attrNames r.logins);
 
-  # service :: String -> Service -> [Fault]
+  # service :: String -> [Fault]
   service =
-    n: s:
+    n:
     let
       place = "services.${n}";
       shared = concatMap (

@@ -157,7 +157,7 @@ let
       id = "FL023";
       inherit key;
       what = l: names.short l.id;
-      place = l: "hosts.${n}.loopback";
+      place = _: "hosts.${n}.loopback";
       problem = other: "${other} already has the listener";
       show = l: "${l.listen} of ${names.short l.id}";
       remedy = "give the host another or a wider loopback range, or one service another listenPort";

@@ -33,7 +33,7 @@ let
     );
   # If several services have a name, the first keeps it.
   taken =
-    id: place: remedy: first: n: names:
+    id: place: remedy: first: names:
     concatMap (
       name:
       let
@@ -77,7 +77,7 @@ let
           "protocol = \"udp\""
       )
       ++ when (!isInvalid s.tlsName && (head public.${s.tlsName}).s.name != n) (
-        taken "FL027" "services.${n}.tlsName" tls (_: (head public.${s.tlsName}).s.name) n [ s.tlsName ]
+        taken "FL027" "services.${n}.tlsName" tls (_: (head public.${s.tlsName}).s.name) [ s.tlsName ]
       )
     );
   tlsAliases =
@@ -90,7 +90,7 @@ let
       when (s.tlsName == "") (
         missing "services.${n}" "tlsName" "write the name that strangers are to know first, tlsName = \"…\";"
       )
-      ++ taken "FL027" place tls (before public n) n (sorted names)
+      ++ taken "FL027" place tls (before public n) (sorted names)
       ++ map (
         name:
         fault {
@@ -121,7 +121,6 @@ let
       )
       ++ taken "FL111" place "choose another name, or take it out"
         (name: if t.services ? ${name} then name else before inside n name)
-        n
         names
       ++ map (
         name:

@@ -71,9 +71,7 @@ let
         "${place}.tlsName"
         protocol
     )
-    ++ when (s.protocol == "ssh") (logins.service n s);
-
-  both = excluded "keep one of the two";
+    ++ when (s.protocol == "ssh") (logins.service n);
 
   # The Workload API gives the certificate to processes that act as the service on each of its
   # hosts.

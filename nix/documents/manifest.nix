@@ -26,7 +26,7 @@ let
   public = import ../access/entries.nix { inherit topology access; };
   transport = import ../resolve/transport.nix;
   federation = import ../access/federation.nix;
-  inherit (import ../lib) only optionalAttrs sorted;
+  inherit (import ../lib) optionalAttrs sorted;
   inherit (import ../lib/names.nix) entrance;
   # The units of a host, by instance. The import for most hosts, without an instance, is shared.
   plainUnits = import ../units "";

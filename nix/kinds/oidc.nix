@@ -9,9 +9,7 @@ let
     elem
     filter
     length
-    lessThan
     mapAttrs
-    sort
     ;
   inherit (import ../language/types) enum of required;
   inherit (import ../language/formats) url;
@@ -291,7 +289,7 @@ in
           reaches = any (p: any (r: elem r access.leading.${issuer} or [ ]) p.roles) holders;
         in
         if s.sso.mode == "gate" && shapes.services.${n} == [ ] then
-          gates.warnings n s
+          gates.warnings n
         else if
           s.sso.mode != "oidc"
           || s.sso.cluster != ""

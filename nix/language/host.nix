@@ -25,7 +25,6 @@ let
     instance
     name
     port
-    replicas
     seconds
     sshKey
     strings

@@ -14,7 +14,6 @@ let
     ;
   inherit (import ./formats)
     flag
-    issuer
     string
     url
     word

@@ -2,7 +2,6 @@
 {
   flake,
   further,
-  lib,
   instance,
   modules,
   ...

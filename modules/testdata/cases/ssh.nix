@@ -1,6 +1,5 @@
 # sshd asks who may log in, and ssh knows the hosts, on hosts of a cluster with logins.
 {
-  flake,
   lib,
   mkCluster,
   modules,

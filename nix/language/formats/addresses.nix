@@ -42,8 +42,6 @@ let
   isName = matches hostnamePattern;
 
   # Addresses of one machine: not the unspecified address, multicast or broadcast.
-  # isUnicast :: Any -> Bool
-  isUnicast = v: isUnicastV4 v || isUnicastV6 v;
   isUnicastV4 = matches "(25[0-4]|24[0-9]|22[0-3]|2[01][0-9]|1[0-9][0-9]|[1-9][0-9]?)(\\.${octet}){3}";
   isUnicastV6 =
     v:

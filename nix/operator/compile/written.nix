@@ -30,7 +30,6 @@ let
     isPath
     isString
     length
-    listToAttrs
     mapAttrs
     removeAttrs
     replaceStrings

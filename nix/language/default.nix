@@ -27,14 +27,11 @@ let
     scalar
     ;
   inherit (import ./formats)
-    account
     clusterName
     date
-    flag
     groupPattern
     name
     pem
-    personKey
     salt
     signingKey
     string
@@ -49,7 +46,7 @@ let
   inherit (import ../lib/constants.nix) spiffe;
 
   host = import ./host.nix;
-  limits = import ./limits.nix;
+  people = import ./people.nix;
   rollout = import ./rollout.nix;
   service = import ./service.nix;
   signin = import ./signin.nix;
@@ -98,31 +95,11 @@ let
       ]
       ++ map names.provider (attrNames kinds);
     } service;
-    users =
-      named
-        {
-          what = "user";
-          max = 53;
-        }
-        (
-          record "a user" {
-            roles = of "Roles of the user." strings;
-            until = of "Roles up to a time: `{ chief = \"2027-01-31\"; }`. Hosts then end them by themselves, open connections included." (attrsOf date);
-            approvalKeys = of "SSH public keys with which the user approves requests for a role (`roles.<name>.request`). They can be keys of FIDO security keys (`sk-ssh-ed25519@openssh.com`)." (
-              listOf personKey
-            );
-            limits = limits 8192 "Limits of the user, at each host that publishes a service which the user reaches.";
-          }
-        );
-    teams = named { what = "team"; } (
-      record "a team" {
-        users = of "Users in the team." strings;
-        usersUntil = of "Users in the team up to a time: `{ ben = \"2027-01-31\"; }`. Hosts then end what the team gives." (attrsOf date);
-        teams = of "Teams whose people are in this one, too." strings;
-        roles = of "Roles of the people in the team." strings;
-        until = of "Roles up to a time, as for users." (attrsOf date);
-      }
-    );
+    users = named {
+      what = "user";
+      max = 53;
+    } people.user;
+    teams = named { what = "team"; } people.team;
     # Their needs are named "federation-<name>".
     federated = named {
       what = "federation";
@@ -140,27 +117,7 @@ let
         }
       )
     );
-    roles = named { what = "role"; } (
-      record "a role" {
-        services = of "Services that the role reaches. `\"wiki:metrics\"` is one port of a service. Of a service that each host has its own of, `\"shell@forge\"` is that of one host and `\"shell@eu\"` those of a group of hosts or with a tag. `\"tickets@blue\"` is `federated.blue.services.tickets` or `clusters.blue.services.tickets`." strings;
-        serviceGroups = of "Groups whose services the role reaches." strings;
-        roles = of "Other roles: this one reaches what they reach and requires what they require." strings;
-        except = of "Services that the role does not reach, whatever else in it leads to them. Written as in `services`." strings;
-        requires = of "Capabilities that the host of a node or service with this role must have." tags;
-        logins =
-          of
-            "Accounts as which users with the role may log in over SSH, by service with `protocol = \"ssh\"`, written as in `services`: `{ \"shell@eu\" = [ \"deploy\" ]; }`. The users must also reach the service, by this role or another."
-            (attrsOf (listOf account));
-        privileged = of "Permits `\"root\"` in `logins`." flag;
-        request = of "Lets users request the role for some hours. It is theirs while a grant is in force, which an approver signs with a key of `approvalKeys`." (
-          record "a request for a role" {
-            by = of "Teams whose users may request the role. Users in a team up to a time (`usersUntil`) may not." strings;
-            approve = of "Teams whose users may approve a request. Nobody approves a request of their own." strings;
-            most = default "Longest time of a grant, in hours." 4 (between 1 168 "hours");
-          }
-        );
-      }
-    );
+    roles = named { what = "role"; } (import ./role.nix);
     serviceGroups = named { what = "group"; } strings;
     outside = import ./outside.nix;
   }

@@ -26,7 +26,7 @@ let
       }) t.roles
     )
   );
-  ids =
+  idsOf =
     written:
     if t.services ? ${written} then
       map (i: i.name) t.services.${written}.instances
@@ -45,7 +45,7 @@ let
             inherit account id;
             role = role.name;
           }) role.logins.${written}
-        ) (ids written)
+        ) (idsOf written)
       ) (attrNames role.logins)
     ) roles
   );
@@ -84,6 +84,14 @@ in
   # The instances of services at which somebody may log in.
   # at :: { instanceId = [{ id, account, role }]; }
   at = permitted;
+
+  # The instances that a name in `logins` stands for.
+  # idsOf :: String -> [instanceId]
+  inherit idsOf;
+
+  # Reports whether somebody may log in at a service on a host.
+  # allows :: Service -> hostName -> Bool
+  allows = s: host: any (id: permitted ? ${id}) (s.idsOn host);
 
   # role → the accounts to which it permits logins, by ID of the instance
   # granted :: { role = { instanceId = [account]; }; }

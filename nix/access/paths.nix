@@ -13,20 +13,22 @@ let
     concatMap
     concatStringsSep
     elem
-    elemAt
     filter
-    genList
     hashString
     head
     intersectAttrs
-    length
     listToAttrs
     mapAttrs
     sort
     substring
     tail
     ;
-  inherit (import ../lib) optionalAttrs sorted toSet;
+  inherit (import ../lib)
+    first
+    optionalAttrs
+    sorted
+    toSet
+    ;
   inherit (import ../resolve/relays.nix) calls;
   address = import ../resolve/address.nix;
   limits = import ./limits.nix;
@@ -34,7 +36,6 @@ let
   transport = import ../resolve/transport.nix;
 
   most = 2; # first relays for one second relay
-  first = n: list: if length list <= n then list else genList (elemAt list) n;
 
   digest =
     lines: substring 0 32 (hashString "sha256" (concatStringsSep "\n" (lines ++ [ t.pathSalt ])));

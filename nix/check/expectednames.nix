@@ -85,7 +85,6 @@ let
     p: n:
     let
       s = t.services.${serviceOf n} or null;
-      guarded = filter (gate.guards s) s.ports;
       ids =
         if p.type == "node" then
           [ t.hosts.${p.name}.id ]
@@ -93,16 +92,10 @@ let
           concatMap t.services.${p.name}.idsOn t.services.${p.name}.hosts;
       ingresses = gate.ingresses (t // { inherit access; }) s;
     in
-    if s == null || p.type == "user" || guarded == [ ] || any (id: elem id ingresses) ids then
+    if s == null || p.type == "user" || any (id: elem id ingresses) ids then
       { }
     else
-      toSet (
-        map (i: i.name) (
-          filter (
-            i: any (port: port.name == i.value.entry.port or "") guarded && !(i.value.entry ? protocol)
-          ) s.reachables
-        )
-      );
+      toSet (map (i: i.name) (gate.guarded s));
 
   # { type, name } of each principal that `who` may mean.
   meant =

@@ -92,16 +92,12 @@ in
           filter (h: !any (r: elem r (access.leading.${issuer} or [ ])) t.hosts.${h}.roles) hosts;
 
       service = t.services.${n};
-      guarded = filter (gate.guards service) service.ports;
-      instances = filter (
-        i: any (port: port.name == i.value.entry.port or "") guarded && !(i.value.entry ? protocol)
-      ) service.reachables;
       ingresses = gate.ingresses gated service;
       # The callers that the publishing forwarder refuses.
       refused =
         map names.short (
           filter (id: !elem id ingresses && names.kind id != "user") (
-            attrNames (toSet (concatMap (i: access.allowTo n i.name) instances))
+            attrNames (toSet (concatMap (i: access.allowTo n i.name) (gate.guarded service)))
           )
         )
         ++ map (e: "outside.${e.caller.name}") (

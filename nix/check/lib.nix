@@ -17,12 +17,12 @@ let
     match
     replaceStrings
     tail
-    toJSON
     ;
   inherit (import ../lib) isInvalid when;
   inherit (import ../lib/fault.nix) fault;
   inherit ((import ../lib/constants.nix).spiffe) suffix;
   inherit (import ../lib/text.nix)
+    attribute
     password
     secret
     show
@@ -67,16 +67,13 @@ let
 in
 {
   inherit
+    attribute
     fault
     show
     suggest
     unknown
     when
     ;
-
-  # A name as it is written after a dot.
-  # attribute :: String -> String
-  attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
   # `node` belongs to every node and nothing else; `operator` is assigned explicitly.
   # reserved :: String -> String -> Fault

@@ -34,8 +34,7 @@ let
 
   # The services of a host where somebody may log in.
   withLogins =
-    h:
-    filter (s: s.protocol == "ssh" && any (id: access.logins.at ? ${id}) (s.idsOn h)) t.hosts.${h}.running;
+    h: filter (s: s.protocol == "ssh" && access.logins.allows s h) t.hosts.${h}.running;
 in
 {
   # role :: String -> Role -> [Fault]
@@ -118,10 +117,8 @@ in
         ids =
           if t.services.${serviceOf written}.protocol or "" != "ssh" then
             [ ]
-          else if t.services ? ${written} then
-            map (i: i.name) t.services.${written}.instances
           else
-            t.parts.${written}.ids or [ ];
+            access.logins.idsOf written;
         holders = filter (u: u.hosts != [ ] && elem n u.roles) (attrValues t.users);
         reaches = u: any (id: any (role: access.byRole.${role} ? ${id}) u.roles) ids;
         without = filter (u: !reaches u) holders;

@@ -114,7 +114,7 @@ in
     n: _:
     let
       s = t.services.${n};
-      withoutLogins = filter (h: !any (id: access.logins.at ? ${id}) (s.idsOn h)) s.hosts;
+      withoutLogins = filter (h: !access.logins.allows s h) s.hosts;
     in
     when (s.protocol == "ssh" && s.published && port s != null && withoutLogins != [ ]) [
       (fault {

@@ -61,7 +61,7 @@ in
       };
     in
     map certificate (filter (u: logins.users ? ${t.users.${u}.id} && accounts u != [ ]) host.users)
-    ++ when (any (s: any (id: logins.at ? ${id}) (s.idsOn host.name)) host.running) [
+    ++ when (logins.at != { } && any (s: logins.allows s host.name) host.running) [
       {
         id = "ssh-keys";
         for = host.id;

@@ -6,19 +6,12 @@ let
     foldl'
     genList
     head
-    listToAttrs
     stringLength
     substring
     tail
     ;
 
-  alphabet = "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
-  values = listToAttrs (
-    genList (i: {
-      name = substring i 1 alphabet;
-      value = i;
-    }) 32
-  );
+  values = (import ./digits.nix).values "qpzry9x8gf2tvdw0s3jn54khce6mua7l";
 
   # What each bit that is shifted out adds, the lowest first.
   generator = [

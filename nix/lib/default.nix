@@ -5,8 +5,10 @@ let
     attrValues
     concatLists
     elem
+    elemAt
     filter
     foldl'
+    genList
     genericClosure
     groupBy
     head
@@ -85,6 +87,10 @@ rec {
   # The elements of a list, each once and sorted.
   # sorted :: [String] -> [String]
   sorted = list: if length list < 2 then list else attrNames (toSet list);
+
+  # The first elements of a list, at most n.
+  # first :: Int -> [a] -> [a]
+  first = n: list: if length list <= n then list else genList (elemAt list) n;
 
   # Inverts lists: from things with a name and a function that returns the list of each, the sorted
   # names of the things by element. Of ten thousand things most share a few lists, and each list is

@@ -12,6 +12,7 @@ let
     length
     sort
     ;
+  inherit (import ./default.nix) first;
   inherit (import ./text.nix) escape;
   rules = import ../check/rules.nix;
 
@@ -51,14 +52,13 @@ let
         else
           [
             (line (
-              concatStringsSep ", " (map (s: s.place) (firsts listed same))
+              concatStringsSep ", " (map (s: s.place) (first listed same))
               + (if more > 0 then " and ${toString more} more" else "")
             ) f)
           ];
     in
     concatMap of faults;
   listed = 20;
-  firsts = n: list: if length list <= n then list else genList (elemAt list) n;
 
   before =
     a: b:

@@ -6,7 +6,6 @@ let
     concatStringsSep
     elemAt
     filter
-    foldl'
     fromJSON
     genList
     hashString
@@ -23,9 +22,9 @@ let
 
   constants = (import ./constants.nix).spiffe;
 
-  chars = text: n: genList (i: substring i 1 text) n;
-  digits = chars "0123456789abcdef" 16;
-  base64 = chars "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/" 64;
+  inherit (import ./digits.nix) letters power;
+  digits = letters (import ./digits.nix).hex;
+  base64 = letters (import ./digits.nix).base64;
   pairs = a: b: concatLists (map (x: map (y: x + y) b) a);
 
   # { <key> = <value>; } from a list of keys and a function of the index.
@@ -40,12 +39,12 @@ let
 
   byte = table (pairs digits digits) (i: i);
   # Digits as pairs of bits: two pairs make a hex digit, three a base64 character.
-  quarters = chars "0123" 4;
+  quarters = letters "0123";
   fours = pairs quarters quarters;
   sixes = pairs quarters fours;
 
   mod = a: b: a - (a / b) * b;
-  powers = genList (n: foldl' (p: _: p * 2) 1 (genList (k: k) n)) 33;
+  powers = genList power 33;
 in
 {
   # "spiffe://<trust domain>/<kind>/[<node>/]<name>"

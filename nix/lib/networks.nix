@@ -14,29 +14,12 @@ let
     stringLength
     substring
     ;
+  inherit (import ./digits.nix) power values;
   inherit (import ./names.nix) spelled;
 
-  digits = {
-    "0" = 0;
-    "1" = 1;
-    "2" = 2;
-    "3" = 3;
-    "4" = 4;
-    "5" = 5;
-    "6" = 6;
-    "7" = 7;
-    "8" = 8;
-    "9" = 9;
-    a = 10;
-    b = 11;
-    c = 12;
-    d = 13;
-    e = 14;
-    f = 15;
-  };
+  digits = values (import ./digits.nix).hex;
   hex = g: foldl' (n: i: n * 16 + digits.${substring i 1 g}) 0 (genList (i: i) (stringLength g));
   pieces = separator: text: filter isString (split separator text);
-  power = n: foldl' (p: _: p * 2) 1 (genList (i: i) n);
 
   # The address as a list of numbers of `width` bits, and the number of bits of the prefix.
   parse =

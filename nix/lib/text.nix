@@ -45,9 +45,10 @@ let
           && within (k - 1) (tail (tail a)) (tail (tail b))
       );
 
-  upper = genList (i: substring i 1 "ABCDEFGHIJKLMNOPQRSTUVWXYZ") 26;
-  lower = genList (i: substring i 1 "abcdefghijklmnopqrstuvwxyz") 26;
-  toLower = replaceStrings upper lower;
+  inherit (import ./digits.nix) letters;
+  toLower = replaceStrings (letters "ABCDEFGHIJKLMNOPQRSTUVWXYZ") (
+    letters "abcdefghijklmnopqrstuvwxyz"
+  );
 
   contains = part: s: replaceStrings [ part ] [ "" ] s != s;
 
@@ -167,6 +168,10 @@ in
         float = "a fraction";
       }
       .${typeOf v};
+
+  # The name of an attribute as Nix writes it.
+  # attribute :: String -> String
+  attribute = n: if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
 
   # The remedy for an unknown name.
   # suggest :: String -> String -> [String] -> String

@@ -16,12 +16,11 @@ let
     ;
   inherit (import ../lib/names.nix) entrance renamed;
   inherit (import ../lib) optionalAttrs toSet;
-  inherit (import ./publicnames.nix) serves;
+  inherit (import ./publicnames.nix) enters;
 
   callback = "/.florete/callback";
 
   isGated = s: s.sso.mode == "gate" && s.tlsName != "" && s.visibility == "public" && s.shared != null;
-  isEntrance = i: i.value.entry.port or entrance == entrance;
 
   # The names of the ports to which the public names lead.
   ports = s: [ entrance ] ++ filter (p: p != "") (catAttrs "port" (attrValues s.ingress.paths));
@@ -29,6 +28,17 @@ let
   # Reports whether callers of a port pass the gate of its service.
   guards =
     s: port: s.sso.mode == "gate" && !(port.carried ? protocol) && (!s.several || elem port.name (ports s));
+
+  # The instances of a service whose callers pass its gate.
+  # guarded :: Service -> [Instance]
+  guarded =
+    s:
+    let
+      ports = filter (guards s) s.ports;
+    in
+    filter (
+      i: any (port: port.name == i.value.entry.port or "") ports && !(i.value.entry ? protocol)
+    ) s.reachables;
 
   # The hosts whose ingress serves the gate of a service.
   serving =
@@ -67,12 +77,7 @@ let
     let
       gated = filter isGated (attrValues t.services);
     in
-    mapAttrs (
-      name: host:
-      filter (
-        s: serves host s && any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables
-      ) gated
-    ) t.hosts;
+    mapAttrs (_: host: filter (s: enters t host s) gated) t.hosts;
 
   # The attribute of a request for a client that the issuer knows by another name of the service.
   # client :: Service -> String -> AttrSet
@@ -91,6 +96,7 @@ in
   inherit
     client
     groups
+    guarded
     guards
     ingresses
     onHosts

@@ -33,13 +33,14 @@ let
   inherited =
     host: attribute:
     concatMap (g: clean.hostGroups.${g}.${attribute} or [ ]) (outward host.group) ++ host.${attribute};
+  groupsOf = host: map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group));
   # Of several ends of a role the latest applies, and none if one source gives the role without an
   # end.
   ending = any (g: g.until != { }) (attrValues clean.hostGroups);
   until =
     host:
     let
-      all = map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group)) ++ [ host ];
+      all = groupsOf host ++ [ host ];
       good = concatMap (e: filter (r: !e.until ? ${r}) e.roles) all;
     in
     removeAttrs (latest (map (e: e.until) all)) good;
@@ -51,9 +52,7 @@ let
       host.relays
     else
       filter (r: r != name) (
-        foldl' (outer: g: if g.relays == [ ] then outer else g.relays) [ ] (
-          map (g: clean.hostGroups.${g}) (filter (g: clean.hostGroups ? ${g}) (outward host.group))
-        )
+        foldl' (outer: g: if g.relays == [ ] then outer else g.relays) [ ] (groupsOf host)
       );
   hosts = mapAttrs (
     name: host:

@@ -118,6 +118,15 @@ let
     in
     if has == [ ] then null else (head has).s.name;
 
+  # Reports whether strangers reach a service by the ingress of a host.
+  # enters :: Topology -> Host -> Service -> Bool
+  enters =
+    t: host: s:
+    serves host s
+    && any (
+      i: i.value.entry.port or entrance == entrance && t.access.reachableOn.${host.name} ? ${i.name}
+    ) s.reachables;
+
   # service → the names that are redirected to its names
   redirects =
     t:
@@ -138,10 +147,9 @@ let
     let
       named = filter isNamed (attrValues t.services) ++ abroad t;
       redirected = redirects t;
-      isEntrance = i: i.value.entry.port or entrance == entrance;
     in
     mapAttrs (
-      name: host:
+      _: host:
       listToAttrs (
         concatMap
           (
@@ -153,7 +161,7 @@ let
           )
           (
             when (elem "ingress" host.capabilities) (
-              filter (s: serves host s && any (i: isEntrance i && t.access.reachableOn.${name} ? ${i.name}) s.reachables) named
+              filter (enters t host) named
             )
           )
       )
@@ -162,6 +170,7 @@ in
 {
   inherit
     abroad
+    enters
     isInternal
     isWild
     onHosts

@@ -5,12 +5,10 @@ let
     bitAnd
     elemAt
     filter
-    genList
     head
     isPath
     isString
     length
-    listToAttrs
     match
     readFile
     split
@@ -32,13 +30,8 @@ let
     nix = "A[AQ]A{39}[AI]A=|JuiVj8KyJ7BFw/SJ8u[+]Y8NXfrAXTxjM5sTgCiG1T/[AI]U=|xxdqcD1N2E[+]6PAt2DRBnDyogU/osOczGTsf9d5KsA[3/]o=|[789+/][Pfv/]/{39}[3/]8=";
   };
 
-  alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  value = listToAttrs (
-    genList (i: {
-      name = substring i 1 alphabet;
-      value = i;
-    }) 64
-  );
+  inherit (import ../../lib/digits.nix) base64 values;
+  value = values base64;
 
   # The number in n bytes of a base64 text from byte i.
   number =

@@ -4,12 +4,11 @@ let
     attrNames
     concatMap
     isAttrs
-    match
-    toJSON
     tryEval
     ;
   inherit (import ./scalar.nix) bad;
   inherit (import ../../lib/fault.nix) fault;
+  inherit (import ../../lib/text.nix) attribute;
 
   # Nix does not reveal the message of a throw.
   throws = place: [
@@ -41,18 +40,21 @@ rec {
   # The place of an attribute.
   # join :: String -> String -> String
   join =
-    place: n:
+    place:
     let
-      key = if match "[A-Za-z_][A-Za-z0-9_-]*" n != null then n else toJSON n;
+      before = if place == "" then "" else "${place}.";
     in
-    if place == "" then key else "${place}.${key}";
+    n: before + attribute n;
 
   # The faults of each attribute.
   # attrs :: String -> String -> (String -> String -> Any -> [Fault]) -> String -> Any -> [Fault]
   attrs =
     what: hint: each: place: v:
+    let
+      at = join place;
+    in
     if isAttrs v then
-      together (n: each n (join place n) v.${n}) (join place) (attrNames v)
+      together (n: each n (at n) v.${n}) at (attrNames v)
     else
       bad {
         want = what;

@@ -82,7 +82,7 @@ func TestImportRule(t *testing.T) {
 		{"activation", "internalised", false},
 		{"providers/server", "activation/fetch", false},
 		{"agent/cmd/flor", "activation", true},
-		{"nix/cmd/florctl", "providers/publish", true},
+		{"nix/cmd/florctl", "providers/archive", true},
 		{"tests/sim", "agent/cmd/flor", false},
 		{"tests/kit/agenttest", "agent/forward", true},
 		{"tests/kit", "agent/cmd/flor", false},

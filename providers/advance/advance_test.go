@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -43,12 +42,12 @@ func newSite(t *testing.T) *site {
 	key := kit.SigningKey("demo-1")
 	plan := &document.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
 	s.report("a", 10, "active")
-	for _, trees := range [][]publish.Tree{{tree(key, 10, "former", nil)}, {tree(key, 20, "next", plan), tree(key, 21, "former", nil)}} {
+	for _, trees := range [][]archive.SignedTree{{tree(key, 10, "former", nil)}, {tree(key, 20, "next", plan), tree(key, 21, "former", nil)}} {
 		var text strings.Builder
 		if err := trees[0].Encode(&text, trees[1:]...); err != nil {
 			t.Fatal(err)
 		}
-		r, err := publish.NewReader(strings.NewReader(text.String()))
+		r, err := archive.NewStreamReader(strings.NewReader(text.String()))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +58,7 @@ func newSite(t *testing.T) *site {
 	return s
 }
 
-func tree(key signature.SecretKey, serial int64, note string, plan *document.Rollout) publish.Tree {
+func tree(key signature.SecretKey, serial int64, note string, plan *document.Rollout) archive.SignedTree {
 	all := map[string][]document.Document{}
 	for _, h := range []string{"p", "a", "b"} {
 		policy := document.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{"note": kit.JSON(note)}}
@@ -68,7 +67,7 @@ func tree(key signature.SecretKey, serial int64, note string, plan *document.Rol
 		}
 		all[h] = []document.Document{kit.Document(serial, policy)}
 	}
-	made, err := publish.Sign(all, key, time.Now())
+	made, err := archive.Sign(all, key, time.Now())
 	if err != nil {
 		panic(err)
 	}

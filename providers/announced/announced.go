@@ -2,6 +2,12 @@
 // web pages on a loopback address (Pages), and APIs on a Unix socket that only the forwarder can
 // connect to. The forwarder announces the caller of an API in a PROXY protocol header. The content
 // of a request never identifies its caller.
+//
+// Operators reach the processes of all kinds of need through the API of kind config. Its process
+// passes a request on to the process of another kind over a Unix socket on the same host (Relay),
+// with the caller that the forwarder announced. The other process decides by its own policy, and
+// writes the audit row into its own log, in the transaction that makes the change (RunOperators).
+// Therefore no process needs to open what another process has sealed.
 package announced
 
 import (

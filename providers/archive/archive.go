@@ -1,6 +1,7 @@
 // Package archive keeps the published versions of a cluster's documents in the state store of a
 // config provider. The newest version is served to hosts; a rollout offers it to them in waves.
-// Older versions are kept for rollbacks.
+// Older versions are kept for rollbacks. The package also signs the documents of a version, and
+// encodes them as the stream that operators send to the provider.
 //
 // Most bodies of documents are the same in the next version. A body is stored once, under its
 // digest. It is compressed, and split into chunks that fit into one transaction. Envelopes and
@@ -35,7 +36,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
@@ -61,7 +61,7 @@ type Archive struct {
 // A Version describes one published set of documents for all hosts of the cluster. The documents
 // themselves are stored separately.
 type Version struct {
-	publish.Head
+	Head
 	Rev      string        `json:"rev"`      // revision of the flake
 	Signer   string        `json:"signer"`   // names of the keys that signed the version
 	Imported unixtime.Time `json:"imported"` // time of the import at this provider
@@ -156,7 +156,7 @@ func (a Archive) last(ctx context.Context) (Version, error) {
 }
 
 // Export writes the documents of the version with the given serial to w, in the format that
-// publish.NewReader reads. If the archive does not keep that version, the error wraps ErrNone.
+// NewStreamReader reads. If the archive does not keep that version, the error wraps ErrNone.
 func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	all, err := a.Versions(ctx)
 	if err != nil {
@@ -166,16 +166,16 @@ func (a Archive) Export(ctx context.Context, serial int64, w io.Writer) error {
 	if i < 0 {
 		return fmt.Errorf("%w with serial %d: florctl versions has those that are kept", ErrNone, serial)
 	}
-	return publish.Encode(w, all[i].Head, func(yield func(publish.Host, error) bool) {
+	return EncodeStream(w, all[i].Head, func(yield func(StreamHost, error) bool) {
 		if err := a.hosts(ctx, all[i], yield); err != nil {
-			yield(publish.Host{}, err)
+			yield(StreamHost{}, err)
 		}
 	})
 }
 
 // hosts yields the hosts of a version, sorted by name. It keeps the names and envelopes of all
 // hosts in memory, and the bodies of one host at a time.
-func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, error) bool) error {
+func (a Archive) hosts(ctx context.Context, v Version, yield func(StreamHost, error) bool) error {
 	whole, err := a.whole(ctx, v)
 	if err != nil {
 		return err
@@ -185,7 +185,7 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(publish.Host, 
 		if err != nil {
 			return err
 		}
-		if !yield(publish.Host{Name: host, Documents: documents}, nil) {
+		if !yield(StreamHost{Name: host, Documents: documents}, nil) {
 			return nil
 		}
 	}

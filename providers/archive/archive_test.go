@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
@@ -45,12 +44,12 @@ func newShop(t *testing.T) *shop {
 
 func (s *shop) keys() signers.Set { return signers.Any(s.key.ToPublicKey().String()) }
 
-func (s *shop) tree(serial int64, note string, hosts ...string) publish.Tree {
+func (s *shop) tree(serial int64, note string, hosts ...string) archive.SignedTree {
 	return providertest.Tree(s.key, serial, note, hosts...)
 }
 
 // publish imports a tree, and keeps three.
-func (s *shop) publish(tree publish.Tree) bool {
+func (s *shop) publish(tree archive.SignedTree) bool {
 	s.t.Helper()
 	v, changed, err := s.Import(s.t.Context(), providertest.Stream(tree), archive.Terms{Signers: s.keys(), Keep: 3})
 	if err != nil {
@@ -63,7 +62,7 @@ func (s *shop) publish(tree publish.Tree) bool {
 }
 
 // want checks that exactly this tree is served.
-func (s *shop) want(tree publish.Tree) {
+func (s *shop) want(tree archive.SignedTree) {
 	s.t.Helper()
 	for host, documents := range tree {
 		got, _, err := s.Documents(s.t.Context(), host, "")
@@ -114,7 +113,7 @@ func TestSlowImport(t *testing.T) {
 		if err := tree.Encode(&b); err != nil {
 			t.Fatal(err)
 		}
-		r, err := publish.NewReader(slow{&b})
+		r, err := archive.NewStreamReader(slow{&b})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +266,7 @@ func TestRefused(t *testing.T) {
 	s.publish(served)
 	before := s.keysIn()
 	for name, c := range map[string]struct {
-		tree publish.Tree
+		tree archive.SignedTree
 		want string
 	}{
 		"older":         {s.tree(9, "b", "ursula"), "serial 10 is served, this is 9: commit anew, hosts never go back"},
@@ -314,7 +313,7 @@ func (d *dying) Revoke(ctx context.Context, id store.LeaseID) error {
 func TestKilled(t *testing.T) {
 	clean := 0 // keys of an archive that has the last tree alone
 	key, hosts, long := kit.SigningKey("demo-1"), many(40), digits(90_000)
-	tree := func(serial int64, note string) publish.Tree {
+	tree := func(serial int64, note string) archive.SignedTree {
 		all := providertest.Tree(key, serial, note, hosts...)
 		maps.Copy(all, providertest.Tree(key, serial, note+long, "long"))
 		return all
@@ -334,7 +333,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.want(map[int64]publish.Tree{1: old, 2: next}[v.Serial])
+		s.want(map[int64]archive.SignedTree{1: old, 2: next}[v.Serial])
 		if done && left < 5 {
 			t.Fatalf("an import of %d commits shows little", left)
 		}
@@ -353,7 +352,7 @@ func TestKilled(t *testing.T) {
 }
 
 // fresh returns the number of keys that a tree takes.
-func (s *shop) fresh(tree publish.Tree) int {
+func (s *shop) fresh(tree archive.SignedTree) int {
 	other := newShop(s.t)
 	other.key = s.key
 	other.publish(tree)
@@ -382,7 +381,7 @@ func (s *shop) expire() {
 // replaced.
 func TestReadsWhileReplaced(t *testing.T) {
 	s := newShop(t)
-	trees := map[string]publish.Tree{}
+	trees := map[string]archive.SignedTree{}
 	for i := range 12 {
 		note := fmt.Sprint(i)
 		trees[note] = s.tree(int64(i+1), note, "ursula")

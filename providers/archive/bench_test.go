@@ -12,7 +12,6 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/providertest"
@@ -23,7 +22,7 @@ import (
 func fleet(b *testing.B, hosts int, serial int64, edition int) ([]byte, string) {
 	b.Helper()
 	key := kit.SigningKey("demo-1")
-	all := publish.Tree{}
+	all := archive.SignedTree{}
 	note := func(host string, kib int) string {
 		var text strings.Builder
 		for i := range kib * 8 {
@@ -74,7 +73,7 @@ func BenchmarkFleet(b *testing.B) {
 				edition++
 				stream, key := fleet(b, hosts, int64(edition), edition)
 				b.StartTimer()
-				r, err := publish.NewReader(bytes.NewReader(stream))
+				r, err := archive.NewStreamReader(bytes.NewReader(stream))
 				if err != nil {
 					b.Fatal(err)
 				}

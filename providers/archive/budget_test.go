@@ -10,7 +10,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 )
 
@@ -123,7 +122,7 @@ func TestBeyondBudget(t *testing.T) {
 	s.wantOffered("20 20 20")
 	for i, terms := range []archive.Terms{{AtOnce: true}, {AtOnce: true, BeyondBudget: true}} { // during a rollout with budgets
 		s := begunBudgeted(t)
-		_, err := s.offer(terms, []publish.Tree{s.planned(30, "other", nil)}...)
+		_, err := s.offer(terms, []archive.SignedTree{s.planned(30, "other", nil)}...)
 		if got := fmt.Sprint(err == nil); got != fmt.Sprint(terms.BeyondBudget) {
 			t.Errorf("%d: %v", i, err)
 		}
@@ -161,7 +160,7 @@ func TestBudgetRemoved(t *testing.T) {
 	raised := budgeted()
 	raised.Budgets[0].Most = 2
 	s = newShop(t)
-	for _, trees := range [][]publish.Tree{{s.planned(10, "former", budgeted())}, {s.planned(20, "next", raised), s.planned(21, "former", budgeted())}} {
+	for _, trees := range [][]archive.SignedTree{{s.planned(10, "former", budgeted())}, {s.planned(20, "next", raised), s.planned(21, "former", budgeted())}} {
 		if _, err := s.offer(archive.Terms{}, trees...); err != nil {
 			t.Fatal(err)
 		}

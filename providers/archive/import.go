@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
@@ -54,7 +53,7 @@ type Terms struct {
 // rollout. If the same version was imported before, changed is false. Import refuses a version that
 // too few keys have signed, that is older than the newest version, or that differs from a stored
 // version with the same serial. The error is then a Refusal, and nothing has changed.
-func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Version, changed bool, err error) {
+func (a Archive) Import(ctx context.Context, r *StreamReader, t Terms) (v Version, changed bool, err error) {
 	l, err := a.lock(ctx)
 	if err != nil {
 		return v, false, err
@@ -132,7 +131,7 @@ func (a Archive) Import(ctx context.Context, r *publish.Reader, t Terms) (v Vers
 }
 
 // follows returns an error if a version would take hosts back to an earlier version.
-func follows(next publish.Head, old Version) error {
+func follows(next Head, old Version) error {
 	switch {
 	case next.Serial < 1:
 		return refusef("serial %d, want the time of a commit", next.Serial)
@@ -163,7 +162,7 @@ func (t *tree) add(host string, e entry, envelope document.Envelope) {
 	fmt.Fprintln(t.bodies, strings.TrimSpace(host+" "+envelope.Kind+" "+e.Digest+" "+envelope.Closure))
 }
 
-func (t *tree) version(head publish.Head) Version {
+func (t *tree) version(head Head) Version {
 	sum := func(h hash.Hash) string { return fmt.Sprintf("%x", h.Sum(nil)) }
 	head.Follow = 0
 	return Version{Head: head, Rev: t.rev, Signer: t.signer, Imported: unixtime.Of(time.Now()),
@@ -172,7 +171,7 @@ func (t *tree) version(head publish.Head) Version {
 }
 
 // write writes the bodies of a version that the archive does not have yet.
-func (l *lock) write(ctx context.Context, r *publish.Reader, terms Terms) (*tree, error) {
+func (l *lock) write(ctx context.Context, r *StreamReader, terms Terms) (*tree, error) {
 	t := &tree{hosts: index{}, all: sha256.New(), digest: sha256.New(), bodies: sha256.New()}
 	for h, err := range r.All(terms.Signers) {
 		if err != nil {

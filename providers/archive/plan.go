@@ -8,13 +8,12 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 )
 
 // plan returns the state of the rollout after an import. If the version has a rollout plan, plan
 // returns a new rollout. Otherwise it returns the last rollout as ended.
-func (l *lock) plan(ctx context.Context, r *publish.Reader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
+func (l *lock) plan(ctx context.Context, r *StreamReader, t Terms, made *tree, old, v Version, last Rollout) (Rollout, error) {
 	now := time.Now()
 	bridge, back, err := l.follow(ctx, r, t, old, v)
 	if err != nil {
@@ -108,7 +107,7 @@ func kept(own, limits []document.Budget, hosts index) []document.Budget {
 // follow writes two further sets of documents for a rollout: the policies that apply during the
 // rollout, with a serial below that of the version, and the documents for a return, with a serial
 // above it.
-func (l *lock) follow(ctx context.Context, r *publish.Reader, t Terms, old, v Version) (bridge, back *Version, err error) {
+func (l *lock) follow(ctx context.Context, r *StreamReader, t Terms, old, v Version) (bridge, back *Version, err error) {
 	for {
 		if r, err = r.Next(); r == nil || err != nil {
 			return bridge, back, refuse(err)

@@ -14,7 +14,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
@@ -25,7 +24,7 @@ import (
 var waves = &document.Rollout{Waves: [][]string{{"a"}, {"b"}}, Healthy: 60, Within: 600}
 
 // planned is a tree of p, a and b, with a plan in the policy of p.
-func (s *shop) planned(serial int64, note string, plan *document.Rollout) publish.Tree {
+func (s *shop) planned(serial int64, note string, plan *document.Rollout) archive.SignedTree {
 	all := map[string][]document.Document{}
 	for _, h := range []string{"p", "a", "b"} {
 		policy := document.Policy{Cluster: "demo", Host: h, TrustDomain: kit.Domain, Provider: map[string]document.Listening{},
@@ -35,7 +34,7 @@ func (s *shop) planned(serial int64, note string, plan *document.Rollout) publis
 		}
 		all[h] = []document.Document{kit.Document(serial, policy)}
 	}
-	tree, err := publish.Sign(all, s.key, time.Now())
+	tree, err := archive.Sign(all, s.key, time.Now())
 	if err != nil {
 		panic(err)
 	}
@@ -43,13 +42,13 @@ func (s *shop) planned(serial int64, note string, plan *document.Rollout) publis
 }
 
 // offer imports trees as florctl publish sends them, to the provider p.
-func (s *shop) offer(terms archive.Terms, trees ...publish.Tree) (bool, error) {
+func (s *shop) offer(terms archive.Terms, trees ...archive.SignedTree) (bool, error) {
 	s.t.Helper()
 	var b bytes.Buffer
 	if err := trees[0].Encode(&b, trees[1:]...); err != nil {
 		s.t.Fatal(err)
 	}
-	r, err := publish.NewReader(&b)
+	r, err := archive.NewStreamReader(&b)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -111,8 +110,8 @@ func begun(t *testing.T) *shop {
 	return s
 }
 
-func (s *shop) rollout() []publish.Tree {
-	return []publish.Tree{s.planned(20, "next", waves), s.tree(19, "bridge", "p"), s.planned(21, "former", waves)}
+func (s *shop) rollout() []archive.SignedTree {
+	return []archive.SignedTree{s.planned(20, "next", waves), s.tree(19, "bridge", "p"), s.planned(21, "former", waves)}
 }
 
 func wave(n int) func(rollout.State) rollout.State {
@@ -229,10 +228,10 @@ func TestRolloutRefused(t *testing.T) {
 	before := s.keysIn()
 	next := s.planned(30, "other", waves)
 	for name, c := range map[string]struct {
-		trees []publish.Tree
+		trees []archive.SignedTree
 		want  string
 	}{
-		"another meanwhile": {[]publish.Tree{next, s.planned(31, "next", waves)}, "serial 20 is being rolled out, and is at wave 0 of 2: wait until that has ended"},
+		"another meanwhile": {[]archive.SignedTree{next, s.planned(31, "next", waves)}, "serial 20 is being rolled out, and is at wave 0 of 2: wait until that has ended"},
 	} {
 		if _, err := s.offer(archive.Terms{}, c.trees...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want …%s…", name, err, c.want)
@@ -246,17 +245,17 @@ func TestRolloutRefused(t *testing.T) {
 	}
 	s.set(end(rollout.Done))
 	for name, c := range map[string]struct {
-		trees []publish.Tree
+		trees []archive.SignedTree
 		want  string
 	}{
-		"nothing to go back to":     {[]publish.Tree{next}, "rolled out in 2 waves, and the documents to go back to are missing"},
-		"another to go back to":     {[]publish.Tree{next, s.planned(31, "former", waves)}, "not those of serial 20"},
-		"going back to the past":    {[]publish.Tree{next, s.planned(20, "next", waves)}, "documents of serial 20 follow those of 30, and 20 is served"},
-		"a bridge of the past":      {[]publish.Tree{next, s.tree(15, "bridge", "p"), s.planned(31, "next", waves)}, "documents of serial 15 follow"},
-		"a bridge alone":            {[]publish.Tree{next, s.tree(29, "bridge", "p")}, "are missing"},
-		"a bridge of others":        {[]publish.Tree{next, s.tree(29, "bridge", "x"), s.planned(31, "next", waves)}, "x has other documents there"},
-		"a plan that is not there":  {[]publish.Tree{s.planned(30, "other", nil), s.planned(31, "next", waves)}, "has no rollout"},
-		"others signed what is for": {[]publish.Tree{next, providertest.Tree(kit.SigningKey("x-1"), 31, "next", "p", "a", "b")}, "does not verify"},
+		"nothing to go back to":     {[]archive.SignedTree{next}, "rolled out in 2 waves, and the documents to go back to are missing"},
+		"another to go back to":     {[]archive.SignedTree{next, s.planned(31, "former", waves)}, "not those of serial 20"},
+		"going back to the past":    {[]archive.SignedTree{next, s.planned(20, "next", waves)}, "documents of serial 20 follow those of 30, and 20 is served"},
+		"a bridge of the past":      {[]archive.SignedTree{next, s.tree(15, "bridge", "p"), s.planned(31, "next", waves)}, "documents of serial 15 follow"},
+		"a bridge alone":            {[]archive.SignedTree{next, s.tree(29, "bridge", "p")}, "are missing"},
+		"a bridge of others":        {[]archive.SignedTree{next, s.tree(29, "bridge", "x"), s.planned(31, "next", waves)}, "x has other documents there"},
+		"a plan that is not there":  {[]archive.SignedTree{s.planned(30, "other", nil), s.planned(31, "next", waves)}, "has no rollout"},
+		"others signed what is for": {[]archive.SignedTree{next, providertest.Tree(kit.SigningKey("x-1"), 31, "next", "p", "a", "b")}, "does not verify"},
 	} {
 		if _, err := s.offer(archive.Terms{}, c.trees...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want …%s…", name, err, c.want)
@@ -284,7 +283,7 @@ func TestAtOnce(t *testing.T) {
 // TestKeptDuringRollout checks that versions of a rollout are kept until it ends, and no longer.
 func TestKeptDuringRollout(t *testing.T) {
 	s := newShop(t)
-	for i, trees := range [][]publish.Tree{{s.planned(10, "former", waves)}, s.rollout()} {
+	for i, trees := range [][]archive.SignedTree{{s.planned(10, "former", waves)}, s.rollout()} {
 		if _, err := s.offer(archive.Terms{Keep: 1}, trees...); err != nil {
 			t.Fatal(i, err)
 		}

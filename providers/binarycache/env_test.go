@@ -27,7 +27,6 @@ import (
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/binarycache"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
@@ -99,10 +98,10 @@ func (e *env) publish(serial int64, closures map[string]string) {
 		}
 		hosts[host] = []document.Document{d}
 	}
-	if err := publish.NameClosures(hosts, closures); err != nil {
+	if err := archive.NameClosures(hosts, closures); err != nil {
 		e.t.Fatal(err)
 	}
-	tree, err := publish.Sign(hosts, e.key, time.Now())
+	tree, err := archive.Sign(hosts, e.key, time.Now())
 	if err != nil {
 		e.t.Fatal(err)
 	}

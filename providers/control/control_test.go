@@ -20,9 +20,9 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
@@ -130,11 +130,11 @@ func (e *env) answer(caller spiffe.ID, method, path string, body io.Reader, v an
 
 func (e *env) text(serial int64, note string) *bytes.Buffer { return e.encode(e.tree(serial, note)) }
 
-func (e *env) tree(serial int64, note string) publish.Tree {
+func (e *env) tree(serial int64, note string) archive.SignedTree {
 	return providertest.Tree(e.key, serial, note, "ursula")
 }
 
-func (e *env) encode(tree publish.Tree) *bytes.Buffer {
+func (e *env) encode(tree archive.SignedTree) *bytes.Buffer {
 	var b bytes.Buffer
 	if err := tree.Encode(&b); err != nil {
 		e.t.Fatal(err)

@@ -3,7 +3,6 @@ package control
 import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/announced"
-	"github.com/florete/florete/providers/relay"
 )
 
 // relayed returns a handler that passes requests on to the process of another kind on this host.
@@ -16,7 +15,7 @@ func relayed(kind string) func(*call) (any, error) {
 		if announced.From(c.r.Context()).Account != "" {
 			return nil, hostapi.Errorf(hostapi.CodeNotGranted, "the process of kind %s knows operators alone, and no accounts of its host: call it through the forwarder", kind)
 		}
-		if err := relay.To(c.Relayed(kind), c.w, c.r); err != nil {
+		if err := announced.Relay(c.Relayed(kind), c.w, c.r); err != nil {
 			if c.r.Context().Err() == nil {
 				c.Logger.Error("another process does not answer an operator", "kind", kind, "error", err)
 			}

@@ -19,9 +19,9 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/tests/kit"
@@ -106,7 +106,7 @@ func TestFiles(t *testing.T) {
 
 	var acts []server.Row
 	for _, r := range b.Rows() {
-		if r.Kind == relay.Kind && r.Outcome == server.Granted {
+		if r.Kind == announced.OperatorKind && r.Outcome == server.Granted {
 			acts = append(acts, r)
 		}
 		if text := string(kit.JSON(r)); strings.Contains(text, first) || strings.Contains(text, second) {

@@ -11,8 +11,8 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/providers/advance"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/tests/kit"
 )
@@ -24,7 +24,7 @@ func (e *env) rollout(serial int64) *bytes.Buffer {
 		Kinds: map[string]json.RawMessage{"note": kit.JSON("three")},
 		Rollout: &document.Rollout{Waves: [][]string{{"ursula"}}, Healthy: 1, Within: 600, Maintenance: []document.Maintenance{
 			{Group: "eu", Hosts: []string{"ursula"}, Window: document.MaintenanceWindow{Days: []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}, Start: "00:00", Minutes: 1440}}}}}
-	tree, err := publish.Sign(map[string][]document.Document{"drhorrible": {kit.Document(serial, policy)}}, e.key, time.Now())
+	tree, err := archive.Sign(map[string][]document.Document{"drhorrible": {kit.Document(serial, policy)}}, e.key, time.Now())
 	if err != nil {
 		e.t.Fatal(err)
 	}

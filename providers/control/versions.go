@@ -14,7 +14,6 @@ import (
 	"github.com/florete/florete/providers/advance"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -149,7 +148,7 @@ func (c *call) importBody(atOnce bool, fits func(archive.Version) error) (any, e
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
 		return nil, err
 	}
-	r, err := publish.NewReader(f)
+	r, err := archive.NewStreamReader(f)
 	if err != nil {
 		return nil, malformed(&archive.Refusal{Err: err})
 	}

@@ -39,11 +39,11 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/advance"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/binarycache"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/tlog"
@@ -103,7 +103,7 @@ func (s *Settings) Control(p server.Process, logs control.Logs) control.Config {
 	return control.Config{
 		Socket: cmp.Or(s.Socket, filepath.Join(runtimeDir(p), "control.sock")), Forwarder: s.forwarder(p),
 		Relayed: func(kind string) string {
-			return filepath.Join(cmp.Or(s.Run, "/run"), p.Instance.Unit("provider-"+kind), relay.Socket)
+			return filepath.Join(cmp.Or(s.Run, "/run"), p.Instance.Unit("provider-"+kind), announced.OperatorSocket)
 		},
 		Spool: p.Dir, Policies: p.Policies, Archive: archive.Archive{Store: p.Store}, Keep: s.Keep.Or(10), Audit: p.Audit, Logs: logs, Logger: p.Logger,
 	}

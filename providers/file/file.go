@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -52,8 +52,8 @@ type Settings struct {
 
 // Kind returns the kind "file" for a provider process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
-	return server.Any(Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: relay.Config{
-		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+	return server.Any(Files{Dir: s.Dir, Store: p.Store, Key: p.Key, Relay: announced.OperatorConfig{
+		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), announced.OperatorSocket)),
 		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
 	}})
 }
@@ -64,7 +64,7 @@ type Files struct {
 	Dir   string // directory of the files
 	Store store.Store
 	Key   *sealedstore.Key
-	Relay relay.Config // used by Run only
+	Relay announced.OperatorConfig // used by Run only
 }
 
 var (

@@ -16,7 +16,6 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/announced"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -62,9 +61,9 @@ type record struct {
 // Run is not called.
 func (f Files) Run(ctx context.Context, ready func()) error {
 	ready() // answers to hosts need none of this
-	relay.Run(ctx, f.Relay,
-		relay.Endpoint{Method: "GET", Path: "/v1/files", Access: document.AccessRead, Answer: f.list},
-		relay.Endpoint{Method: "POST", Path: "/v1/files", Access: document.AccessWrite, Answer: f.receive})
+	announced.RunOperators(ctx, f.Relay,
+		announced.Endpoint{Method: "GET", Path: "/v1/files", Access: document.AccessRead, Answer: f.list},
+		announced.Endpoint{Method: "POST", Path: "/v1/files", Access: document.AccessWrite, Answer: f.receive})
 	return nil
 }
 
@@ -87,7 +86,7 @@ func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
 }
 
 // list returns the files that operators sent, without their contents.
-func (f Files) list(c *relay.Call) (any, error) {
+func (f Files) list(c *announced.Call) (any, error) {
 	all := Sent{[]File{}}
 	for after := ""; ; {
 		entries, err := f.Store.Page(c.R.Context(), sentPrefix, after, store.MaxOps)
@@ -110,7 +109,7 @@ func (f Files) list(c *relay.Call) (any, error) {
 
 // receive stores or removes a file for an operator, and writes the audit row. If the same content
 // is sent again, only the sender and the time change.
-func (f Files) receive(c *relay.Call) (any, error) {
+func (f Files) receive(c *announced.Call) (any, error) {
 	var sent File
 	c.Row.Code = CodeSet
 	if err := c.Body(6*sentLimit+4<<10, &sent); err != nil { // JSON may use six bytes for one

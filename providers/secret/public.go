@@ -9,7 +9,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -36,7 +36,7 @@ func (s *Secrets) Run(ctx context.Context, ready func()) error {
 	var owned sync.WaitGroup
 	defer owned.Wait()
 	owned.Go(func() { s.retain(ctx) })
-	relay.Run(ctx, s.relay, relay.Endpoint{Method: "GET", Path: "/v1/secrets", Access: document.AccessRead, Answer: func(c *relay.Call) (any, error) {
+	announced.RunOperators(ctx, s.relay, announced.Endpoint{Method: "GET", Path: "/v1/secrets", Access: document.AccessRead, Answer: func(c *announced.Call) (any, error) {
 		all, err := s.publics(c.R.Context(), time.Now())
 		return Publics{all}, err
 	}})

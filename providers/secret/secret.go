@@ -32,7 +32,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -55,8 +55,8 @@ type Settings struct {
 
 // Kind returns the kind of need that runs in the given process.
 func (s *Settings) Kind(p server.Process) server.AnyKind {
-	return server.Any(New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: relay.Config{
-		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+	return server.Any(New(Config{Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Relay: announced.OperatorConfig{
+		Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), announced.OperatorSocket)),
 		Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
 	}}))
 }
@@ -68,14 +68,14 @@ type Config struct {
 
 	// Policy returns the policy in force, or nil while the policy does not include this kind.
 	Policy func() *Policy
-	Relay  relay.Config
+	Relay  announced.OperatorConfig
 }
 
 // Secrets implements the kind of need "secret".
 type Secrets struct {
 	values
 	policy func() *Policy
-	relay  relay.Config
+	relay  announced.OperatorConfig
 }
 
 var (

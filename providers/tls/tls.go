@@ -30,7 +30,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -73,8 +73,8 @@ func (s *Settings) Kind(p server.Process) server.AnyKind {
 	return server.Any(New(Config{
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), Logger: p.Logger,
 		Environment: s.Environment, Resolvers: s.Resolvers, Roots: s.Roots,
-		Relay: relay.Config{
-			Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+		Relay: announced.OperatorConfig{
+			Socket:  cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), announced.OperatorSocket)),
 			Account: cmp.Or(s.Config, p.Instance.Unit("provider-config")), Policies: p.Policies, Audit: p.Audit, Logger: p.Logger,
 		},
 	}))
@@ -85,7 +85,7 @@ type Config struct {
 	Store  store.Store
 	Key    *sealedstore.Key
 	Policy func() *Policy // returns the policy in force, or nil while it does not run this kind
-	Relay  relay.Config
+	Relay  announced.OperatorConfig
 	Logger *slog.Logger
 
 	Environment string
@@ -196,7 +196,7 @@ func (k *Certificates) Run(ctx context.Context, ready func()) error {
 	ready()
 	defer k.owned.Wait()
 	defer k.stop()
-	relay.Run(ctx, k.Relay, k.endpoint())
+	announced.RunOperators(ctx, k.Relay, k.endpoint())
 	return nil
 }
 

@@ -16,7 +16,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 )
 
 // lifetime is the lifetime of certificates for names outside DNS.
@@ -106,8 +106,8 @@ func encode(der []byte) string {
 }
 
 // endpoint returns the endpoint at which operators get the root that browsers must trust.
-func (k *Certificates) endpoint() relay.Endpoint {
-	return relay.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*relay.Call) (any, error) {
+func (k *Certificates) endpoint() announced.Endpoint {
+	return announced.Endpoint{Method: "GET", Path: "/v1/tls/root", Access: document.AccessRead, Answer: func(*announced.Call) (any, error) {
 		p := k.Policy()
 		if p == nil || len(p.Internal) == 0 {
 			return nil, hostapi.Errorf(hostapi.CodeMissingDenied, "no names outside DNS: write providers.tls.internal")

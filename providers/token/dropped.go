@@ -12,7 +12,7 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -186,7 +186,7 @@ func (t tenants) emptied(ctx context.Context, name string, cond store.Cond) erro
 }
 
 // list returns the tenants in the policy, and the tenants that still have data in the store.
-func (t *Tokens) list(c *relay.Call) (any, error) {
+func (t *Tokens) list(c *announced.Call) (any, error) {
 	answer, ctx := Tenants{[]Kept{}}, c.R.Context()
 	stored, err := t.tenants.stored(ctx)
 	if err != nil {
@@ -223,7 +223,7 @@ func (t *Tokens) list(c *relay.Call) (any, error) {
 }
 
 // delete deletes a tenant that the flake dropped, before its grace is over.
-func (t *Tokens) delete(c *relay.Call) (any, error) {
+func (t *Tokens) delete(c *announced.Call) (any, error) {
 	name, ctx := c.R.PathValue("tenant"), c.R.Context()
 	c.Row.Code = CodeDelete
 	var d Deletion

@@ -13,7 +13,6 @@ import (
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
-	"github.com/florete/florete/providers/token/verify"
 )
 
 // keysPrefix is the beginning of the keys in the store under which the signing keys of tenants are
@@ -75,11 +74,11 @@ func (t *Tokens) issue(ctx context.Context, i issuing) (issued, error) {
 		}
 	}
 	out := issued{SigningChange: sealedstore.SigningChange{If: has.as}, tenant: i.tenant.name, sub: i.sub, id: rand.Text(), until: i.now.Add(time.Duration(i.tenant.Lifetime) * time.Second), permissions: permissions}
-	signer, err := i.ring.Signer(i.now).Signer(verify.Type)
+	signer, err := i.ring.Signer(i.now).Signer(rules.TokenType)
 	if err != nil {
 		return issued{}, err
 	}
-	out.token, err = jwt.Signed(signer).Claims(verify.Claims{
+	out.token, err = jwt.Signed(signer).Claims(rules.Claims{
 		Claims: jwt.Claims{
 			Issuer: i.tenant.issuer, Subject: i.sub, Audience: jwt.Audience{i.tenant.issuer}, ID: out.id,
 			IssuedAt: jwt.NewNumericDate(i.now), Expiry: jwt.NewNumericDate(out.until),

@@ -12,7 +12,6 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/announced"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
@@ -41,28 +40,28 @@ type TenantRules struct {
 
 // operate answers operators until ctx ends. Operators call through the API of kind config.
 func (t *Tokens) operate(ctx context.Context) {
-	change := func(path, code string, remove bool, decode func(*relay.Call) (Rule, error)) relay.Endpoint {
-		return relay.Endpoint{Method: "POST", Path: path, Access: document.AccessWrite, Answer: func(c *relay.Call) (any, error) {
+	change := func(path, code string, remove bool, decode func(*announced.Call) (Rule, error)) announced.Endpoint {
+		return announced.Endpoint{Method: "POST", Path: path, Access: document.AccessWrite, Answer: func(c *announced.Call) (any, error) {
 			c.Row.Code = code
 			return t.change(c, remove, decode)
 		}}
 	}
-	policy := func(c *relay.Call) (Rule, error) {
+	policy := func(c *announced.Call) (Rule, error) {
 		r := Rule{Policy: new(rules.Policy)}
 		return r, c.Body(maxBody, r.Policy)
 	}
-	grouping := func(c *relay.Call) (Rule, error) {
+	grouping := func(c *announced.Call) (Rule, error) {
 		r := Rule{Grouping: new(rules.Grouping)}
 		return r, c.Body(maxBody, r.Grouping)
 	}
-	relay.Run(ctx, relay.Config{Socket: t.Control, Account: t.Operators, Policies: t.Policies, Audit: t.Audit, Logger: t.Logger},
-		relay.Endpoint{Method: "GET", Path: "/v1/tenants", Access: document.AccessRead, Answer: t.list},
-		relay.Endpoint{Method: "GET", Path: path("{tenant}") + "/rules", Access: document.AccessRead, Answer: t.rules},
+	announced.RunOperators(ctx, announced.OperatorConfig{Socket: t.Control, Account: t.Operators, Policies: t.Policies, Audit: t.Audit, Logger: t.Logger},
+		announced.Endpoint{Method: "GET", Path: "/v1/tenants", Access: document.AccessRead, Answer: t.list},
+		announced.Endpoint{Method: "GET", Path: path("{tenant}") + "/rules", Access: document.AccessRead, Answer: t.rules},
 		change(path("{tenant}")+"/policies", CodePolicyAdd, false, policy),
 		change(path("{tenant}")+"/policies/remove", CodePolicyRemove, true, policy),
 		change(path("{tenant}")+"/groupings", CodeGroupingAdd, false, grouping),
 		change(path("{tenant}")+"/groupings/remove", CodeGroupingRemove, true, grouping),
-		relay.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: document.AccessWrite, Answer: t.delete})
+		announced.Endpoint{Method: "POST", Path: path("{tenant}") + "/delete", Access: document.AccessWrite, Answer: t.delete})
 }
 
 // named returns the tenant that a request names. The tenant must be in the policy.
@@ -84,7 +83,7 @@ func (t *Tokens) changeable(name string) (*Tenant, error) {
 }
 
 // rules returns the rules of a tenant that the caller may view.
-func (t *Tokens) rules(c *relay.Call) (any, error) {
+func (t *Tokens) rules(c *announced.Call) (any, error) {
 	tenant, err := t.named(c.R.PathValue("tenant"))
 	if err != nil {
 		return nil, err
@@ -129,7 +128,7 @@ func (t *Tokens) rules(c *relay.Call) (any, error) {
 
 // change adds or removes a rule and writes an audit row. It does not change a rule that exists
 // already.
-func (t *Tokens) change(c *relay.Call, remove bool, decode func(*relay.Call) (Rule, error)) (any, error) {
+func (t *Tokens) change(c *announced.Call, remove bool, decode func(*announced.Call) (Rule, error)) (any, error) {
 	tenant, err := t.changeable(c.R.PathValue("tenant"))
 	if err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/providers/token/rules"
@@ -52,7 +52,7 @@ func operated(t *testing.T, tenant Tenant) *env {
 			e.Policy.Operators = append(e.Policy.Operators, document.Operator{ID: id, Access: access})
 		}
 	})
-	for _, socket := range []string{relay.Socket, "bootstrap/bootstrap.sock"} {
+	for _, socket := range []string{announced.OperatorSocket, "bootstrap/bootstrap.sock"} {
 		e.until(socket, func() bool { _, err := os.Stat(filepath.Join(e.dir, socket)); return err == nil })
 	}
 	return e
@@ -75,7 +75,7 @@ func (e *env) operate(caller spiffe.ID, path string, body any) (int, []byte) {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	a := agenttest.Announced{Socket: filepath.Join(e.dir, relay.Socket), Service: kit.ID("service/drhorrible/" + spiffe.ControlService)}
+	a := agenttest.Announced{Socket: filepath.Join(e.dir, announced.OperatorSocket), Service: kit.ID("service/drhorrible/" + spiffe.ControlService)}
 	return a.Do(e.t, caller, r)
 }
 
@@ -160,7 +160,7 @@ func TestRuntimeRules(t *testing.T) {
 	}
 	acts := map[string]int{}
 	for _, r := range e.Audit() {
-		if r.Kind == relay.Kind && r.Outcome == server.Granted && r.Detail["tenant"] == "acme" && r.From == "192.0.2.7:4610" {
+		if r.Kind == announced.OperatorKind && r.Outcome == server.Granted && r.Detail["tenant"] == "acme" && r.From == "192.0.2.7:4610" {
 			acts[r.Code+" "+r.Caller]++
 		}
 	}

@@ -40,7 +40,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -90,7 +90,7 @@ func (s *Settings) tokens(p server.Process) *Tokens {
 		Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: s.Keys,
 		Listen:    cmp.Or(s.Listen, filepath.Join("/run", p.Instance.Unit("provider-"+Name), Socket)),
 		Forwarder: cmp.Or(s.Forwarder, p.Instance.String()),
-		Control:   cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), relay.Socket)),
+		Control:   cmp.Or(s.Control, filepath.Join("/run", p.Instance.Unit("provider-"+Name), announced.OperatorSocket)),
 		Operators: cmp.Or(s.Config, p.Instance.Unit("provider-config")),
 		Bootstrap: s.Bootstrap,
 		Policies:  p.Policies, Audit: p.Audit, Logger: p.Logger,

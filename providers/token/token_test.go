@@ -21,10 +21,9 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/token/rules"
-	"github.com/florete/florete/providers/token/verify"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/kit/providertest"
@@ -109,7 +108,7 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 		log := slog.New(slog.NewTextHandler(io.Discard, nil))
 		e.kind = New(Config{
 			Store: p.Store, Key: p.Key, Policy: server.Compiled[Policy](p.Policies), SVIDKeys: e.keys, Listen: e.socket, Forwarder: account.Username,
-			Control: filepath.Join(dir, relay.Socket), Operators: account.Username, Bootstrap: filepath.Join(dir, "bootstrap", "bootstrap.sock"),
+			Control: filepath.Join(dir, announced.OperatorSocket), Operators: account.Username, Bootstrap: filepath.Join(dir, "bootstrap", "bootstrap.sock"),
 			Policies: p.Policies, Audit: server.NewAudit(p.Store, log), Logger: log,
 		})
 		return server.Any(e.kind)
@@ -120,7 +119,7 @@ func startWith(t *testing.T, tenant Tenant, change func(*env)) *env {
 	e.Start()
 	sockets := []string{e.socket}
 	if len(e.Policy.Operators) > 0 {
-		sockets = append(sockets, filepath.Join(dir, relay.Socket))
+		sockets = append(sockets, filepath.Join(dir, announced.OperatorSocket))
 	}
 	for _, socket := range sockets {
 		kit.Succeeds(t, socket, func() error {
@@ -165,10 +164,10 @@ func (e *env) exchange(caller spiffe.ID, tenant string, form url.Values) (int, m
 }
 
 // verified returns the token of an answer, verified with the keys of the pages.
-func (e *env) verified(answer map[string]any) verify.Token {
+func (e *env) verified(answer map[string]any) rules.Token {
 	e.t.Helper()
 	raw, _ := answer["access_token"].(string)
-	v := verify.Verifier{Issuer: acmeIssuer, Keys: func() ([]byte, error) { return e.get("/jwks.json"), nil }}
+	v := rules.Verifier{Issuer: acmeIssuer, Keys: func() ([]byte, error) { return e.get("/jwks.json"), nil }}
 	token, err := v.Verify(raw, time.Now())
 	if err != nil {
 		e.t.Fatalf("%v: %v", answer, err)
@@ -331,7 +330,7 @@ func TestNeeds(t *testing.T) {
 	if err := os.WriteFile(keys, []byte(do("tenant-acme", Request{Issuer: base, Tenant: "acme"})["jwks"]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	v := verify.Verifier{Issuer: acmeIssuer, Keys: verify.File(keys)}
+	v := rules.Verifier{Issuer: acmeIssuer, Keys: rules.KeyFile(keys)}
 	token, err := v.Verify(do("token-wiki-events", wikiRequest)["token"], time.Now())
 	if err != nil || token.Subject != wiki.String() || !token.May("stream.publish", "stream:acme/payments/x") || token.May("stream.publish", "stream:acme/payments/y") || token.May("stream.subscribe", "stream:acme/payments/orders") {
 		t.Errorf("%+v, %v", token, err)

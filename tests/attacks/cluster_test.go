@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 	"github.com/florete/florete/tests/local"
@@ -183,7 +183,7 @@ func (c *cluster) provide(ctx context.Context) error {
 		"federation": map[string]string{"keys": filepath.Join(c.p.Layout().Need("jwt-keys"), "current", document.FileJWTKeys)},
 		"config":     map[string]string{"control": c.controlSocket(), "forwarder": account.Username, "run": c.sockets},
 		"token": map[string]string{"listen": filepath.Join(c.sockets, "token.sock"), "forwarder": account.Username,
-			"control": filepath.Join(relayed, relay.Socket), "config": account.Username, "bootstrap": c.bootstrapSocket()},
+			"control": filepath.Join(relayed, announced.OperatorSocket), "config": account.Username, "bootstrap": c.bootstrapSocket()},
 	}
 	if err := c.controlDir(); err != nil {
 		return err

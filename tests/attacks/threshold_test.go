@@ -21,9 +21,9 @@ import (
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/join"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
@@ -121,7 +121,7 @@ func TestThreshold(t *testing.T) {
 			for j, d := range documents {
 				documents[j].Signature = change(i, j, d)
 			}
-			_ = lines.Encode(publish.Host{Name: h.Name, Documents: documents})
+			_ = lines.Encode(archive.StreamHost{Name: h.Name, Documents: documents})
 		}
 		return out.Bytes()
 	}
@@ -197,7 +197,7 @@ func (c *cluster) rolledBackTogether(t *testing.T, together func(...string) erro
 		t.Fatal(err)
 	}
 	for _, h := range c.hosts() {
-		i := slices.IndexFunc(older.hosts, func(o publish.Host) bool { return o.Name == h.Name })
+		i := slices.IndexFunc(older.hosts, func(o archive.StreamHost) bool { return o.Name == h.Name })
 		was, err := document.ParseEnvelope([]byte(older.hosts[i].Documents[0].Envelope))
 		if err != nil {
 			t.Fatal(err)
@@ -252,8 +252,8 @@ func (c *cluster) joinsTogether(t *testing.T, together func(...string) error, st
 
 // stream contains signed documents, in the form that florctl publish --out writes.
 type stream struct {
-	head  publish.Head
-	hosts []publish.Host
+	head  archive.Head
+	hosts []archive.StreamHost
 }
 
 // stream returns the documents of the last commit with the signatures of both operators.
@@ -270,7 +270,7 @@ func (c *cluster) stream(t *testing.T) (s stream) {
 		}
 	}
 	for i, line := range bytes.Split(bytes.TrimSpace(kit.ReadFile(out)), []byte("\n")) {
-		var h publish.Host
+		var h archive.StreamHost
 		into := any(&h)
 		if i == 0 {
 			into = &s.head

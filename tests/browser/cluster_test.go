@@ -17,7 +17,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
-	"github.com/florete/florete/providers/relay"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/ingresstest"
 	"github.com/florete/florete/tests/local"
@@ -125,7 +125,7 @@ func (c *cluster) provide(t *testing.T) {
 		"cert":   map[string]string{"issuingCertificate": "issuing.crt"},
 		"config": map[string]any{"control": filepath.Join(run, "control.sock"), "forwarder": c.facts["account"], "run": run},
 		"oidc":   map[string]string{"listen": "127.0.0.1:5556", "users": "users.hujson"},
-		"tls":    map[string]any{"control": filepath.Join(relayed, relay.Socket), "config": c.facts["account"]},
+		"tls":    map[string]any{"control": filepath.Join(relayed, announced.OperatorSocket), "config": c.facts["account"]},
 	}))
 	check(t, c.forge.Deploy(c.Path("first", "forge")))
 	check(t, c.Issue(t.Context(), c.forge))

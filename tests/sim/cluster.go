@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -127,7 +127,7 @@ func (f *Fleet) Publish(providers ...*Provider) {
 		hosts[h.name] = []document.Document{kit.Document(f.serial, f.manifest(h))}
 		h.target = f.serial
 	}
-	tree, err := publish.Sign(hosts, f.signing, time.Now())
+	tree, err := archive.Sign(hosts, f.signing, time.Now())
 	f.must(err)
 	for _, p := range providers {
 		f.log("%s gets commit %d", p.name, f.serial)

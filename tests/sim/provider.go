@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/distribution"
 	"github.com/florete/florete/providers/oidc"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/ssh"
@@ -131,7 +130,7 @@ func (p *Provider) server(ctx context.Context, l *life, kind string) error {
 }
 
 // publish imports documents as flor-provider import does. The provider may be running or stopped.
-func (p *Provider) publish(tree publish.Tree, key string) error {
+func (p *Provider) publish(tree archive.SignedTree, key string) error {
 	db, err := sqlite.Open(p.path(distribution.Name+".db"), sqlite.Options{})
 	if err != nil {
 		return err
@@ -141,7 +140,7 @@ func (p *Provider) publish(tree publish.Tree, key string) error {
 	if err := tree.Encode(&b); err != nil {
 		return err
 	}
-	r, err := publish.NewReader(&b)
+	r, err := archive.NewStreamReader(&b)
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (p *Provider) Reports(ctx context.Context) (map[string]hostreport.Kept, err
 }
 
 // Export writes the documents of the version with the given serial to w, in the form that
-// publish.NewReader reads.
+// archive.NewStreamReader reads.
 func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error {
 	body, err := p.request(ctx, http.MethodGet, fmt.Sprintf("/v1/versions/%d", serial), nil)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Provider) Export(ctx context.Context, serial int64, w io.Writer) error 
 	return err
 }
 
-// Import publishes the signed documents in r, which publish.Encode has written. It returns the
+// Import publishes the signed documents in r, which archive.EncodeStream has written. It returns the
 // provider's message about the result.
 func (p *Provider) Import(ctx context.Context, r io.Reader, how Importing) (string, error) {
 	path, query := "/v1/publish", url.Values{}

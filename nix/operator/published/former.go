@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 )
 
 // former returns the documents that a provider needs for a rollout in addition to the new
 // documents. These are the policies that provider hosts use during the rollout, if the policies
 // change, and the documents of the version published before, in case hosts must go back.
-func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, by *round) ([]publish.Tree, error) {
-	serial := publish.Tree(next).Head().Serial
+func (c Cluster) former(ctx context.Context, r *record, next map[string][]document.Document, last int64, digest string, by *round) ([]archive.SignedTree, error) {
+	serial := archive.SignedTree(next).Head().Serial
 	if !c.rolledOut(next) || last == 0 || last >= serial { // the same version again, or one that is refused
 		return nil, nil
 	}
@@ -28,23 +28,23 @@ func (c Cluster) former(ctx context.Context, r *record, next map[string][]docume
 		return nil, err
 	}
 	fmt.Fprintf(c.Err, "if the rollout fails, hosts go back to version %d, revision %.12s\n", last, cmp.Or(was.Rev, "unknown"))
-	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: publish.Tree(back).Digest(), Back: true}); err != nil {
+	if err := r.add(version{Serial: serial + 1, Rev: was.Rev, Digest: archive.SignedTree(back).Digest(), Back: true}); err != nil {
 		return nil, err
 	}
 	// Hosts that go back verify later documents with these.
-	if err := publish.RejectUnpinned(back, by.key.ToPublicKey()); err != nil {
+	if err := archive.RejectUnpinned(back, by.key.ToPublicKey()); err != nil {
 		return nil, err
 	}
-	bridge, err := publish.Bridge(next, back, serial-1)
+	bridge, err := archive.Bridge(next, back, serial-1)
 	if err != nil {
 		return nil, err
 	}
-	var trees []publish.Tree
+	var trees []archive.SignedTree
 	for _, documents := range []map[string][]document.Document{bridge, back} {
 		if len(documents) == 0 {
 			continue
 		}
-		tree, err := publish.SignWith(documents, time.Now(), by.sign)
+		tree, err := archive.SignWith(documents, time.Now(), by.sign)
 		if err == nil && by.key.only == "" {
 			err = tree.CheckSigned()
 		}

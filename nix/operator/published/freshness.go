@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 )
 
 // naming is the entry that the next revocation list gets for a version of the documents.
@@ -27,7 +27,7 @@ const spacings = 24
 // which the version is published. The entry is due after the longest time that the rollout may
 // take, plus providers.config.staleAfter. The entry also names the documents in the record r to
 // which hosts may go back.
-func namingOf(tree publish.Tree, r *record, v version, atOnce bool, at time.Time) naming {
+func namingOf(tree archive.SignedTree, r *record, v version, atOnce bool, at time.Time) naming {
 	var stale, rollout time.Duration
 	var providers []string // hosts with a policy
 	for host, documents := range tree {

@@ -14,7 +14,7 @@ import (
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/nix/operator/compile"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 )
 
 // Key is an operator's private key for signing documents and revocation lists. It knows the file
@@ -84,7 +84,7 @@ func ReadKey(file, record string) (k Key, err error) {
 // CheckPinned returns an error if the manifest of any host does not contain the key in
 // trust.signingKeys. That host would refuse signatures by the key.
 func (k Key) CheckPinned(cluster string, documents map[string][]document.Document) error {
-	if err := publish.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
+	if err := archive.RejectUnpinned(documents, k.ToPublicKey()); err != nil {
 		return fmt.Errorf("cluster %s: %s: %w", cluster, k.file, err)
 	}
 	return nil

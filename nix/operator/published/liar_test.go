@@ -22,7 +22,6 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
@@ -31,7 +30,7 @@ import (
 // that it received, whole or in part, under any name.
 type liar struct {
 	r        *rand.Rand // nil for one that answers with the first version, whole
-	versions []publish.Tree
+	versions []archive.SignedTree
 	lists    []trust.SignedRevocations
 }
 
@@ -73,11 +72,11 @@ func (l *liar) serve(t *testing.T) client.Providers {
 	return client.Providers{client.New("liar", api.URL, api.Client())}
 }
 
-func (l *liar) tree() publish.Tree {
+func (l *liar) tree() archive.SignedTree {
 	if l.r == nil {
 		return l.versions[0]
 	}
-	tree := publish.Tree{}
+	tree := archive.SignedTree{}
 	for host, documents := range l.versions[l.r.IntN(len(l.versions))] {
 		if l.r.IntN(4) > 0 {
 			tree[host] = documents
@@ -125,7 +124,7 @@ func TestLiar(t *testing.T) {
 		wayBack := "" // of the version before, which may have gone back
 		for n := range 8 {
 			next := of(n)
-			tree, err := publish.Sign(next, key, now)
+			tree, err := archive.Sign(next, key, now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,11 +226,11 @@ func TestLiar(t *testing.T) {
 func TestAgain(t *testing.T) {
 	key := kit.SigningKey("demo-1")
 	m := document.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/a")}, Providers: map[string]map[string]document.Provider{}}
-	tree, err := publish.Sign(map[string][]document.Document{"a": {kit.Document(7, m)}}, key, time.Now())
+	tree, err := archive.Sign(map[string][]document.Document{"a": {kit.Document(7, m)}}, key, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := &liar{versions: []publish.Tree{tree}}
+	l := &liar{versions: []archive.SignedTree{tree}}
 	for name, x := range map[string]struct{ digest, answer, want string }{
 		"its digest":     {digest: tree.Digest()},
 		"another digest": {digest: "sha256-x", want: "want sha256-x: nothing is signed"},

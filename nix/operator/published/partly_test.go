@@ -12,7 +12,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -32,17 +32,17 @@ func taker(t *testing.T, status int) *client.Provider {
 // a common store have the same publication.
 func TestPartly(t *testing.T) {
 	down, up := taker(t, http.StatusServiceUnavailable), taker(t, http.StatusOK)
-	shares := publish.Tree{"forge": {kit.Document(7, document.Policy{Cluster: "demo", Host: "forge", TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}, Store: &document.SharedStore{Endpoints: []string{"https://192.0.2.1:2379"}, Replicas: map[string][]document.Device{}}})}}
+	shares := archive.SignedTree{"forge": {kit.Document(7, document.Policy{Cluster: "demo", Host: "forge", TrustDomain: kit.Domain, Provider: map[string]document.Listening{}, Kinds: map[string]json.RawMessage{}, Store: &document.SharedStore{Endpoints: []string{"https://192.0.2.1:2379"}, Replicas: map[string][]document.Device{}}})}}
 	for name, c := range map[string]struct {
 		providers client.Providers
-		tree      publish.Tree
+		tree      archive.SignedTree
 		partly    bool
 		fails     bool
 	}{
-		"all":    {client.Providers{up, up}, publish.Tree{}, false, false},
-		"some":   {client.Providers{down, up}, publish.Tree{}, true, false},
+		"all":    {client.Providers{up, up}, archive.SignedTree{}, false, false},
+		"some":   {client.Providers{down, up}, archive.SignedTree{}, true, false},
 		"shared": {client.Providers{down, up}, shares, false, false},
-		"none":   {client.Providers{down, down}, publish.Tree{}, false, true},
+		"none":   {client.Providers{down, down}, archive.SignedTree{}, false, true},
 	} {
 		r, err := openRecord(filepath.Join(t.TempDir(), "key.signed"), "demo")
 		if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 )
 
 // Signed contains the signed documents of one commit of a cluster. An operator publishes them or
@@ -28,7 +28,7 @@ type Signed struct {
 	round   *round
 	version version
 	bodies  map[string][]document.Document // unsigned
-	tree    publish.Tree
+	tree    archive.SignedTree
 }
 
 // Sign compiles the last commit of a cluster and signs its documents. It returns an error if the
@@ -62,7 +62,7 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 	if c.Unlocked(src) {
 		return s, fmt.Errorf("cluster %s: flake.lock is missing or lacks an input, so nothing says which Florete compiled it: %s", c.Name, compile.LockCommand)
 	}
-	if err := publish.NameClosures(c.Documents, closures); err != nil {
+	if err := archive.NameClosures(c.Documents, closures); err != nil {
 		return s, fmt.Errorf("cluster %s: --closure: %w", c.Name, err)
 	}
 	s = Signed{Name: c.Name, key: key, src: src, bodies: c.Documents}
@@ -78,17 +78,17 @@ func Sign(ctx context.Context, src compile.Source, key Key, closures map[string]
 
 // SignDocuments signs the documents of a cluster so that they can be published. If the key comes
 // from With, it adds the signatures of the other operators.
-func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, error) {
+func (k Key) SignDocuments(cluster string, documents map[string][]document.Document) (archive.SignedTree, error) {
 	tree, _, err := k.signDocuments(cluster, documents)
 	return tree, err
 }
 
-func (k Key) signDocuments(cluster string, documents map[string][]document.Document) (publish.Tree, *round, error) {
+func (k Key) signDocuments(cluster string, documents map[string][]document.Document) (archive.SignedTree, *round, error) {
 	by, err := k.begin(cluster, actPublish, signersOf(documents))
 	if err != nil {
 		return nil, nil, err
 	}
-	tree, err := publish.SignWith(documents, time.Now(), by.sign)
+	tree, err := archive.SignWith(documents, time.Now(), by.sign)
 	if err != nil {
 		return nil, nil, fmt.Errorf("cluster %s: %w", cluster, err)
 	}
@@ -182,7 +182,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 			return fmt.Errorf("cluster %s: version %d is in force: %w; to undo its changes, pass --replace %[2]d", c.Topology.Name, last.Serial, err)
 		}
 	}
-	var follow []publish.Tree
+	var follow []archive.SignedTree
 	if !how.AtOnce {
 		if follow, err = c.former(ctx, s.record, s.bodies, last.Serial, how.Former, s.round); err != nil {
 			return fmt.Errorf("cluster %s: %w", c.Topology.Name, err)
@@ -216,7 +216,7 @@ func (c Cluster) Publish(ctx context.Context, s Signed, how Publication) error {
 // serve makes all providers serve a version, and records the version. The argument follow contains
 // further documents that a rollout needs. serve fails if no provider accepts the version. It
 // returns ErrPartly if only some providers accept it and the providers do not share a store.
-func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Importing, tree publish.Tree, follow ...publish.Tree) error {
+func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Importing, tree archive.SignedTree, follow ...archive.SignedTree) error {
 	if err := r.offered(v); err != nil {
 		return err
 	}
@@ -248,7 +248,7 @@ func (c Cluster) serve(ctx context.Context, r *record, v version, how client.Imp
 
 // sharesStore reports whether the provider hosts in a tree share a store, so that all of them serve
 // what one accepts.
-func sharesStore(tree publish.Tree) bool {
+func sharesStore(tree archive.SignedTree) bool {
 	for _, documents := range tree {
 		for _, d := range documents {
 			if d.Envelope.Kind == document.DocPolicy && d.Policy().Store != nil {

@@ -36,7 +36,7 @@ type signed struct {
 type version struct {
 	Serial int64  `json:"serial"`
 	Rev    string `json:"rev"`
-	Digest string `json:"digest"` // publish.Tree.Digest
+	Digest string `json:"digest"` // archive.SignedTree.Digest
 	Served bool   `json:"served"` // a provider accepted it as the newest
 
 	// Back is true for a version to which hosts go back if the rollout of the preceding serial

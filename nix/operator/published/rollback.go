@@ -9,7 +9,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/nix/operator/client"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 )
 
 // Rollback selects the version of the documents to which a cluster returns.
@@ -79,7 +79,7 @@ func (c Cluster) Rollback(ctx context.Context, to Rollback) error {
 	if err != nil {
 		return err
 	}
-	tree, err := publish.SignWith(documents, time.Now(), by.sign)
+	tree, err := archive.SignWith(documents, time.Now(), by.sign)
 	if err == nil && to.Key.only == "" {
 		err = tree.CheckSigned()
 	}
@@ -134,7 +134,7 @@ func (c Cluster) again(ctx context.Context, r *record, serial, as int64, digest 
 	all := map[string][]document.Document{}
 	for host, documents := range tree {
 		for _, d := range documents {
-			again, err := publish.Renumber(d, as)
+			again, err := archive.Renumber(d, as)
 			if err != nil {
 				return nil, v, err
 			}

@@ -19,7 +19,6 @@ import (
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -27,12 +26,12 @@ import (
 // certificates of a host lead, unless that host is named.
 func TestRollbackRoots(t *testing.T) {
 	key, former, next, now := kit.SigningKey("demo-1"), kit.NewCA(), kit.NewCA(), time.Now()
-	var trees []publish.Tree // the newest first
+	var trees []archive.SignedTree // the newest first
 	var versions control.Versions
 	for i, roots := range [][]string{{former.RootPEM(), next.RootPEM()}, {former.RootPEM()}} {
 		m := document.Manifest{Cluster: "demo", Host: "a", TrustDomain: kit.Domain, Identity: document.Identity{ID: kit.ID("node/a")},
 			Providers: map[string]map[string]document.Provider{}, Trust: document.Trust{Roots: roots, SigningKeys: []string{key.ToPublicKey().String()}}}
-		tree, err := publish.Sign(map[string][]document.Document{"a": {kit.Document(now.Unix()-int64(100+i), m)}}, key, now)
+		tree, err := archive.Sign(map[string][]document.Document{"a": {kit.Document(now.Unix()-int64(100+i), m)}}, key, now)
 		if err != nil {
 			t.Fatal(err)
 		}

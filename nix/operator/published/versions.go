@@ -15,7 +15,6 @@ import (
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/publish"
 )
 
 // Versions returns descriptions of all versions of the documents that the providers store, newest
@@ -75,8 +74,8 @@ func (c Cluster) Snapshot(ctx context.Context, serial int64) (compile.Snapshot, 
 // tree returns the documents of a version from the first provider that answers. It verifies the
 // signatures, the cluster and the serial of the documents. Only the record can show whether the
 // documents are complete.
-func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
-	tree := publish.Tree{}
+func (c Cluster) tree(ctx context.Context, serial int64) (archive.SignedTree, error) {
+	tree := archive.SignedTree{}
 	hosts, err := c.read(ctx, serial)
 	for _, h := range hosts {
 		for _, raw := range h.Documents {
@@ -92,7 +91,7 @@ func (c Cluster) tree(ctx context.Context, serial int64) (publish.Tree, error) {
 
 // read returns the hosts of a version with their documents, from the first provider that answers. A
 // key that the cluster pins must have signed the documents.
-func (c Cluster) read(ctx context.Context, serial int64) (hosts []publish.Host, err error) {
+func (c Cluster) read(ctx context.Context, serial int64) (hosts []archive.StreamHost, err error) {
 	err = c.Providers.First(func(at *client.Provider) (err error) {
 		hosts, err = c.readAt(ctx, at, serial) // completely from one provider
 		return err
@@ -100,7 +99,7 @@ func (c Cluster) read(ctx context.Context, serial int64) (hosts []publish.Host, 
 	return hosts, err
 }
 
-func (c Cluster) readAt(ctx context.Context, at *client.Provider, serial int64) ([]publish.Host, error) {
+func (c Cluster) readAt(ctx context.Context, at *client.Provider, serial int64) ([]archive.StreamHost, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r, w := io.Pipe()
@@ -125,8 +124,8 @@ func (c Cluster) readAt(ctx context.Context, at *client.Provider, serial int64) 
 	return hosts, nil
 }
 
-func (c Cluster) readAll(in io.Reader, serial int64) (hosts []publish.Host, err error) {
-	r, err := publish.NewReader(in)
+func (c Cluster) readAll(in io.Reader, serial int64) (hosts []archive.StreamHost, err error) {
+	r, err := archive.NewStreamReader(in)
 	if err != nil {
 		return nil, err
 	}

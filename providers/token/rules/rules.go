@@ -10,6 +10,13 @@
 //
 // There are no wildcards for subjects and actions. Each object in a tenant's rules belongs to that
 // tenant.
+//
+// Services that have the tenant's public keys in a file, or read them from the tenant's pages,
+// verify its tokens offline:
+//
+//	v := rules.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: rules.KeyFile("/var/lib/florete/needs/tenant-acme/current/jwks.json")}
+//	token, err := v.Verify(bearer, time.Now())
+//	if err == nil && token.May("stream.publish", "stream:acme/payments/orders") { … }
 package rules
 
 import (

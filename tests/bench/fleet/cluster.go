@@ -15,10 +15,10 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -164,7 +164,7 @@ func (c cluster) write(version int) error {
 	for _, n := range c.nodes {
 		all[n.name] = []document.Document{kit.Document(c.serial(version), c.manifest(n, version))}
 	}
-	tree, err := publish.Sign(all, c.signing, time.Now())
+	tree, err := archive.Sign(all, c.signing, time.Now())
 	if err != nil {
 		return err
 	}

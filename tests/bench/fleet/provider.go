@@ -22,7 +22,6 @@ import (
 	"github.com/florete/florete/providers/ca"
 	"github.com/florete/florete/providers/cert"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -165,7 +164,7 @@ func importVersion(ctx context.Context, a archive.Archive, path, key string) err
 		return err
 	}
 	defer f.Close()
-	r, err := publish.NewReader(f)
+	r, err := archive.NewStreamReader(f)
 	if err != nil {
 		return err
 	}

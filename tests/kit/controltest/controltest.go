@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/file"
-	"github.com/florete/florete/providers/relay"
 	"github.com/florete/florete/providers/secret"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/tls"
@@ -65,7 +65,7 @@ func Others(t *testing.T, e *providertest.Env, run, account string, log *slog.Lo
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		socket := filepath.Join(dir, relay.Socket)
+		socket := filepath.Join(dir, announced.OperatorSocket)
 		b := e.Beside(e.Policy.Host)
 		b.Logger = log
 		ursula := kit.ID("node/ursula")

@@ -14,7 +14,6 @@ import (
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/distribution"
-	"github.com/florete/florete/providers/publish"
 	"github.com/florete/florete/providers/store/sqlite"
 	"github.com/florete/florete/tests/local"
 )
@@ -148,7 +147,7 @@ func (s *demo) breakIn(ctx context.Context, stream io.Reader, keys []string, do 
 	if err != nil {
 		return err
 	}
-	r, err := publish.NewReader(stream)
+	r, err := archive.NewStreamReader(stream)
 	if err == nil {
 		_, _, err = archive.Archive{Store: db}.Import(ctx, r, archive.Terms{Signers: signers.Any(keys...), Keep: 1})
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )
@@ -223,7 +223,7 @@ func (s *demo) tamper(ctx context.Context) error {
 		}
 		documents[host] = []document.Document{d}
 	}
-	tree, err := publish.Sign(documents, mallory, time.Now())
+	tree, err := archive.Sign(documents, mallory, time.Now())
 	if err != nil {
 		return err
 	}

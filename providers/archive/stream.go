@@ -1,4 +1,4 @@
-package publish
+package archive
 
 import (
 	"bufio"
@@ -33,8 +33,8 @@ type Head struct {
 	Follow int `json:"follow,omitempty"`
 }
 
-// Host is one line of a stream. It contains the documents of one host, byte for byte.
-type Host struct {
+// StreamHost is one line of a stream. It contains the documents of one host, byte for byte.
+type StreamHost struct {
 	Name      string                   `json:"host"`
 	Documents []hostapi.SignedDocument `json:"documents"`
 }
@@ -42,12 +42,12 @@ type Host struct {
 // maxFollow is the largest number of streams that can follow a stream.
 const maxFollow = 2
 
-// want is the end of the error for a stream that cannot be read.
-const want = "want what florctl publish of the same release writes, whole"
+// wantStream is the end of the error for a stream that cannot be read.
+const wantStream = "want what florctl publish of the same release writes, whole"
 
-// Encode writes the tree as a stream that NewReader can read. The further trees are written after
-// it as further streams.
-func (t Tree) Encode(w io.Writer, follow ...Tree) error {
+// Encode writes the tree as a stream that NewStreamReader can read. The further trees are written
+// after it as further streams.
+func (t SignedTree) Encode(w io.Writer, follow ...SignedTree) error {
 	head := t.Head()
 	head.Follow = len(follow)
 	if err := t.encode(w, head); err != nil || len(follow) == 0 {
@@ -56,10 +56,10 @@ func (t Tree) Encode(w io.Writer, follow ...Tree) error {
 	return follow[0].Encode(w, follow[1:]...)
 }
 
-func (t Tree) encode(w io.Writer, head Head) error {
-	return Encode(w, head, func(yield func(Host, error) bool) {
+func (t SignedTree) encode(w io.Writer, head Head) error {
+	return EncodeStream(w, head, func(yield func(StreamHost, error) bool) {
 		for _, name := range slices.Sorted(maps.Keys(t)) {
-			h := Host{Name: name}
+			h := StreamHost{Name: name}
 			for _, d := range t[name] {
 				envelope, body, signature := d.Bytes()
 				h.Documents = append(h.Documents, hostapi.SignedDocument{Envelope: string(envelope), Body: string(body), Signature: signature})
@@ -71,10 +71,10 @@ func (t Tree) encode(w io.Writer, head Head) error {
 	})
 }
 
-// Encode writes one stream: its first line, head, and then one line for each host that the sequence
-// yields. The hosts must be sorted by name, and their number must be head.Hosts. At the first error
-// in the sequence, Encode stops and returns that error.
-func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
+// EncodeStream writes one stream: its first line, head, and then one line for each host that the
+// sequence yields. The hosts must be sorted by name, and their number must be head.Hosts. At the
+// first error in the sequence, EncodeStream stops and returns that error.
+func EncodeStream(w io.Writer, head Head, hosts iter.Seq2[StreamHost, error]) error {
 	lines := json.NewEncoder(w)
 	lines.SetEscapeHTML(false)
 	if err := lines.Encode(head); err != nil {
@@ -91,20 +91,20 @@ func Encode(w io.Writer, head Head, hosts iter.Seq2[Host, error]) error {
 	return nil
 }
 
-// A Reader reads a stream of documents, one host after the other.
-type Reader struct {
+// A StreamReader reads a stream of documents, one host after the other.
+type StreamReader struct {
 	Head
 	lines *bufio.Reader
 }
 
-// NewReader reads the first line of r, which begins the first stream. The returned Reader yields
-// the hosts of that stream.
-func NewReader(r io.Reader) (*Reader, error) {
+// NewStreamReader reads the first line of r, which begins the first stream. The returned
+// StreamReader yields the hosts of that stream.
+func NewStreamReader(r io.Reader) (*StreamReader, error) {
 	return readHead(bufio.NewReaderSize(r, 1<<16))
 }
 
-func readHead(lines *bufio.Reader) (*Reader, error) {
-	s := &Reader{lines: lines}
+func readHead(lines *bufio.Reader) (*StreamReader, error) {
+	s := &StreamReader{lines: lines}
 	line, err := s.line()
 	if err == nil {
 		err = strictjson.Decode(line, &s.Head)
@@ -117,25 +117,25 @@ func readHead(lines *bufio.Reader) (*Reader, error) {
 		err = fmt.Errorf("%d streams follow", s.Follow)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s", err, want)
+		return nil, fmt.Errorf("%w: %s", err, wantStream)
 	}
 	return s, nil
 }
 
-// Next returns a Reader for the stream after this one, or nil after the last. Call it after All has
-// yielded all hosts.
-func (r *Reader) Next() (*Reader, error) {
+// Next returns a StreamReader for the stream after this one, or nil after the last. Call it after
+// All has yielded all hosts.
+func (r *StreamReader) Next() (*StreamReader, error) {
 	if r.Follow == 0 {
 		return nil, nil
 	}
 	next, err := readHead(r.lines)
 	if err == nil && next.Follow != r.Follow-1 {
-		err = fmt.Errorf("%d streams follow, want %d: %s", next.Follow, r.Follow-1, want)
+		err = fmt.Errorf("%d streams follow, want %d: %s", next.Follow, r.Follow-1, wantStream)
 	}
 	return next, err
 }
 
-func (r *Reader) line() ([]byte, error) {
+func (r *StreamReader) line() ([]byte, error) {
 	line, err := r.lines.ReadBytes('\n')
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -146,8 +146,8 @@ func (r *Reader) line() ([]byte, error) {
 // All yields the hosts of the stream with their documents, and ends at the first error. It is an
 // error if a document has too few valid signatures by the given keys, if the stream is cut short,
 // or if other data follows the last stream.
-func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
-	return func(yield func(Host, error) bool) {
+func (r *StreamReader) All(by signers.Set) iter.Seq2[StreamHost, error] {
+	return func(yield func(StreamHost, error) bool) {
 		before := ""
 		for n := range r.Hosts {
 			h, err := r.next(before, by)
@@ -164,25 +164,25 @@ func (r *Reader) All(by signers.Set) iter.Seq2[Host, error] {
 			return
 		}
 		if _, err := r.lines.ReadByte(); !errors.Is(err, io.EOF) {
-			yield(Host{}, fmt.Errorf("more follows the %d hosts: %s", r.Hosts, want))
+			yield(StreamHost{}, fmt.Errorf("more follows the %d hosts: %s", r.Hosts, wantStream))
 		}
 	}
 }
 
-func (r *Reader) next(before string, by signers.Set) (h Host, err error) {
+func (r *StreamReader) next(before string, by signers.Set) (h StreamHost, err error) {
 	line, err := r.line()
 	if err == nil {
 		err = strictjson.Decode(line, &h)
 	}
 	switch {
 	case err != nil:
-		return h, fmt.Errorf("%w: %s", err, want)
+		return h, fmt.Errorf("%w: %s", err, wantStream)
 	case h.Name != filepath.Base(h.Name):
 		return h, fmt.Errorf("%q: not a name", h.Name)
 	case h.Name <= before:
-		return h, fmt.Errorf("%q comes after %q, want names in order: %s", h.Name, before, want)
+		return h, fmt.Errorf("%q comes after %q, want names in order: %s", h.Name, before, wantStream)
 	case len(h.Documents) == 0:
-		return h, fmt.Errorf("%q: has no documents: %s", h.Name, want)
+		return h, fmt.Errorf("%q: has no documents: %s", h.Name, wantStream)
 	}
 	kinds := map[string]bool{}
 	for _, raw := range h.Documents {

@@ -1,4 +1,4 @@
-package verify
+package rules
 
 import (
 	"errors"
@@ -12,7 +12,6 @@ import (
 
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/store/sqlite"
-	"github.com/florete/florete/providers/token/rules"
 )
 
 const issuer = "http://tokens.demo.flor.rete/v1/tenants/acme"
@@ -49,9 +48,9 @@ func sign(t *testing.T, r sealedstore.SigningRing, typ jose.ContentType, c Claim
 }
 
 func claims(now time.Time) Claims {
-	o, _ := rules.ParseObject("stream:acme/payments/*")
+	o, _ := ParseObject("stream:acme/payments/*")
 	return Claims{jwt.Claims{Issuer: issuer, Subject: "s", Audience: jwt.Audience{issuer}, IssuedAt: jwt.NewNumericDate(now), Expiry: jwt.NewNumericDate(now.Add(time.Minute))},
-		[]rules.Permission{{Action: "stream.publish", Object: o}}}
+		[]Permission{{Action: "stream.publish", Object: o}}}
 }
 
 func TestVerify(t *testing.T) {
@@ -60,7 +59,7 @@ func TestVerify(t *testing.T) {
 	read := 0
 	v := &Verifier{Issuer: issuer, Keys: func() ([]byte, error) { read++; return ours.JWKS(), nil }}
 	for range 3 {
-		token, err := v.Verify(sign(t, ours, Type, claims(now)), now)
+		token, err := v.Verify(sign(t, ours, TokenType, claims(now)), now)
 		if err != nil || !token.May("stream.publish", "stream:acme/payments/a") || token.May("stream.publish", "stream:acme/other/a") || token.May("stream.delete", "stream:acme/payments/a") {
 			t.Fatalf("%+v, %v", token, err)
 		}
@@ -71,12 +70,12 @@ func TestVerify(t *testing.T) {
 	change := func(f func(*Claims)) string {
 		c := claims(now)
 		f(&c)
-		return sign(t, ours, Type, c)
+		return sign(t, ours, TokenType, c)
 	}
 	for want, token := range map[string]string{
-		"does not have":   sign(t, theirs, Type, claims(now)),
+		"does not have":   sign(t, theirs, TokenType, claims(now)),
 		"type":            sign(t, ours, "JWT", claims(now)),
-		"algorithm":       sign(t, ring(t, jose.ES256), Type, claims(now)),
+		"algorithm":       sign(t, ring(t, jose.ES256), TokenType, claims(now)),
 		"(iss)":           change(func(c *Claims) { c.Issuer = issuer + "x" }),
 		"(aud)":           change(func(c *Claims) { c.Audience = jwt.Audience{"x"} }),
 		"expired":         change(func(c *Claims) { c.Expiry = jwt.NewNumericDate(now.Add(-time.Minute)) }),
@@ -98,7 +97,7 @@ func TestRotation(t *testing.T) {
 	first, second := ring(t, jose.EdDSA), ring(t, jose.EdDSA)
 	served, failure, read := first, error(nil), 0
 	v := &Verifier{Issuer: issuer, Keys: func() ([]byte, error) { read++; return served.JWKS(), failure }}
-	old, other := sign(t, first, Type, claims(now)), sign(t, second, Type, claims(now))
+	old, other := sign(t, first, TokenType, claims(now)), sign(t, second, TokenType, claims(now))
 	if _, err := v.Verify(old, now); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package publish_test
+package archive_test
 
 import (
 	"encoding/json"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/signers"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 )
 
@@ -55,7 +55,7 @@ func TestBridge(t *testing.T) {
 	next["begins"] = provider("begins", 20, both, "a cert-node cert 1")
 	former["begins"] = provider("begins", 10, both)[:1]
 	former["closed"] = provider("closed", 10, both, "a cert-node cert 1")
-	got, err := publish.Bridge(next, former, 19)
+	got, err := archive.Bridge(next, former, 19)
 	if err != nil || len(got) != 2 || len(got["p"]) != 1 || len(got["begins"]) != 1 {
 		t.Fatalf("%v, %v", got, err)
 	}
@@ -85,7 +85,7 @@ func TestBridge(t *testing.T) {
 func TestStreamsFollow(t *testing.T) {
 	k := kit.SigningKey("demo-1")
 	var text strings.Builder
-	var trees []publish.Tree
+	var trees []archive.SignedTree
 	for i := range int64(3) {
 		made, err := tree(k, now.Unix()-i)
 		if err != nil {
@@ -97,7 +97,7 @@ func TestStreamsFollow(t *testing.T) {
 		t.Fatal(err)
 	}
 	readAll := func(text string) (serials []int64, err error) {
-		r, err := publish.NewReader(strings.NewReader(text))
+		r, err := archive.NewStreamReader(strings.NewReader(text))
 		for err == nil && r != nil {
 			for _, failed := range r.All(signers.Any(k.ToPublicKey().String())) {
 				if failed != nil {

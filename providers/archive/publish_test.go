@@ -1,4 +1,4 @@
-package publish_test
+package archive_test
 
 import (
 	"fmt"
@@ -11,14 +11,14 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 )
 
 var now = time.Unix(1_784_011_430, 0)
 
 // tree returns the signed manifests of two hosts.
-func tree(k signature.SecretKey, serial int64, change ...func(*document.Manifest)) (publish.Tree, error) {
+func tree(k signature.SecretKey, serial int64, change ...func(*document.Manifest)) (archive.SignedTree, error) {
 	hosts := map[string][]document.Document{}
 	for _, host := range []string{"ursula", "raishan"} {
 		m := document.Manifest{
@@ -31,7 +31,7 @@ func tree(k signature.SecretKey, serial int64, change ...func(*document.Manifest
 		}
 		hosts[host] = []document.Document{kit.Document(serial, m)}
 	}
-	return publish.Sign(hosts, k, now)
+	return archive.Sign(hosts, k, now)
 }
 
 func TestSign(t *testing.T) {
@@ -45,7 +45,7 @@ func TestSign(t *testing.T) {
 			t.Errorf("%s: %v", host, err)
 		}
 	}
-	if head := signed.Head(); head != (publish.Head{Cluster: "demo", Serial: now.Unix(), Hosts: 2}) {
+	if head := signed.Head(); head != (archive.Head{Cluster: "demo", Serial: now.Unix(), Hosts: 2}) {
 		t.Errorf("%+v", head)
 	}
 	_, err = tree(k, now.Unix()+601)
@@ -72,7 +72,7 @@ func TestRenumber(t *testing.T) {
 	}
 	was := signed["ursula"][0]
 	envelope, body, sig := was.Bytes()
-	d, err := publish.Renumber(opened(t, envelope, body, sig), now.Unix()+5)
+	d, err := archive.Renumber(opened(t, envelope, body, sig), now.Unix()+5)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,10 +103,10 @@ func TestNameClosures(t *testing.T) {
 		t.Fatal(err)
 	}
 	was := signed["ursula"][0]
-	if err := publish.NameClosures(signed, map[string]string{"ursula": system}); err != nil {
+	if err := archive.NameClosures(signed, map[string]string{"ursula": system}); err != nil {
 		t.Fatal(err)
 	}
-	named, err := publish.Sign(signed, k, now)
+	named, err := archive.Sign(signed, k, now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,14 +118,14 @@ func TestNameClosures(t *testing.T) {
 	}
 	if envelope, body, sig := d.Bytes(); string(envelope) != canonical(t, envelope) {
 		t.Errorf("%s", envelope)
-	} else if again, err := publish.Renumber(opened(t, envelope, body, sig), now.Unix()+5); err != nil || again.Envelope.Closure != system {
+	} else if again, err := archive.Renumber(opened(t, envelope, body, sig), now.Unix()+5); err != nil || again.Envelope.Closure != system {
 		t.Errorf("gone back: %+v, %v", again.Envelope, err)
 	}
 	if other := named["raishan"][0].Envelope; other.Closure != "" {
 		t.Errorf("%+v", other)
 	}
 	for host, path := range map[string]string{"ursulla": system, "ursula": system + "/bin", "raishan": "/nix/store/x"} {
-		if err := publish.NameClosures(signed, map[string]string{host: path}); err == nil || !strings.HasPrefix(err.Error(), "closure of ") {
+		if err := archive.NameClosures(signed, map[string]string{host: path}); err == nil || !strings.HasPrefix(err.Error(), "closure of ") {
 			t.Errorf("%s of %s: %v", path, host, err)
 		}
 	}

@@ -1,12 +1,4 @@
-// Package relay lets operators reach the processes of all kinds of need through one API. Operators
-// call the API of kind config. Its process passes a request on to the process of another kind over
-// a Unix socket on the same host. A PROXY protocol header contains the caller that the forwarder
-// announced.
-//
-// The other process decides by its own policy. It writes the audit row into its own log, in the
-// transaction that makes the change. Therefore no process needs to open what another process has
-// sealed.
-package relay
+package announced
 
 import (
 	"context"
@@ -26,23 +18,23 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/strictjson"
-	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/server"
 )
 
-// Kind is the name that audit rows contain as the kind for requests of operators.
-const Kind = "control"
+// OperatorKind is the name that audit rows contain as the kind for requests of operators.
+const OperatorKind = "control"
 
-// Socket is the name of the Unix socket for operators' requests in a process's runtime directory.
-const Socket = "control.sock"
+// OperatorSocket is the name of the Unix socket for operators' requests in a process's runtime
+// directory.
+const OperatorSocket = "control.sock"
 
 const (
-	conns    = 32
-	patience = 10 * time.Second // of one request
+	operatorConnections = 32
+	operatorPatience    = 10 * time.Second // of one request
 )
 
-// Config configures Run. All fields are required.
-type Config struct {
+// OperatorConfig configures RunOperators. All fields are required.
+type OperatorConfig struct {
 	Socket   string
 	Account  string // account of the process of kind config, which alone may connect
 	Policies *server.Policies
@@ -82,43 +74,43 @@ func (c *Call) Body(most int64, v any) error {
 	return nil
 }
 
-// Run answers requests of operators at a Unix socket until ctx ends. The requests arrive through
-// the process that serves the operators' API, which calls To. Run begins to listen once the policy
-// names an operator.
-func Run(ctx context.Context, c Config, endpoints ...Endpoint) {
-	refusals := announced.Refusals{Kind: Kind, Audit: c.Audit, Logger: c.Logger}
+// RunOperators answers requests of operators at a Unix socket until ctx ends. The requests arrive
+// through the process that serves the operators' API, which calls Relay. RunOperators begins to
+// listen once the policy names an operator.
+func RunOperators(ctx context.Context, c OperatorConfig, endpoints ...Endpoint) {
+	refusals := Refusals{Kind: OperatorKind, Audit: c.Audit, Logger: c.Logger}
 	mux := http.NewServeMux()
 	for _, e := range endpoints {
 		mux.HandleFunc(e.Method+" "+e.Path, func(w http.ResponseWriter, r *http.Request) {
-			deadline := time.Now().Add(patience)
+			deadline := time.Now().Add(operatorPatience)
 			_ = http.NewResponseController(w).SetReadDeadline(deadline)
 			_ = http.NewResponseController(w).SetWriteDeadline(deadline)
 			call := &Call{R: r, W: w, Row: refusals.Row(r), Policy: c.Policies.Newest()}
-			err := announced.Operator(r, call.Policy, e.Access)
+			err := Operator(r, call.Policy, e.Access)
 			var answer any
 			if err == nil {
 				answer, err = e.Answer(call)
 			}
 			if err != nil {
 				refusal := refusals.Refuse(w, r, call.Row, err)
-				announced.Reply(w, refusal.Status(), refusal)
+				Reply(w, refusal.Status(), refusal)
 				return
 			}
-			announced.Reply(w, http.StatusOK, answer)
+			Reply(w, http.StatusOK, answer)
 		})
 	}
-	announced.Run(ctx, announced.Config{
-		Socket: c.Socket, Forwarder: c.Account, Service: spiffe.ControlService, Kind: Kind,
-		Conns: conns, ConnsOfCaller: conns / 4, Audit: c.Audit, Logger: c.Logger,
+	Run(ctx, Config{
+		Socket: c.Socket, Forwarder: c.Account, Service: spiffe.ControlService, Kind: OperatorKind,
+		Conns: operatorConnections, ConnsOfCaller: operatorConnections / 4, Audit: c.Audit, Logger: c.Logger,
 		Wanted:  func() bool { return len(c.Policies.Current().Operators) > 0 },
 		Handler: mux,
 	})
 }
 
-// To forwards a request, and the identity of its sender, to the process that listens at a Unix
-// socket, and copies the response to w. If that process cannot be reached or does not respond, To
-// returns an error and writes nothing.
-func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
+// Relay forwards a request, and the identity of its sender, to the process that listens at a Unix
+// socket, and copies the response to w. If that process cannot be reached or does not respond,
+// Relay returns an error and writes nothing.
+func Relay(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	proxy := httputil.ReverseProxy{
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.SetURL(&url.URL{Scheme: "http", Host: r.Host})
@@ -128,9 +120,9 @@ func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 		// The header is of a connection, so each request has one of its own.
 		Transport: &http.Transport{
 			DisableKeepAlives:     true,
-			ResponseHeaderTimeout: patience,
+			ResponseHeaderTimeout: operatorPatience,
 			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-				return dial(ctx, socket, announced.From(r.Context()), r.RemoteAddr)
+				return dialOperator(ctx, socket, From(r.Context()), r.RemoteAddr)
 			},
 		},
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { failed = err },
@@ -139,8 +131,8 @@ func To(socket string, w http.ResponseWriter, r *http.Request) (failed error) {
 	return failed
 }
 
-// dial connects to a socket, and sends the header that announces a caller.
-func dial(ctx context.Context, socket string, caller announced.Caller, from string) (net.Conn, error) {
+// dialOperator connects to a socket, and sends the header that announces a caller.
+func dialOperator(ctx context.Context, socket string, caller Caller, from string) (net.Conn, error) {
 	at, err := netip.ParseAddrPort(from)
 	if err != nil {
 		return nil, err

@@ -1,10 +1,4 @@
-// Package verify verifies tokens of a tenant offline. It is for services that have the tenant's
-// public keys in a file, or read them from the tenant's pages.
-//
-//	v := verify.Verifier{Issuer: "http://tokens.demo.flor.rete/v1/tenants/acme", Keys: verify.File("/var/lib/florete/needs/tenant-acme/current/jwks.json")}
-//	token, err := v.Verify(bearer, time.Now())
-//	if err == nil && token.May("stream.publish", "stream:acme/payments/orders") { … }
-package verify
+package rules
 
 import (
 	"encoding/json"
@@ -16,20 +10,18 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
-
-	"github.com/florete/florete/providers/token/rules"
 )
 
-// Type is the type in the header of a tenant's token (RFC 9068). It distinguishes such a token from
+// TokenType is the type in the header of a tenant's token (RFC 9068). It distinguishes such a token from
 // all other tokens of the same signer.
-const Type = "at+jwt"
+const TokenType = "at+jwt"
 
 // Claims contains the claims of a tenant's token.
 type Claims struct {
 	jwt.Claims
 
 	// Permissions lists everything that the bearer of the token is permitted to do.
-	Permissions []rules.Permission `json:"permissions"`
+	Permissions []Permission `json:"permissions"`
 }
 
 // Token is a token whose signature and claims were verified.
@@ -37,13 +29,13 @@ type Token struct {
 	Subject     string // a SPIFFE ID, or subject:ISSUER/SUB
 	ID          string
 	Expiry      time.Time
-	Permissions []rules.Permission
+	Permissions []Permission
 }
 
 // May reports whether the token permits an action on a whole object, such as
 // "namespace:acme/payments". If the object is not valid, it returns false.
 func (t Token) May(action, of string) bool {
-	o, err := rules.ParseObject(of)
+	o, err := ParseObject(of)
 	if err != nil {
 		return false
 	}
@@ -79,9 +71,9 @@ type Verifier struct {
 	set  jose.JSONWebKeySet
 }
 
-// File returns a function for the field Verifier.Keys, which reads the keys from a file. When the
+// KeyFile returns a function for the field Verifier.Keys, which reads the keys from a file. When the
 // keys change, replace the file atomically.
-func File(path string) func() ([]byte, error) {
+func KeyFile(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }
 
@@ -96,8 +88,8 @@ func (v *Verifier) Verify(token string, now time.Time) (Token, error) {
 		return Token{}, fmt.Errorf("token: %w", err)
 	}
 	header := parsed.Headers[0]
-	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); typ != Type {
-		return Token{}, fmt.Errorf("token of type %.40q, want %q", typ, Type)
+	if typ, _ := header.ExtraHeaders[jose.HeaderType].(string); typ != TokenType {
+		return Token{}, fmt.Errorf("token of type %.40q, want %q", typ, TokenType)
 	}
 	key, err := v.key(header.KeyID, now)
 	if err != nil {

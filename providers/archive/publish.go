@@ -1,6 +1,4 @@
-// Package publish signs a cluster's documents and encodes them as a stream for the provider that
-// distributes them.
-package publish
+package archive
 
 import (
 	"bytes"
@@ -20,19 +18,19 @@ import (
 	"github.com/florete/florete/internal/signers"
 )
 
-// ahead is the largest time by which a serial may be ahead of the clock. A serial is the time of a
-// commit. Hosts that accepted a serial in the far future would accept no other serial until that
-// time.
-const ahead = 10 * time.Minute
+// signedAhead is the largest time by which a serial may be ahead of the clock. A serial is the time
+// of a commit. Hosts that accepted a serial in the far future would accept no other serial until
+// that time.
+const signedAhead = 10 * time.Minute
 
-// Tree contains the signed documents of all hosts of a cluster, by the name of the host. All
+// SignedTree contains the signed documents of all hosts of a cluster, by the name of the host. All
 // documents have the same serial.
-type Tree map[string][]document.Document
+type SignedTree map[string][]document.Document
 
 // Sign signs the documents of a cluster with one key. It returns an error if the documents come
 // from a flake with uncommitted changes, or if their serial, which is the time of the commit, is
 // too far ahead of now.
-func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (Tree, error) {
+func Sign(hosts map[string][]document.Document, key signature.SecretKey, now time.Time) (SignedTree, error) {
 	return SignWith(hosts, now, func(_, text string) (string, error) {
 		sig, err := key.Sign(nil, text)
 		return sig.String(), err
@@ -42,8 +40,8 @@ func Sign(hosts map[string][]document.Document, key signature.SecretKey, now tim
 // SignWith is like Sign, but calls a function to sign the text of each document. The function
 // returns one signature, or those of several keys. Its first argument is a description of the text
 // for people.
-func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (Tree, error) {
-	tree := Tree{}
+func SignWith(hosts map[string][]document.Document, now time.Time, sign func(what, text string) (string, error)) (SignedTree, error) {
+	tree := SignedTree{}
 	for _, host := range slices.Sorted(maps.Keys(hosts)) {
 		for _, d := range hosts[host] {
 			if err := publishable(d.Envelope, now); err != nil {
@@ -135,16 +133,16 @@ func RejectUnpinned(hosts map[string][]document.Document, key signature.PublicKe
 
 func publishable(e document.Envelope, now time.Time) error {
 	at := time.Unix(e.Serial, 0)
-	if at.After(now.Add(ahead)) {
+	if at.After(now.Add(signedAhead)) {
 		return fmt.Errorf("serial %d is %s, more than %s ahead of the clock, %s: set the clock, and commit anew if the commit has the wrong time",
-			e.Serial, at.UTC().Format(time.RFC3339), ahead, now.UTC().Format(time.RFC3339))
+			e.Serial, at.UTC().Format(time.RFC3339), signedAhead, now.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
 
 // CheckSigned returns an error if the documents of any host have fewer signatures than that host's
 // new manifest requires. The host would refuse later documents that are signed in the same way.
-func (t Tree) CheckSigned() error {
+func (t SignedTree) CheckSigned() error {
 	for _, host := range slices.Sorted(maps.Keys(t)) {
 		var by *signers.Set
 		for _, d := range t[host] {
@@ -168,7 +166,7 @@ func (t Tree) CheckSigned() error {
 
 // Rev returns the revision of the flake from which the documents were compiled. If the documents
 // name none or several revisions, Rev returns "".
-func (t Tree) Rev() (rev string) {
+func (t SignedTree) Rev() (rev string) {
 	first := true
 	for _, documents := range t {
 		for _, d := range documents {
@@ -183,7 +181,7 @@ func (t Tree) Rev() (rev string) {
 
 // Digest returns a digest of the tree, of the form sha256-<base64>. It depends on all documents and
 // the names of their hosts, but not on signatures.
-func (t Tree) Digest() string {
+func (t SignedTree) Digest() string {
 	hash := sha256.New()
 	for _, host := range slices.Sorted(maps.Keys(t)) {
 		var envelopes []string
@@ -197,8 +195,8 @@ func (t Tree) Digest() string {
 	return "sha256-" + base64.StdEncoding.EncodeToString(hash.Sum(nil))
 }
 
-// Head returns the first line of the stream that Encode writes.
-func (t Tree) Head() Head {
+// Head returns the first line of the stream that EncodeStream writes.
+func (t SignedTree) Head() Head {
 	head := Head{Hosts: len(t)}
 	for _, documents := range t {
 		for _, d := range documents {

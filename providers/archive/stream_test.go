@@ -1,4 +1,4 @@
-package publish_test
+package archive_test
 
 import (
 	"bytes"
@@ -9,13 +9,13 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
-	"github.com/florete/florete/providers/publish"
+	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/tests/kit"
 )
 
 // read reads a whole stream.
-func read(text string, keys []string) (all []publish.Host, err error) {
-	r, err := publish.NewReader(strings.NewReader(text))
+func read(text string, keys []string) (all []archive.StreamHost, err error) {
+	r, err := archive.NewStreamReader(strings.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func TestStreamOfNewer(t *testing.T) {
 		return s.String()
 	}
 	stream := func(body, signature string) string {
-		return fmt.Sprintf("%s\n%s\n", kit.JSON(publish.Head{Cluster: e.Cluster, Serial: e.Serial, Hosts: 1}),
-			kit.JSON(publish.Host{Name: e.Host, Documents: []hostapi.SignedDocument{{Envelope: string(envelope), Body: body, Signature: signature}}}))
+		return fmt.Sprintf("%s\n%s\n", kit.JSON(archive.Head{Cluster: e.Cluster, Serial: e.Serial, Hosts: 1}),
+			kit.JSON(archive.StreamHost{Name: e.Host, Documents: []hostapi.SignedDocument{{Envelope: string(envelope), Body: body, Signature: signature}}}))
 	}
 	pinned := []string{k.ToPublicKey().String()}
 	got, err := read(stream(body, sign(string(envelope))), pinned)

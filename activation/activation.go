@@ -13,7 +13,6 @@ import (
 	"net"
 	"time"
 
-	"github.com/florete/florete/activation/crl"
 	"github.com/florete/florete/activation/distribution"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/activation/event"
@@ -155,7 +154,7 @@ type activation struct {
 	Config
 	documents *distribution.Follower
 	logs      witness.Keeper
-	crls      crl.Keeper
+	crls      crlKeeper
 	table     *needstate.Table // needs of the documents in force
 	needs     []*need          // needs in table, except the need for the host's documents
 	tried     map[string]bool  // see needstate.Table

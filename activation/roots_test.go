@@ -5,7 +5,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/florete/florete/activation/crl"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
@@ -57,7 +56,7 @@ func TestRootRotation(t *testing.T) {
 		check("an hour later", both, former, 1)
 		h.Former, h.CA = former, next
 		h.forge.SetCRL(6, 0, nil)
-		time.Sleep(2 * crl.RootEvery)
+		time.Sleep(2 * crlRootEvery)
 		check("activated", both, next, 2)
 		asked := h.forge.CRLRequests()
 		time.Sleep(time.Hour)
@@ -94,7 +93,7 @@ func TestRootMovesByProviders(t *testing.T) {
 		synctest.Wait()
 		h.wantCalls(h.forge, "cert-node", 1)
 		h.spare.SetCRL(6, 0, nil)
-		time.Sleep(2 * crl.RootEvery)
+		time.Sleep(2 * crlRootEvery)
 		synctest.Wait()
 		if n := len(h.forge.Calls("cert-node")) + len(h.spare.Calls("cert-node")); n != 2 {
 			t.Errorf("%d requests, want 2: the first, and one below the newer root", n)

@@ -3,8 +3,8 @@ package credentials
 import (
 	"context"
 
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 // manifest returns the manifest in force. The manifest is decoded again only if it has changed.
@@ -30,7 +30,7 @@ func (s *server) changes() <-chan struct{} {
 // method changes returned. It runs until ctx ends. All connections share one watch, because the
 // number of inotify instances is limited.
 func (s *server) watch(ctx context.Context) {
-	watch.Follow(ctx, s.Log, poll, func() []string {
+	hostdir.Follow(ctx, s.Log, poll, func() []string {
 		s.mu.Lock()
 		close(s.changed)
 		s.changed = make(chan struct{})

@@ -7,7 +7,6 @@ import (
 	"os/exec"
 
 	"github.com/florete/florete/agent/forward/upstream"
-	"github.com/florete/florete/agent/guard"
 )
 
 // guard checks that the nftables table of package guard is in force. Without it, other accounts of
@@ -32,7 +31,7 @@ func (h *host) guard(ctx context.Context) (string, []Finding) {
 		if os.Geteuid() != 0 {
 			return seen + "; root alone can see whether they are guarded", nil
 		}
-		h.Guards = func(ctx context.Context) bool { return guard.Guards(ctx, h.Instance) }
+		h.Guards = func(ctx context.Context) bool { return upstream.Guarded(ctx, h.Instance) }
 	}
 	if h.Guards(ctx) {
 		return seen, nil

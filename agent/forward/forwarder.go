@@ -22,8 +22,7 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
-	"github.com/florete/florete/agent/session"
-	"github.com/florete/florete/agent/watch"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/accessgrant"
 	"github.com/florete/florete/internal/document"
@@ -38,7 +37,7 @@ type forwarder struct {
 	metrics    *telemetry.Counters
 	usage      usage.Table
 	whois      whois.Table
-	sessions   session.Table
+	sessions   status.Sessions
 	traces     *telemetry.Tracer               // nil if no collector is configured
 	identities atomic.Pointer[hostdir.SVIDSet] // SVIDs for new connections, and the roots that verify their peers
 	snapshot   atomic.Pointer[snapshot]        // snapshot in force
@@ -123,7 +122,7 @@ func (f *forwarder) run(ctx context.Context) error {
 // waits for the remaining connections to end. Before loop returns, it ends all goroutines and
 // listeners that it has started.
 func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) error {
-	w := watch.New(f.Log)
+	w := hostdir.NewWatcher(f.Log)
 	defer w.Close()
 	defer f.pool.Close()
 	defer f.stop()
@@ -146,7 +145,7 @@ func (f *forwarder) loop(ctx context.Context, own sockets, unpublish func()) err
 }
 
 // follow applies the state on disk, and every change of it, until ctx ends.
-func (f *forwarder) follow(ctx context.Context, w *watch.Watcher) error {
+func (f *forwarder) follow(ctx context.Context, w *hostdir.Watcher) error {
 	for {
 		if err := f.reconcile(); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/guard"
+	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
@@ -38,18 +38,18 @@ func guarded(t *testing.T, h *agenttest.Host) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
 	go func() {
-		ended <- guard.Run(ctx, guard.Config{Layout: h.Layout, Account: "root", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
+		ended <- upstream.RunGuard(ctx, upstream.GuardConfig{Layout: h.Layout, Account: "root", Log: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	}()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if guard.Guards(context.Background(), "") {
+		if upstream.Guarded(context.Background(), "") {
 			t.Error("the table is still there")
 		}
 	})
-	kit.Eventually(t, "the table", func() bool { return guard.Guards(ctx, "") })
+	kit.Eventually(t, "the table", func() bool { return upstream.Guarded(ctx, "") })
 }
 
 // dialAs connects as another account.

@@ -7,7 +7,6 @@ import (
 
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/ping"
-	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/unixsock"
@@ -104,7 +103,7 @@ func (f *forwarder) serve(ctx context.Context, s sockets) {
 			whois.Serve(ctx, s["whois"], &f.whois, func() []string { return f.older.sockets(f.Socket, "whois") })
 		},
 		func() {
-			session.Serve(ctx, s["session"], &f.sessions, func() []string { return f.older.sockets(f.Socket, "session") })
+			status.ServeSessions(ctx, s["session"], &f.sessions, func() []string { return f.older.sockets(f.Socket, "session") })
 		},
 		func() { ping.Serve(ctx, s["ping"], f.names, f.ping) },
 		func() { page.Serve(ctx, s["metrics"]) },

@@ -9,7 +9,6 @@ import (
 
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/telemetry"
-	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/sessions"
@@ -82,15 +81,15 @@ func testSessions(t *testing.T, over document.Remote) {
 		t.Errorf("ended by %q", e.By)
 	}
 	e := ended("ended-by-operator", func(s sessions.Session, conn net.Conn) {
-		if err := session.End(t.Context(), socket, "nothing", "user/bob"); !errors.Is(err, session.ErrNone) {
+		if err := status.EndSession(t.Context(), socket, "nothing", "user/bob"); !errors.Is(err, status.ErrNoSession) {
 			t.Error(err)
 		}
 		for _, by := range []string{"", "a\nb", strings.Repeat("x", 1000)} {
-			if err := session.End(t.Context(), socket, s.ID, by); err == nil || errors.Is(err, session.ErrNone) {
+			if err := status.EndSession(t.Context(), socket, s.ID, by); err == nil || errors.Is(err, status.ErrNoSession) {
 				t.Errorf("by %q: %v", by, err)
 			}
 		}
-		if err := session.End(t.Context(), socket, s.ID, bob.String()); err != nil {
+		if err := status.EndSession(t.Context(), socket, s.ID, bob.String()); err != nil {
 			t.Fatal(err)
 		}
 		cut(conn)
@@ -106,7 +105,7 @@ func testSessions(t *testing.T, over document.Remote) {
 		t.Fatal(err)
 	}
 	had := len(log.entries(t))
-	if err := session.End(t.Context(), socket, listed()[0].ID, bob.String()); err != nil {
+	if err := status.EndSession(t.Context(), socket, listed()[0].ID, bob.String()); err != nil {
 		t.Fatal(err)
 	}
 	cut(conn)

@@ -17,11 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/conns"
+	"github.com/florete/florete/internal/hostdir"
 )
 
 const (
@@ -226,7 +225,7 @@ func (f *forwarder) answerNext() sockets {
 // drain lets the remaining connections end after another process has taken over. It returns when
 // this process carries no connections, when the time for draining is over, or when the next process
 // has ended.
-func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Watcher) (err error) {
+func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *hostdir.Watcher) (err error) {
 	left, end := context.WithTimeout(ctx, f.drainTimeout())
 	defer end()
 	f.Log.Info("draining", "for", f.drainTimeout())
@@ -241,7 +240,7 @@ func (f *forwarder) drain(ctx context.Context, next *handover.Next, w *watch.Wat
 			answer("whois", func(ln net.Listener) { whois.Serve(left, ln, &f.whois, func() []string { return nil }) })
 		},
 		func() {
-			answer("session", func(ln net.Listener) { session.Serve(left, ln, &f.sessions, func() []string { return nil }) })
+			answer("session", func(ln net.Listener) { status.ServeSessions(left, ln, &f.sessions, func() []string { return nil }) })
 		},
 		func() {
 			defer end()

@@ -24,7 +24,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
@@ -51,7 +50,7 @@ const poll = 10 * time.Second
 func Run(ctx context.Context, c Config) error {
 	var failed journal.Once
 	var document document.Document
-	watch.Follow(ctx, c.Log, poll, func() []string {
+	hostdir.Follow(ctx, c.Log, poll, func() []string {
 		err := c.apply(&document)
 		if errors.Is(err, fs.ErrNotExist) {
 			err = nil // no documents are in force yet

@@ -17,7 +17,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/terminal"
 )
@@ -344,7 +343,7 @@ func (s Site) ask(socket, uri string) object {
 		"headers": object{"request": object{
 			"delete": []string{"Upgrade", "Connection"},
 			"set": object{
-				"Host": []string{s.Name}, gate.TargetHeader: []string{"{http.request.orig_uri}"}, gate.MethodHeader: []string{"{http.request.orig_method}"}, gate.UpgradeHeader: []string{"{http.request.header.Upgrade}"},
+				"Host": []string{s.Name}, TargetHeader: []string{"{http.request.orig_uri}"}, MethodHeader: []string{"{http.request.orig_method}"}, UpgradeHeader: []string{"{http.request.header.Upgrade}"},
 			},
 		}},
 	}
@@ -354,10 +353,10 @@ func (s Site) ask(socket, uri string) object {
 // gate goes to the browser, unless the request has one. The next handler then passes it on.
 func (s Site) admit(socket string) object {
 	set := object{}
-	for _, h := range gate.Headers {
+	for _, h := range gateHeaders {
 		set[h.Request] = []string{"{http.reverse_proxy.header." + h.Answer + "}"}
 	}
-	h := s.ask(socket, gate.EnterPath)
+	h := s.ask(socket, EnterPath)
 	h["handle_response"] = []object{{
 		"match":  object{"status_code": []int{http.StatusNoContent}},
 		"routes": []object{{"handle": []object{{"handler": "headers", "request": object{"set": set}}}}},

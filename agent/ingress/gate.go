@@ -12,7 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -28,7 +27,7 @@ const (
 
 // serveGate answers the proxy at the socket of the gate until ctx ends. Any account may connect,
 // because the gate trusts only cookies that it sealed itself.
-func (c Config) serveGate(ctx context.Context, g *gate.Gate) error {
+func (c Config) serveGate(ctx context.Context, g *Gate) error {
 	if err := os.MkdirAll(filepath.Dir(c.Socket), 0o711); err != nil {
 		return err
 	}
@@ -43,7 +42,7 @@ func (c Config) serveGate(ctx context.Context, g *gate.Gate) error {
 
 // gatesOf returns the sites of a manifest whose visitors must sign in. It also returns the
 // directories to which the credentials of their clients are delivered.
-func gatesOf(layout hostdir.Layout, m document.Manifest) (sites []gate.Site, dirs []string, err error) {
+func gatesOf(layout hostdir.Layout, m document.Manifest) (sites []GateSite, dirs []string, err error) {
 	for _, r := range m.Forwarder.Reach {
 		if r.Gate == nil || r.TLSName == "" {
 			continue
@@ -55,7 +54,7 @@ func gatesOf(layout hostdir.Layout, m document.Manifest) (sites []gate.Site, dir
 			return nil, dirs, err
 		}
 		for _, name := range append([]string{r.TLSName}, r.TLSAliases...) {
-			sites = append(sites, gate.Site{
+			sites = append(sites, GateSite{
 				Name: name, Service: r.ID.String(), Client: client, Session: time.Duration(r.Gate.Session) * time.Second, Own: r.Gate.Own, Groups: r.Gate.Groups,
 			})
 		}
@@ -65,8 +64,8 @@ func gatesOf(layout hostdir.Layout, m document.Manifest) (sites []gate.Site, dir
 
 // clientOf reads the credentials of a client from a directory. It returns nil if they are not
 // delivered.
-func clientOf(dir string) (*gate.Client, error) {
-	var c gate.Client
+func clientOf(dir string) (*GateClient, error) {
+	var c GateClient
 	for name, to := range map[string]*string{fileIssuer: &c.Issuer, fileClientID: &c.ID, fileClientSecret: &c.Secret} {
 		b, err := os.ReadFile(filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -98,7 +97,7 @@ type Entry struct {
 // GateEntries returns the paths of a site that the gate itself answers, at which people complete a
 // sign-in and sign out.
 func (s Site) GateEntries() (all []Entry) {
-	for _, path := range []string{gate.CallbackPath, gate.SignOutPath} {
+	for _, path := range []string{CallbackPath, SignOutPath} {
 		all = append(all, Entry{path, s.Rules.At(path)})
 	}
 	return all

@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
@@ -31,7 +30,7 @@ type gated struct {
 	issuer   *gatetest.Issuer
 	seen     atomic.Int64 // requests that reached the service
 	past     atomic.Int64 // those of a site with a gate, which tell nobody's name
-	clients  []gate.Site
+	clients  []GateSite
 	stopGate func()
 }
 
@@ -40,8 +39,8 @@ func newGated(t *testing.T, start func(*testing.T, int, int) started) *gated {
 	g := &gated{ingress: ingress{started: start(t, ports[0], ports[1]), http: ports[0], https: ports[1]}}
 	g.start(t)
 	g.issuer = gatetest.Start(t, []string{"writers"}, map[string][]string{
-		"wiki":  {"https://wiki.example" + gate.CallbackPath, "https://notes.example" + gate.CallbackPath},
-		"other": {"https://other.example" + gate.CallbackPath},
+		"wiki":  {"https://wiki.example" + CallbackPath, "https://notes.example" + CallbackPath},
+		"other": {"https://other.example" + CallbackPath},
 	})
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.seen.Add(1)
@@ -78,15 +77,15 @@ func newGated(t *testing.T, start func(*testing.T, int, int) started) *gated {
 		}
 		s.All = append(s.All, site)
 		if service != "" {
-			front := gate.Site{Name: name, Service: kit.ID("service/" + service).String(), Session: time.Hour, Own: true}
+			front := GateSite{Name: name, Service: kit.ID("service/" + service).String(), Session: time.Hour, Own: true}
 			if of := g.issuer.Delivered[service]; of != nil {
-				front.Client = &gate.Client{Issuer: of["issuer"], ID: of["clientId"], Secret: of["clientSecret"]}
+				front.Client = &GateClient{Issuer: of["issuer"], ID: of["clientId"], Secret: of["clientSecret"]}
 			}
 			g.clients = append(g.clients, front)
 		}
 	}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	handler := gate.New(log)
+	handler := NewGate(log)
 	handler.Set(g.clients)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -318,7 +317,7 @@ func TestGateAndRules(t *testing.T) {
 			}
 		}
 		was := cookies(v, "notes.example")
-		if status, text, _ := open(t, v, "GET", "https://notes.example"+gate.SignOutPath, "", "Sec-Fetch-Site", "same-origin"); status != 200 || !strings.Contains(text, "You are signed out") {
+		if status, text, _ := open(t, v, "GET", "https://notes.example"+SignOutPath, "", "Sec-Fetch-Site", "same-origin"); status != 200 || !strings.Contains(text, "You are signed out") {
 			t.Errorf("signing out: %d %s", status, text)
 		}
 		if resp := g.get(t, "notes.example", "/", "Cookie: "+was); resp.StatusCode != http.StatusSeeOther {

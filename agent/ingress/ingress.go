@@ -6,7 +6,7 @@
 // A new configuration is made when the manifest or a certificate changes. The proxy tests it, and
 // keeps the old one if the new one is not valid. A name without a certificate answers only ACME
 // challenges. A name that is not published is refused. Requests to a published name obey the rules of
-// its service.
+// its service. A Gate signs people in, for services that require it.
 package ingress
 
 import (
@@ -26,8 +26,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/florete/florete/agent/gate"
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
@@ -95,7 +93,7 @@ func Run(ctx context.Context, c Config) error {
 	}
 	var failed, gateFailed journal.Once
 	var document document.Document
-	asked := gate.New(c.Log)
+	asked := NewGate(c.Log)
 	var serving sync.WaitGroup
 	defer serving.Wait()
 	serving.Go(func() {
@@ -110,7 +108,7 @@ func Run(ctx context.Context, c Config) error {
 			}
 		}
 	})
-	watch.Follow(ctx, c.Log, c.Poll, func() []string {
+	hostdir.Follow(ctx, c.Log, c.Poll, func() []string {
 		dirs, err := c.apply(ctx, &document, asked)
 		none := errors.Is(err, fs.ErrNotExist) // no documents are in force yet
 		if !none && ctx.Err() == nil && failed.News(err) {
@@ -123,7 +121,7 @@ func Run(ctx context.Context, c Config) error {
 
 // apply configures the proxy for the manifest and the certificates on disk. It returns the
 // directories that Run must watch, because apply must be called again after a change in them.
-func (c Config) apply(ctx context.Context, document *document.Document, g *gate.Gate) (dirs []string, err error) {
+func (c Config) apply(ctx context.Context, document *document.Document, g *Gate) (dirs []string, err error) {
 	doc, err := c.Layout.Refresh(*document)
 	if err != nil {
 		return nil, err

@@ -15,7 +15,6 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/florete/florete/agent/gate"
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/terminal"
@@ -149,18 +148,18 @@ type passed struct {
 
 // nginxFuncs are the functions of the template.
 var nginxFuncs = template.FuncMap{
-	"checkPath":     func() string { return gate.CheckPath },
-	"startPath":     func() string { return gate.StartPath },
-	"targetHeader":  func() string { return gate.TargetHeader },
-	"methodHeader":  func() string { return gate.MethodHeader },
-	"upgradeHeader": func() string { return gate.UpgradeHeader },
-	"gateHeaders":   func() any { return gate.Headers },
+	"checkPath":     func() string { return CheckPath },
+	"startPath":     func() string { return StartPath },
+	"targetHeader":  func() string { return TargetHeader },
+	"methodHeader":  func() string { return MethodHeader },
+	"upgradeHeader": func() string { return UpgradeHeader },
+	"gateHeaders":   func() any { return gateHeaders },
 	"variable":      func(header string) string { return strings.ReplaceAll(strings.ToLower(header), "-", "_") },
 	"ambiguous":     func() string { return ambiguous },
 	"unknownName":   func() string { return strings.TrimSpace(unknownName) },
 	// A gated site sets the headers that describe the person.
 	"claims": func(gated bool) []string {
-		return slices.DeleteFunc(slices.Clone(strangersClaims), func(name string) bool { return gated && gate.Sets(name) })
+		return slices.DeleteFunc(slices.Clone(strangersClaims), func(name string) bool { return gated && tellsPerson(name) })
 	},
 	"pass": func(s Site, at netip.AddrPort) passed { return passed{s, at} },
 }

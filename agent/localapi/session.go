@@ -6,7 +6,6 @@ import (
 	"net/http"
 
 	"github.com/florete/florete/agent/forward/announce"
-	"github.com/florete/florete/agent/session"
 	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 )
@@ -28,8 +27,8 @@ func (h *handler) end(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	id := r.URL.Query().Get("session")
-	switch err := session.End(r.Context(), status.Beside(h.Agent, "session"), id, by.String()); {
-	case errors.Is(err, session.ErrNone):
+	switch err := status.EndSession(r.Context(), status.Beside(h.Agent, "session"), id, by.String()); {
+	case errors.Is(err, status.ErrNoSession):
 		http.Error(w, err.Error(), http.StatusNotFound)
 	case err != nil:
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)

@@ -27,7 +27,6 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
@@ -127,7 +126,7 @@ func (s *server) named(c *net.UnixConn, _ uint32) bool {
 
 // follow reads the state of the host when it changes, until ctx ends.
 func (s *server) follow(ctx context.Context) {
-	watch.Follow(ctx, s.Log, s.Poll, func() []string {
+	hostdir.Follow(ctx, s.Log, s.Poll, func() []string {
 		s.read()
 		dirs := []string{string(s.Layout), s.Layout.Documents(), s.Layout.Need("")}
 		for _, n := range s.state.Load().document.Manifest().Needs {

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/florete/florete/agent/session"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
@@ -85,7 +84,7 @@ func TestSessionOfOlderProcess(t *testing.T) {
 	if err != nil || len(r.Sessions) != 1 || len(r.Draining) != 1 {
 		t.Fatalf("%+v, %+v, %v", r.Sessions, r.Draining, err)
 	}
-	if err := session.End(t.Context(), agentstatus.Beside(ursula.host.Socket(), "session"), r.Sessions[0].ID, "user/bob"); err != nil {
+	if err := agentstatus.EndSession(t.Context(), agentstatus.Beside(ursula.host.Socket(), "session"), r.Sessions[0].ID, "user/bob"); err != nil {
 		t.Fatal(err)
 	}
 	wantCut(t, open)

@@ -5,12 +5,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/agent/guard"
+	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/internal/hostdir"
 )
 
 func newGuardCmd(m *instance) *cobra.Command {
-	var c guard.Config
+	var c upstream.GuardConfig
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Protect published services from other accounts of this host",
@@ -24,7 +24,7 @@ needs nft(8) and CAP_NET_ADMIN.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance, c.Log = m.Instance, slog.Default()
-			return guard.Run(cmd.Context(), c)
+			return upstream.RunGuard(cmd.Context(), c)
 		},
 	}
 	m.state(cmd, &c.Layout)

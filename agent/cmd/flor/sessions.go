@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/agent/session"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/nss"
@@ -49,7 +48,7 @@ that, take the role away, or run florctl suspend on an operator's machine.`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			by := "account " + account()
-			if err := session.End(cmd.Context(), agentstatus.Beside(socket, "session"), args[0], by); err != nil {
+			if err := agentstatus.EndSession(cmd.Context(), agentstatus.Beside(socket, "session"), args[0], by); err != nil {
 				return err
 			}
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "session %s: ended\n", args[0])

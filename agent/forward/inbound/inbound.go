@@ -23,7 +23,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/forward/wire"
-	"github.com/florete/florete/agent/session"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/agent/whois"
 	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
@@ -41,7 +41,7 @@ type Config struct {
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
-	Sessions   *session.Table
+	Sessions   *status.Sessions
 	Log        *slog.Logger
 	Access     *telemetry.AccessLog // may be nil
 	Traces     *telemetry.Tracer    // may be nil

@@ -6,7 +6,7 @@ import (
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/wire"
-	"github.com/florete/florete/agent/session"
+	"github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/sessions"
 )
@@ -19,8 +19,8 @@ type record struct {
 	origin  wire.Origin // of a stranger
 	begun   time.Time
 	counted telemetry.Conn
-	end     string        // reason why the stream ended
-	session *session.Open // nil if it is no session
+	end     string              // reason why the stream ended
+	session *status.OpenSession // nil if it is no session
 }
 
 // see counts a stream whose upstream is connected, and returns the record of the stream. The caller

@@ -1,4 +1,4 @@
-package gate
+package ingress
 
 import (
 	"crypto/aes"
@@ -48,7 +48,7 @@ type session struct {
 
 // aead returns the cipher for a purpose. The key depends on the client, the service and the public
 // name, so a value of one service or name is not valid for another.
-func (s Site) aead(purpose string) cipher.AEAD {
+func (s GateSite) aead(purpose string) cipher.AEAD {
 	info := fmt.Sprintf("florete gate v1 %q %q %q %q", purpose, s.Client.ID, s.Service, s.Name)
 	key, err := hkdf.Key(sha256.New, []byte(s.Client.Secret), nil, info, 32)
 	if err != nil {
@@ -66,7 +66,7 @@ func (s Site) aead(purpose string) cipher.AEAD {
 }
 
 // seal encrypts and authenticates a value.
-func (s Site) seal(purpose string, v any) string {
+func (s GateSite) seal(purpose string, v any) string {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // strings and numbers
@@ -75,7 +75,7 @@ func (s Site) seal(purpose string, v any) string {
 }
 
 // open decrypts a sealed value. It returns false if this site did not seal the value.
-func (s Site) open(purpose, text string, v any) bool {
+func (s GateSite) open(purpose, text string, v any) bool {
 	b, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil {
 		return false
@@ -85,7 +85,7 @@ func (s Site) open(purpose, text string, v any) bool {
 }
 
 // session returns the session of a request, unless it has expired.
-func (g *Gate) session(r *http.Request, s Site) (in session, ok bool) {
+func (g *Gate) session(r *http.Request, s GateSite) (in session, ok bool) {
 	if s.Client == nil || !s.open(purposeSession, cookieOf(r, sessionCookie), &in) {
 		return in, false
 	}
@@ -101,8 +101,8 @@ func cookieOf(r *http.Request, name string) string {
 	return ""
 }
 
-// set sets a cookie. Without an age, the cookie ends with the browser. A negative age deletes it.
-func set(w http.ResponseWriter, name, value string, age time.Duration) {
+// setCookie sets a cookie. Without an age, the cookie ends with the browser. A negative age deletes it.
+func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
 	seconds := int(age / time.Second)
 	if age < 0 {
 		seconds = -1
@@ -110,7 +110,7 @@ func set(w http.ResponseWriter, name, value string, age time.Duration) {
 	http.SetCookie(w, &http.Cookie{Name: name, Value: value, Path: "/", MaxAge: seconds, Secure: true, HttpOnly: true, SameSite: http.SameSiteLaxMode})
 }
 
-func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
+func equalSecrets(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// random returns a text of 128 random bits or more, of a constant length.
-func random() string { return rand.Text() }
+// randomName returns a text of 128 random bits or more, of a constant length.
+func randomName() string { return rand.Text() }

@@ -1,4 +1,4 @@
-package gate
+package ingress
 
 import (
 	"cmp"
@@ -32,9 +32,9 @@ const (
 // PersonPath is the path at the issuer of a cluster at which a client asks about a person.
 const PersonPath = "/person"
 
-// client is the HTTP client for requests to issuers. It follows no redirects, which could lead
+// issuerClient is the HTTP client for requests to issuers. It follows no redirects, which could lead
 // codes and secrets elsewhere.
-var client = &http.Client{
+var issuerClient = &http.Client{
 	Timeout:       askPatience,
 	Transport:     &http.Transport{MaxIdleConnsPerHost: maxAsking, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -59,7 +59,7 @@ type issuer struct {
 }
 
 // issuer returns the issuer of a site, after reading its discovery document if necessary.
-func (g *Gate) issuer(ctx context.Context, s Site) (*issuer, error) {
+func (g *Gate) issuer(ctx context.Context, s GateSite) (*issuer, error) {
 	g.issuers.mu.Lock()
 	i := g.issuers.all[s.Client.Issuer]
 	if i == nil {
@@ -85,7 +85,7 @@ func (g *Gate) issuer(ctx context.Context, s Site) (*issuer, error) {
 // discover reads the discovery document of an issuer.
 func discover(ctx context.Context, at string) (provider *oidc.Provider, scopes []string, err error) {
 	// The keys of the issuer are read later, in other requests.
-	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client)
+	ctx = context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, issuerClient)
 	if provider, err = oidc.NewProvider(ctx, at); err != nil {
 		return nil, nil, err
 	}
@@ -104,19 +104,19 @@ func discover(ctx context.Context, at string) (provider *oidc.Provider, scopes [
 	return provider, scopes, nil
 }
 
-func (i *issuer) config(s Site) oauth2.Config {
+func (i *issuer) config(s GateSite) oauth2.Config {
 	return oauth2.Config{ClientID: s.Client.ID, ClientSecret: s.Client.Secret, Endpoint: i.provider.Endpoint(), RedirectURL: "https://" + s.Name + CallbackPath, Scopes: i.scopes}
 }
 
 // url returns the address at the issuer at which a browser signs in.
-func (i *issuer) url(s Site, state string, b begun) string {
+func (i *issuer) url(s GateSite, state string, b begun) string {
 	config := i.config(s)
 	return config.AuthCodeURL(state, oidc.Nonce(b.Nonce), oauth2.S256ChallengeOption(b.Verifier))
 }
 
 // exchange exchanges a code for an ID token, and returns the session of the person.
-func (g *Gate) exchange(ctx context.Context, s Site, code string, b begun) (in session, err error) {
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, client), askPatience)
+func (g *Gate) exchange(ctx context.Context, s GateSite, code string, b begun) (in session, err error) {
+	ctx, cancel := context.WithTimeout(context.WithValue(ctx, oauth2.HTTPClient, issuerClient), askPatience)
 	defer cancel()
 	done, err := g.acquire(ctx)
 	if err != nil {
@@ -133,14 +133,14 @@ func (g *Gate) exchange(ctx context.Context, s Site, code string, b begun) (in s
 		return in, fmt.Errorf("exchanging the code: %w", err)
 	}
 	raw, _ := tokens.Extra("id_token").(string)
-	token, err := i.provider.VerifierContext(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, client), &oidc.Config{ClientID: s.Client.ID}).Verify(ctx, raw)
+	token, err := i.provider.VerifierContext(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, issuerClient), &oidc.Config{ClientID: s.Client.ID}).Verify(ctx, raw)
 	if err != nil {
 		return in, fmt.Errorf("ID token: %w", err)
 	}
-	if token.Nonce == "" || !equal(token.Nonce, b.Nonce) {
+	if token.Nonce == "" || !equalSecrets(token.Nonce, b.Nonce) {
 		return in, errors.New("ID token: it is not for this sign-in")
 	}
-	var c claims
+	var c personClaims
 	if err := token.Claims(&c); err != nil {
 		return in, fmt.Errorf("ID token: %w", err)
 	}
@@ -156,8 +156,9 @@ func (g *Gate) exchange(ctx context.Context, s Site, code string, b begun) (in s
 	return in, nil
 }
 
-// claims are the claims of an ID token that describe a person (OpenID Connect Core 1.0 section 5.1).
-type claims struct {
+// personClaims are the claims of an ID token that describe a person (OpenID Connect Core 1.0
+// section 5.1).
+type personClaims struct {
 	Email    string   `json:"email"`
 	Verified *bool    `json:"email_verified"`
 	Login    string   `json:"preferred_username"`
@@ -167,7 +168,7 @@ type claims struct {
 
 // session returns a session with the claims. It leaves out an email address that the issuer calls
 // unverified.
-func (c claims) session() session {
+func (c personClaims) session() session {
 	in := session{Name: cmp.Or(c.Login, c.Name), Groups: listed(c.Groups)}
 	if c.Verified == nil || *c.Verified {
 		in.Email = c.Email
@@ -182,7 +183,7 @@ func listed(groups []string) (all []string) {
 		if length += len(group) + 3; length > maxGroups {
 			break
 		}
-		if plain(group) && !strings.Contains(group, ",") {
+		if plainValue(group) && !strings.Contains(group, ",") {
 			all = append(all, group)
 		}
 	}
@@ -210,7 +211,7 @@ type person struct {
 
 // stays reports whether a session has not ended, and updates its groups. If the issuer belongs to
 // the cluster, stays asks it about the person.
-func (g *Gate) stays(ctx context.Context, s Site, in *session) bool {
+func (g *Gate) stays(ctx context.Context, s GateSite, in *session) bool {
 	if at, ok := g.ended.Get(account{s.Client.ID, in.Subject}); ok && !time.Unix(in.Begun, 0).After(at) {
 		return false
 	}
@@ -245,7 +246,7 @@ func (g *Gate) stays(ctx context.Context, s Site, in *session) bool {
 }
 
 // end tells the issuer that a person signed out.
-func (g *Gate) end(ctx context.Context, s Site, in session) error {
+func (g *Gate) end(ctx context.Context, s GateSite, in session) error {
 	if !s.Own {
 		return nil
 	}
@@ -260,7 +261,7 @@ type about struct {
 }
 
 // ask asks the issuer whether a session may go on, or tells it that the session ends.
-func (g *Gate) ask(ctx context.Context, s Site, in session, end bool) (a about, err error) {
+func (g *Gate) ask(ctx context.Context, s GateSite, in session, end bool) (a about, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), askPatience)
 	defer cancel()
 	done, err := g.acquire(ctx)
@@ -279,7 +280,7 @@ func (g *Gate) ask(ctx context.Context, s Site, in session, end bool) (a about, 
 	}
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.SetBasicAuth(url.QueryEscape(s.Client.ID), url.QueryEscape(s.Client.Secret))
-	resp, err := client.Do(r)
+	resp, err := issuerClient.Do(r)
 	if err != nil {
 		return a, err
 	}

@@ -1,4 +1,4 @@
-package guard
+package upstream
 
 import (
 	"fmt"
@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/forward/upstream"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/spiffe"
 )
@@ -34,13 +33,13 @@ func upstreams(forwarder uint32, published []document.Published) (rules []string
 		addr     netip.AddrPort
 		protocol string
 	}
-	allowed := map[at][]upstream.Range{}
+	allowed := map[at][]Range{}
 	for _, p := range published {
-		owner, err := upstream.NewOwner(p.User)
+		owner, err := NewOwner(p.User)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("upstream of %s: %w", p.ID, err))
 		}
-		for _, addr := range upstream.Loopback(p) {
+		for _, addr := range Loopback(p) {
 			a := at{addr, "tcp"}
 			if p.Protocol == document.UDP {
 				a.protocol = "udp"
@@ -49,12 +48,12 @@ func upstreams(forwarder uint32, published []document.Published) (rules []string
 		}
 	}
 	for a, uids := range allowed {
-		to, others := match(a.addr, "daddr", a.protocol, "dport"), "meta skuid != "+set(uids)
+		to, others := matchAddress(a.addr, "daddr", a.protocol, "dport"), "meta skuid != "+rangeSet(uids)
 		if a.protocol == "tcp" {
 			rules = append(rules, fmt.Sprintf("%s tcp flags & (syn | ack) == syn %s reject with tcp reset", to, others))
 			continue
 		}
-		from := match(a.addr, "saddr", a.protocol, "sport")
+		from := matchAddress(a.addr, "saddr", a.protocol, "sport")
 		rules = append(rules, fmt.Sprintf("%s %s reject", to, others), fmt.Sprintf("%s %s drop", from, others))
 	}
 	slices.Sort(rules)
@@ -68,19 +67,20 @@ func datagrams(f document.Forwarder) (rules []string, errs []error) {
 	callers, errs := caller.NewTable(f.Callers)
 	for _, r := range f.Reach {
 		if r.Protocol == document.UDP {
-			rules = append(rules, mark(match(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Acting(), false))...)
+			rules = append(rules, markSenders(matchAddress(r.Listen, "daddr", "udp", "dport"), callers.UIDs(r.Acting(), false))...)
 		}
 	}
 	// Each SOCKS5 UDP ASSOCIATE uses its own port.
 	for _, s := range f.SOCKS {
-		rules = append(rules, mark(family(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]spiffe.ID{s.ID}, true))...)
+		rules = append(rules, markSenders(addressFamily(s.Listen.Addr(), "daddr")+" meta l4proto udp", callers.UIDs([]spiffe.ID{s.ID}, true))...)
 	}
 	return rules, errs
 }
 
-// mark returns the rules that mark datagrams to an address with the account of their sender. There
-// is one rule for each account in uids. An account whose uid does not fit into a mark is left out.
-func mark(to string, uids []uint32) (rules []string) {
+// markSenders returns the rules that mark datagrams to an address with the account of their sender.
+// There is one rule for each account in uids. An account whose uid does not fit into a mark is left
+// out.
+func markSenders(to string, uids []uint32) (rules []string) {
 	marks := make([]string, 0, len(uids))
 	for _, uid := range uids {
 		if m, ok := caller.Mark(uid); ok {
@@ -89,7 +89,7 @@ func mark(to string, uids []uint32) (rules []string) {
 	}
 	others := ""
 	if len(uids) > 0 {
-		others = " meta skuid != " + set(single(uids))
+		others = " meta skuid != " + rangeSet(singleIDs(uids))
 	}
 	rules = append(rules, fmt.Sprintf("%s%s meta mark set %#x accept", to, others, caller.MarkOthers))
 	if len(marks) > 0 {
@@ -98,29 +98,29 @@ func mark(to string, uids []uint32) (rules []string) {
 	return rules
 }
 
-func single(uids []uint32) (ranges []upstream.Range) {
+func singleIDs(uids []uint32) (ranges []Range) {
 	for _, uid := range uids {
-		ranges = append(ranges, upstream.Range{First: uid, Last: uid})
+		ranges = append(ranges, Range{First: uid, Last: uid})
 	}
 	return ranges
 }
 
-func match(a netip.AddrPort, address, protocol, port string) string {
-	return fmt.Sprintf("%s %s %s %d", family(a.Addr(), address), protocol, port, a.Port())
+func matchAddress(a netip.AddrPort, address, protocol, port string) string {
+	return fmt.Sprintf("%s %s %s %d", addressFamily(a.Addr(), address), protocol, port, a.Port())
 }
 
-func family(a netip.Addr, address string) string {
+func addressFamily(a netip.Addr, address string) string {
 	if a.Is4() {
 		return fmt.Sprintf("ip %s %s", address, a)
 	}
 	return fmt.Sprintf("ip6 %s %s", address, a)
 }
 
-// set formats uids as a set for nft, which does not accept overlapping ranges.
-func set(uids []upstream.Range) string {
+// rangeSet formats uids as a set for nft, which does not accept overlapping ranges.
+func rangeSet(uids []Range) string {
 	uids = slices.Clone(uids)
-	slices.SortFunc(uids, func(a, b upstream.Range) int { return int(int64(a.First) - int64(b.First)) })
-	var merged []upstream.Range
+	slices.SortFunc(uids, func(a, b Range) int { return int(int64(a.First) - int64(b.First)) })
+	var merged []Range
 	for _, r := range uids {
 		if n := len(merged); n > 0 && uint64(r.First) <= uint64(merged[n-1].Last)+1 {
 			merged[n-1].Last = max(merged[n-1].Last, r.Last)

@@ -1,4 +1,4 @@
-package gate
+package ingress
 
 import (
 	"io"
@@ -20,23 +20,23 @@ type fixture struct {
 	*Gate
 	t      *testing.T
 	issuer *gatetest.Issuer
-	sites  map[string]Site
+	sites  map[string]GateSite
 }
 
-func newFixture(t *testing.T, change ...func(*Site)) *fixture {
-	f := &fixture{t: t, sites: map[string]Site{}}
+func newFixture(t *testing.T, change ...func(*GateSite)) *fixture {
+	f := &fixture{t: t, sites: map[string]GateSite{}}
 	names := map[string]string{"wiki.example": "wiki", "docs.example": "wiki", "other.example": "other"}
 	clients := map[string][]string{}
 	for name, service := range names {
 		clients[service] = append(clients[service], "https://"+name+CallbackPath)
 	}
 	f.issuer = gatetest.Start(t, []string{"writers"}, clients)
-	f.Gate = New(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	f.Gate = NewGate(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	for name, service := range names {
 		of := f.issuer.Delivered[service]
-		s := Site{
+		s := GateSite{
 			Name: name, Service: kit.ID("service/" + service).String(), Session: 8 * time.Hour, Own: true,
-			Client: &Client{Issuer: of["issuer"], ID: of["clientId"], Secret: of["clientSecret"]},
+			Client: &GateClient{Issuer: of["issuer"], ID: of["clientId"], Secret: of["clientSecret"]},
 		}
 		for _, c := range change {
 			c(&s)
@@ -48,7 +48,7 @@ func newFixture(t *testing.T, change ...func(*Site)) *fixture {
 }
 
 func (f *fixture) set() {
-	var all []Site
+	var all []GateSite
 	for _, s := range f.sites {
 		all = append(all, s)
 	}
@@ -174,13 +174,13 @@ func TestSession(t *testing.T) {
 		t.Error("the session itself is no longer valid, so this test sees nothing")
 	}
 	was := f.sites["wiki.example"]
-	for what, change := range map[string]func(*Site){
-		"another secret": func(s *Site) {
-			s.Client = &Client{Issuer: s.Client.Issuer, ID: s.Client.ID, Secret: strings.Repeat("x", 43)}
+	for what, change := range map[string]func(*GateSite){
+		"another secret": func(s *GateSite) {
+			s.Client = &GateClient{Issuer: s.Client.Issuer, ID: s.Client.ID, Secret: strings.Repeat("x", 43)}
 		},
-		"another service": func(s *Site) { s.Service += "2" },
-		"no client":       func(s *Site) { s.Client = nil },
-		"a shorter time":  func(s *Site) { s.Session = -time.Hour },
+		"another service": func(s *GateSite) { s.Service += "2" },
+		"no client":       func(s *GateSite) { s.Client = nil },
+		"a shorter time":  func(s *GateSite) { s.Session = -time.Hour },
 	} {
 		s := was
 		change(&s)
@@ -207,7 +207,7 @@ func TestSession(t *testing.T) {
 func TestGroupNames(t *testing.T) {
 	t.Parallel()
 	for _, own := range []bool{true, false} {
-		f := newFixture(t, func(s *Site) {
+		f := newFixture(t, func(s *GateSite) {
 			s.Own = own
 			s.Groups = map[string][]string{"editor": {"writers", "ops"}, "admin": {"ops"}, "author": {"writers"}}
 		})
@@ -297,7 +297,7 @@ func TestSignInOnce(t *testing.T) {
 		t.Fatal("the gate cannot open its own state")
 	}
 	other := b
-	other.Nonce = random()
+	other.Nonce = randomName()
 	if in, err := f.exchange(t.Context(), s, u.Query().Get("code"), other); err == nil || !strings.Contains(err.Error(), "not for this sign-in") {
 		t.Errorf("the ID token of another sign-in: %v, %v", in, err)
 	}
@@ -332,7 +332,7 @@ func TestStart(t *testing.T) {
 // are none, and that no header has a value which a proxy could take for more than one.
 func TestCookies(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(s *Site) { s.Own = false })
+	f := newFixture(t, func(s *GateSite) { s.Own = false })
 	s := f.sites["wiki.example"]
 	in := session{Subject: "a", Name: "Zoë", Email: "a@example.org\r\nX-Forwarded-Groups: admins", Groups: []string{"writers"}, Begun: time.Now().Unix(), Until: time.Now().Add(time.Hour).Unix()}
 	value := s.seal(purposeSession, in)
@@ -433,7 +433,7 @@ func TestSignOut(t *testing.T) {
 		t.Error("the session at another service has ended")
 	}
 	// Another ingress learns it from the issuer.
-	another := New(slog.New(slog.NewTextHandler(t.Output(), nil)))
+	another := NewGate(slog.New(slog.NewTextHandler(t.Output(), nil)))
 	f.Gate = another
 	f.set()
 	if f.later(time.Minute); f.admitted(phone, "wiki.example") {
@@ -453,7 +453,7 @@ func TestRevoked(t *testing.T) {
 		t.Fatal("the session of a person who may sign in ends")
 	}
 	s := f.sites["wiki.example"]
-	s.Client = &Client{Issuer: s.Client.Issuer, ID: s.Client.ID, Secret: strings.Repeat("x", 43)}
+	s.Client = &GateClient{Issuer: s.Client.Issuer, ID: s.Client.ID, Secret: strings.Repeat("x", 43)}
 	if about, err := f.Gate.ask(t.Context(), s, session{Subject: "a"}, false); err != nil || about.Active {
 		t.Errorf("the client has ended: %+v, %v", about, err)
 	}
@@ -482,7 +482,7 @@ func TestRevoked(t *testing.T) {
 // cluster.
 func TestOtherIssuer(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, func(s *Site) { s.Own = false })
+	f := newFixture(t, func(s *GateSite) { s.Own = false })
 	v := f.browser()
 	f.signIn(v, "wiki.example", "/", gatetest.Alice)
 	f.issuer.Stop()

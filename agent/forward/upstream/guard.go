@@ -1,9 +1,4 @@
-// Package guard maintains an nftables table that protects the upstreams of published services. The
-// forwarder cannot enforce these rules itself. Without them, another account of the host could
-// bypass the allow list by connecting to an upstream on loopback. The rules also record the sender
-// of each datagram to a local UDP listener, and package caller reads this record. Package guard
-// updates its table when the documents in force change. It never changes other tables.
-package guard
+package upstream
 
 import (
 	"context"
@@ -18,32 +13,35 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 
 	"github.com/florete/florete/agent/forward/caller"
-	"github.com/florete/florete/agent/watch"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/journal"
 )
 
-// Config describes the host whose upstreams Run protects.
-type Config struct {
+// GuardConfig describes the host whose upstreams RunGuard protects.
+type GuardConfig struct {
 	Instance hostdir.Instance
 	Layout   hostdir.Layout
 	Account  string // Unix account of the forwarder
 	Log      *slog.Logger
 }
 
-// poll is the longest interval between two checks. Each check reads the documents and accounts
+// guardPoll is the longest interval between two checks. Each check reads the documents and accounts
 // again, and restores the table if it was removed.
-const poll = 10 * time.Second
+const guardPoll = 10 * time.Second
 
-// Run keeps the nftables table of the host up to date until ctx ends, and then removes it. The
-// table prevents local accounts from bypassing the forwarder and connecting to the programs behind
-// published services. Errors are logged and retried, because nft may be installed later. Run
-// returns an error only if it cannot remove the table.
-func Run(ctx context.Context, c Config) error {
-	g := guard{Config: c}
+// RunGuard keeps an nftables table that protects the upstreams of published services up to date
+// with the documents in force until ctx ends, and then removes it. The forwarder cannot enforce
+// these rules itself. Without them, another account of the host could bypass the allow list by
+// connecting to an upstream on loopback. The rules also record the sender of each datagram to a
+// local UDP listener, and package caller reads this record. Other tables are never changed.
+//
+// Errors are logged and retried, because nft may be installed later. RunGuard returns an error only
+// if it cannot remove the table.
+func RunGuard(ctx context.Context, c GuardConfig) error {
+	g := guard{GuardConfig: c}
 	var failed journal.Once
-	watch.Follow(ctx, c.Log, poll, func() []string {
+	hostdir.Follow(ctx, c.Log, guardPoll, func() []string {
 		if err := g.apply(ctx); failed.News(err) {
 			c.Log.Warn("not all is guarded", "error", err)
 		}
@@ -54,7 +52,7 @@ func Run(ctx context.Context, c Config) error {
 }
 
 type guard struct {
-	Config
+	GuardConfig
 	document document.Document
 	applied  string // the ruleset that is in force
 }
@@ -76,7 +74,7 @@ func (g *guard) apply(ctx context.Context) error {
 	}
 	rules, errs := ruleset(g.Instance.String(), forwarder, m.Forwarder)
 	ctx = context.WithoutCancel(ctx) // otherwise nft could be killed after it has changed the table
-	if rules != g.applied || !Guards(ctx, g.Instance) {
+	if rules != g.applied || !Guarded(ctx, g.Instance) {
 		if err := nft(ctx, rules, "-f", "-"); err != nil {
 			return errors.Join(append(errs, err)...)
 		}
@@ -94,9 +92,9 @@ func (g *guard) remove() error {
 	return nft(context.Background(), fmt.Sprintf("table inet %s\ndelete table inet %[1]s\n", table), "-f", "-")
 }
 
-// Guards reports whether the nftables table of an instance exists. It returns false if the caller
+// Guarded reports whether the nftables table of an instance exists. It returns false if the caller
 // is not root, because only root can see the table.
-func Guards(ctx context.Context, m hostdir.Instance) bool {
+func Guarded(ctx context.Context, m hostdir.Instance) bool {
 	return nft(ctx, "", "list", "table", "inet", m.String()) == nil
 }
 

@@ -1,9 +1,4 @@
-// Package session lists the open sessions of people at published services, and ends them on order.
-// A session is a connection to a service whose protocol is SSH, RDP or VNC.
-//
-// Orders are HTTP requests on a Unix socket beside the status socket: POST /end?id=…&by=…. Only
-// root and the accounts of Florete's own processes can connect to it.
-package session
+package status
 
 import (
 	"context"
@@ -24,16 +19,17 @@ import (
 	"github.com/florete/florete/internal/unixsock"
 )
 
-// Table contains the open sessions at services of this host. The zero Table is empty and ready for
-// use. A Table is safe for concurrent use.
-type Table struct {
+// Sessions contains the open sessions of people at services of this host: connections to services
+// whose protocol is SSH, RDP or VNC. The zero Sessions is empty and ready for use. A Sessions is safe
+// for concurrent use.
+type Sessions struct {
 	mu   sync.Mutex
-	open map[string]*Open
+	open map[string]*OpenSession
 }
 
-// Open is an open session in a Table.
-type Open struct {
-	table *Table
+// OpenSession is an open session in a Sessions.
+type OpenSession struct {
+	table *Sessions
 	about sessions.Session
 	bytes func() (sent, received int64)
 	end   func()
@@ -42,24 +38,24 @@ type Open struct {
 
 // Add adds a session, and gives it an ID. The function bytes returns the bytes that it has carried
 // so far. The function end ends it; it must not block.
-func (t *Table) Add(s sessions.Session, bytes func() (sent, received int64), end func()) *Open {
+func (t *Sessions) Add(s sessions.Session, bytes func() (sent, received int64), end func()) *OpenSession {
 	s.ID = strings.ToLower(rand.Text()[:10])
-	o := &Open{table: t, about: s, bytes: bytes, end: end}
+	o := &OpenSession{table: t, about: s, bytes: bytes, end: end}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.open == nil {
-		t.open = map[string]*Open{}
+		t.open = map[string]*OpenSession{}
 	}
 	t.open[s.ID] = o
 	return o
 }
 
 // ID returns the ID of the session.
-func (o *Open) ID() string { return o.about.ID }
+func (o *OpenSession) ID() string { return o.about.ID }
 
 // Ended removes the session from its table. It returns the operator on whose order the session
 // ended, or "".
-func (o *Open) Ended() (by string) {
+func (o *OpenSession) Ended() (by string) {
 	o.table.mu.Lock()
 	defer o.table.mu.Unlock()
 	delete(o.table.open, o.about.ID)
@@ -67,7 +63,7 @@ func (o *Open) Ended() (by string) {
 }
 
 // List returns the open sessions, oldest first.
-func (t *Table) List() []sessions.Session {
+func (t *Sessions) List() []sessions.Session {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	all := make([]sessions.Session, 0, len(t.open))
@@ -82,7 +78,7 @@ func (t *Table) List() []sessions.Session {
 
 // End ends the session with an ID, on the order of an operator. It returns false if there is no
 // such session.
-func (t *Table) End(id, by string) bool {
+func (t *Sessions) End(id, by string) bool {
 	t.mu.Lock()
 	o := t.open[id]
 	if o != nil && o.by == "" {
@@ -96,22 +92,24 @@ func (t *Table) End(id, by string) bool {
 	return true
 }
 
-// ErrNone is the error of End if no open session has the ID.
-var ErrNone = errors.New("no such session")
+// ErrNoSession is the error of EndSession if no open session has the ID.
+var ErrNoSession = errors.New("no such session")
 
 const (
-	timeout = 5 * time.Second // for an order, at both sides
-	longest = 512             // bytes of an operator's name
+	orderTimeout    = 5 * time.Second // for an order, at both sides
+	longestOperator = 512             // bytes of an operator's name
 )
 
-// Serve carries out orders on ln until ctx ends, and then removes the socket. Sessions of older
-// processes of the forwarder, which are draining, are ended at the sockets that older returns.
-func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string) {
+// ServeSessions carries out orders to end sessions on ln until ctx ends, and then removes the
+// socket. An order is an HTTP request: POST /end?id=…&by=…. Only root and the accounts of Florete's
+// own processes can connect to the socket. Sessions of older processes of the forwarder, which are
+// draining, are ended at the sockets that older returns.
+func ServeSessions(ctx context.Context, ln net.Listener, t *Sessions, older func() []string) {
 	mux := http.NewServeMux()
 	// Only requests for this host name are served, as on the status socket.
 	mux.HandleFunc("POST agent/end", func(w http.ResponseWriter, r *http.Request) {
 		id, by := r.URL.Query().Get("id"), r.URL.Query().Get("by")
-		if by == "" || len(by) > longest || strings.ContainsFunc(by, func(c rune) bool { return c < ' ' || c == 0x7f }) {
+		if by == "" || len(by) > longestOperator || strings.ContainsFunc(by, func(c rune) bool { return c < ' ' || c == 0x7f }) {
 			http.Error(w, "by: want the operator who orders this", http.StatusBadRequest)
 			return
 		}
@@ -119,20 +117,20 @@ func Serve(ctx context.Context, ln net.Listener, t *Table, older func() []string
 			return
 		}
 		for _, socket := range older() {
-			if End(r.Context(), socket, id, by) == nil {
+			if EndSession(r.Context(), socket, id, by) == nil {
 				return
 			}
 		}
-		http.Error(w, ErrNone.Error(), http.StatusNotFound)
+		http.Error(w, ErrNoSession.Error(), http.StatusNotFound)
 	})
-	server := &http.Server{Handler: mux, ReadTimeout: timeout, WriteTimeout: 2 * timeout}
+	server := &http.Server{Handler: mux, ReadTimeout: orderTimeout, WriteTimeout: 2 * orderTimeout}
 	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient handles all errors
 }
 
-// End orders the forwarder that listens on a socket to end a session. The argument by names the
-// operator. If no open session has the ID, the error is ErrNone.
-func End(ctx context.Context, socket, id, by string) error {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// EndSession orders the forwarder that listens on a socket to end a session. The argument by names the
+// operator. If no open session has the ID, the error is ErrNoSession.
+func EndSession(ctx context.Context, socket, id, by string) error {
+	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()
 	transport := unixsock.Client(socket)
 	defer transport.CloseIdleConnections()
@@ -149,7 +147,7 @@ func End(ctx context.Context, socket, id, by string) error {
 	case http.StatusOK:
 		return nil
 	case http.StatusNotFound:
-		return fmt.Errorf("%w %q: it has ended, or is on another host", ErrNone, id)
+		return fmt.Errorf("%w %q: it has ended, or is on another host", ErrNoSession, id)
 	}
 	text, _ := io.ReadAll(io.LimitReader(res.Body, 1<<10))
 	return fmt.Errorf("agent at %s: %s: %s", socket, res.Status, strings.TrimSpace(string(text)))

@@ -1,20 +1,4 @@
-// Package gate requires a sign-in in front of services that have none. A reverse proxy calls it
-// before each request to a public name. The gate answers whether the browser has a session, and
-// signs people in at an OpenID Connect issuer (OpenID Connect Core 1.0, code flow with PKCE).
-//
-// The gate serves HTTP to the proxy, at these paths. The host of a request is the public name, and
-// the header X-Florete-Target is the request target that the browser sent:
-//
-//	/check             204 with the headers of Headers, or 401
-//	/start             begins a sign-in
-//	/enter             /check, or /start if there is no session
-//	/.florete/callback end of a sign-in, to which the issuer redirects the browser
-//	/.florete/sign-out ends the sessions of the person at this service
-//
-// A session is in a cookie, encrypted and authenticated with a key that is derived from the client
-// secret. All hosts with the same client therefore accept it. If the issuer belongs to the cluster,
-// the gate asks it at least once a minute whether the person may still sign in.
-package gate
+package ingress
 
 import (
 	"context"
@@ -57,18 +41,18 @@ const (
 	UpgradeHeader = "X-Florete-Upgrade"
 )
 
-// Headers maps the request headers that tell the service who signed in to the headers of an answer
+// gateHeaders maps the request headers that tell the service who signed in to the headers of an answer
 // to /check. A proxy must remove the request headers from all requests of strangers.
-var Headers = []struct{ Request, Answer string }{
+var gateHeaders = []struct{ Request, Answer string }{
 	{announce.UserHeader, "X-Florete-User"},
 	{announce.EmailHeader, "X-Florete-Email"},
 	{announce.NameHeader, "X-Florete-Preferred-Username"},
 	{announce.GroupsHeader, "X-Florete-Groups"},
 }
 
-// Sets reports whether a request header tells the service who signed in.
-func Sets(name string) bool {
-	for _, h := range Headers {
+// tellsPerson reports whether a request header tells the service who signed in.
+func tellsPerson(name string) bool {
+	for _, h := range gateHeaders {
 		if h.Request == name {
 			return true
 		}
@@ -83,13 +67,13 @@ const (
 	askPatience = 10 * time.Second
 )
 
-// Site is a public name whose visitors must sign in.
-type Site struct {
+// GateSite is a public name whose visitors must sign in.
+type GateSite struct {
 	Name    string // public name
 	Service string // SPIFFE ID of the service
 
 	// Client is nil while its credentials are not delivered. Nobody can sign in then.
-	Client *Client
+	Client *GateClient
 
 	Session time.Duration // maximum age of a session
 
@@ -103,7 +87,7 @@ type Site struct {
 }
 
 // named returns the groups of a person under the names that the service knows.
-func (s Site) named(groups []string) []string {
+func (s GateSite) named(groups []string) []string {
 	if s.Groups == nil {
 		return groups
 	}
@@ -117,14 +101,30 @@ func (s Site) named(groups []string) []string {
 	return named
 }
 
-// Client contains the credentials of a client of an OpenID Connect issuer.
-type Client struct{ Issuer, ID, Secret string }
+// GateClient contains the credentials of a client of an OpenID Connect issuer.
+type GateClient struct{ Issuer, ID, Secret string }
 
-// Gate decides for a reverse proxy which visitors may reach a site, after they have signed in at an
-// OpenID Connect issuer. It answers the proxy's requests. A Gate must be created with New.
+// A Gate requires a sign-in in front of services that have none. A reverse proxy calls it before
+// each request to a public name. The gate answers whether the browser has a session, and signs
+// people in at an OpenID Connect issuer (OpenID Connect Core 1.0, code flow with PKCE).
+//
+// The gate serves HTTP to the proxy, at these paths. The host of a request is the public name, and
+// the header X-Florete-Target is the request target that the browser sent:
+//
+//	/check             204 with the headers of gateHeaders, or 401
+//	/start             begins a sign-in
+//	/enter             /check, or /start if there is no session
+//	/.florete/callback end of a sign-in, to which the issuer redirects the browser
+//	/.florete/sign-out ends the sessions of the person at this service
+//
+// A session is in a cookie, encrypted and authenticated with a key that is derived from the client
+// secret. All hosts with the same client therefore accept it. If the issuer belongs to the cluster,
+// the gate asks it at least once a minute whether the person may still sign in.
+//
+// A Gate must be created with NewGate.
 type Gate struct {
 	log     *slog.Logger
-	sites   atomic.Pointer[map[string]Site]
+	sites   atomic.Pointer[map[string]GateSite]
 	issuers *issuers
 	persons *lru.Cache[visit, *person]
 	ended   *lru.Cache[account, time.Time] // accounts that signed out here
@@ -132,8 +132,8 @@ type Gate struct {
 	now     func() time.Time
 }
 
-// New returns a Gate without sites.
-func New(log *slog.Logger) *Gate {
+// NewGate returns a Gate without sites.
+func NewGate(log *slog.Logger) *Gate {
 	persons, err := lru.New[visit, *person](10_000)
 	if err != nil {
 		panic(err) // only a size below one is an error
@@ -148,8 +148,8 @@ func New(log *slog.Logger) *Gate {
 }
 
 // Set replaces the sites of the gate.
-func (g *Gate) Set(sites []Site) {
-	all := map[string]Site{}
+func (g *Gate) Set(sites []GateSite) {
+	all := map[string]GateSite{}
 	for _, s := range sites {
 		all[s.Name] = s
 	}
@@ -189,20 +189,20 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case SignOutPath:
 		g.signOut(w, r, s)
 	default:
-		page(w, http.StatusNotFound, "Not found", "There is no such page.")
+		gatePage(w, http.StatusNotFound, "Not found", "There is no such page.")
 	}
 }
 
 // admit reports whether the request has a session that has not ended. It writes the headers that
 // describe the person.
-func (g *Gate) admit(w http.ResponseWriter, r *http.Request, s Site) bool {
+func (g *Gate) admit(w http.ResponseWriter, r *http.Request, s GateSite) bool {
 	in, ok := g.session(r, s)
 	if !ok || !g.stays(r.Context(), s, &in) {
 		return false
 	}
 	for i, value := range []string{in.Subject, in.Email, in.Name, strings.Join(s.named(in.Groups), ",")} {
-		if plain(value) {
-			w.Header().Set(Headers[i].Answer, value)
+		if plainValue(value) {
+			w.Header().Set(gateHeaders[i].Answer, value)
 		}
 	}
 	return true
@@ -210,80 +210,80 @@ func (g *Gate) admit(w http.ResponseWriter, r *http.Request, s Site) bool {
 
 // start redirects a browser to the issuer. The state of the sign-in is in the URL, encrypted for
 // this browser, so unfinished sign-ins need no memory here.
-func (g *Gate) start(w http.ResponseWriter, r *http.Request, s Site) {
+func (g *Gate) start(w http.ResponseWriter, r *http.Request, s GateSite) {
 	if s.Client == nil {
-		page(w, http.StatusServiceUnavailable, "Not now", "The sign-in of this site is not ready yet. Try again in a minute.")
+		gatePage(w, http.StatusServiceUnavailable, "Not now", "The sign-in of this site is not ready yet. Try again in a minute.")
 		return
 	}
 	if !navigates(r) {
 		// A script or a program cannot sign in, and its request may have changed something.
-		page(w, http.StatusUnauthorized, "Sign in", "Open this site in a browser and sign in.")
+		gatePage(w, http.StatusUnauthorized, "Sign in", "Open this site in a browser and sign in.")
 		return
 	}
 	issuer, err := g.issuer(r.Context(), s)
 	if err != nil {
 		g.log.Warn("the issuer does not answer", "name", s.Name, "issuer", s.Client.Issuer, "error", err)
-		page(w, http.StatusServiceUnavailable, "Not now", "The server at which people sign in does not answer. Try again in a minute.")
+		gatePage(w, http.StatusServiceUnavailable, "Not now", "The server at which people sign in does not answer. Try again in a minute.")
 		return
 	}
 	browser := cookieOf(r, browserCookie)
-	if len(browser) != len(random()) {
-		browser = random()
-		set(w, browserCookie, browser, 0)
+	if len(browser) != len(randomName()) {
+		browser = randomName()
+		setCookie(w, browserCookie, browser, 0)
 	}
-	b := begun{Browser: browser, Verifier: oauth2.GenerateVerifier(), Nonce: random(), Target: returnTo(r.Header.Get(TargetHeader)), Until: g.now().Add(loginTime).Unix()}
+	b := begun{Browser: browser, Verifier: oauth2.GenerateVerifier(), Nonce: randomName(), Target: returnTo(r.Header.Get(TargetHeader)), Until: g.now().Add(loginTime).Unix()}
 	http.Redirect(w, r, issuer.url(s, s.seal(purposeLogin, b), b), http.StatusSeeOther)
 }
 
 // callback ends a sign-in: it exchanges the code for an ID token, and begins the session.
-func (g *Gate) callback(w http.ResponseWriter, r *http.Request, s Site) {
+func (g *Gate) callback(w http.ResponseWriter, r *http.Request, s GateSite) {
 	if s.Client == nil {
-		page(w, http.StatusServiceUnavailable, "Not now", "The sign-in of this site is not ready yet. Try again in a minute.")
+		gatePage(w, http.StatusServiceUnavailable, "Not now", "The sign-in of this site is not ready yet. Try again in a minute.")
 		return
 	}
 	if r.Header.Get(MethodHeader) != http.MethodGet {
-		page(w, http.StatusMethodNotAllowed, "Not allowed", "Open this site again.")
+		gatePage(w, http.StatusMethodNotAllowed, "Not allowed", "Open this site again.")
 		return
 	}
 	q := r.URL.Query()
 	var b begun
 	browser := cookieOf(r, browserCookie)
-	if !s.open(purposeLogin, q.Get("state"), &b) || g.now().Unix() >= b.Until || browser == "" || !equal(b.Browser, browser) {
-		page(w, http.StatusBadRequest, "Sign in again", "This sign-in took too long, or began in another browser.")
+	if !s.open(purposeLogin, q.Get("state"), &b) || g.now().Unix() >= b.Until || browser == "" || !equalSecrets(b.Browser, browser) {
+		gatePage(w, http.StatusBadRequest, "Sign in again", "This sign-in took too long, or began in another browser.")
 		return
 	}
 	if code := q.Get("error"); code != "" {
 		g.log.Info("the issuer refuses a sign-in", "name", s.Name, "error", fmt.Sprintf("%.100q", code))
-		page(w, http.StatusForbidden, "Not signed in", "The server at which people sign in refused.")
+		gatePage(w, http.StatusForbidden, "Not signed in", "The server at which people sign in refused.")
 		return
 	}
 	in, err := g.exchange(r.Context(), s, q.Get("code"), b)
 	if err != nil {
 		g.log.Warn("a sign-in failed", "name", s.Name, "error", err)
-		page(w, http.StatusBadGateway, "Not signed in", "The server at which people sign in did not confirm this. Sign in again.")
+		gatePage(w, http.StatusBadGateway, "Not signed in", "The server at which people sign in did not confirm this. Sign in again.")
 		return
 	}
-	set(w, sessionCookie, s.seal(purposeSession, in), time.Unix(in.Until, 0).Sub(g.now()))
+	setCookie(w, sessionCookie, s.seal(purposeSession, in), time.Unix(in.Until, 0).Sub(g.now()))
 	w.Header().Set("Location", b.Target)
 	w.WriteHeader(http.StatusSeeOther)
 }
 
 // signOut ends all sessions of the person at this service. Another site cannot sign a person out.
-func (g *Gate) signOut(w http.ResponseWriter, r *http.Request, s Site) {
+func (g *Gate) signOut(w http.ResponseWriter, r *http.Request, s GateSite) {
 	if from := r.Header.Get("Sec-Fetch-Site"); from == "cross-site" || from == "same-site" {
-		pageTo(w, http.StatusForbidden, "Sign out", "Another site led you here.", SignOutPath, "Sign out")
+		gatePageTo(w, http.StatusForbidden, "Sign out", "Another site led you here.", SignOutPath, "Sign out")
 		return
 	}
 	if in, ok := g.session(r, s); ok {
 		g.ended.Add(account{s.Client.ID, in.Subject}, g.now())
 		if err := g.end(r.Context(), s, in); err != nil {
 			g.log.Warn("a sign-out did not reach the issuer", "name", s.Name, "error", err)
-			page(w, http.StatusServiceUnavailable, "Not signed out", "The server at which people sign in does not answer, so you may still be signed in elsewhere. Try again in a minute.")
+			gatePage(w, http.StatusServiceUnavailable, "Not signed out", "The server at which people sign in does not answer, so you may still be signed in elsewhere. Try again in a minute.")
 			return
 		}
 	}
-	set(w, sessionCookie, "", -1)
-	pageTo(w, http.StatusOK, "Signed out", "You are signed out.", "/", "Sign in again")
+	setCookie(w, sessionCookie, "", -1)
+	gatePageTo(w, http.StatusOK, "Signed out", "You are signed out.", "/", "Sign in again")
 }
 
 // navigates reports whether a browser opens a page with the request.
@@ -304,17 +304,17 @@ func returnTo(target string) string {
 	return target
 }
 
-// plain reports whether a value can be a header of a request to the service.
-func plain(value string) bool {
+// plainValue reports whether a value can be a header of a request to the service.
+func plainValue(value string) bool {
 	return value != "" && !strings.ContainsFunc(value, func(c rune) bool { return c < ' ' || c > '~' })
 }
 
-// page writes a page for people.
-func page(w http.ResponseWriter, status int, title, text string) {
-	pageTo(w, status, title, text, "/", "Go to the site")
+// gatePage writes a page for people.
+func gatePage(w http.ResponseWriter, status int, title, text string) {
+	gatePageTo(w, status, title, text, "/", "Go to the site")
 }
 
-func pageTo(w http.ResponseWriter, status int, title, text, path, link string) {
+func gatePageTo(w http.ResponseWriter, status int, title, text, path, link string) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	fmt.Fprintf(w, "<!DOCTYPE html>\n<title>%s</title>\n<h1>%[1]s</h1>\n<p>%s</p>\n<p><a href=\"%s\">%s</a></p>\n",

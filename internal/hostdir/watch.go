@@ -1,6 +1,4 @@
-// Package watch notices changes of files in directories, so that a program can read the files
-// again. The directories need not exist yet.
-package watch
+package hostdir
 
 import (
 	"context"
@@ -30,15 +28,15 @@ type Watcher struct {
 // until ctx ends. The function read returns these directories. Follow calls it at least once in
 // each interval poll.
 func Follow(ctx context.Context, log *slog.Logger, poll time.Duration, read func() (dirs []string)) {
-	w := New(log)
+	w := NewWatcher(log)
 	defer w.Close()
 	for w.Watch(read()) || w.Wait(ctx, poll) {
 		// A directory that was added may have changed since it was read.
 	}
 }
 
-// New returns a Watcher without directories. The caller must call Close.
-func New(log *slog.Logger) *Watcher {
+// NewWatcher returns a Watcher without directories. The caller must call Close.
+func NewWatcher(log *slog.Logger) *Watcher {
 	fs, err := fsnotify.NewWatcher()
 	if err != nil {
 		log.Warn("polling only", "error", err)
@@ -64,7 +62,7 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	watched := w.inotify.WatchList()
 	var wanted []string
 	for _, d := range dirs {
-		wanted = append(wanted, nearest(d))
+		wanted = append(wanted, nearestParent(d))
 	}
 	for _, d := range wanted {
 		if slices.Contains(watched, d) {
@@ -84,8 +82,8 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	return added
 }
 
-// nearest returns the directory itself if it exists, and otherwise its nearest parent that exists.
-func nearest(dir string) string {
+// nearestParent returns the directory itself if it exists, and otherwise its nearest parent that exists.
+func nearestParent(dir string) string {
 	for {
 		up := filepath.Dir(dir)
 		if _, err := os.Stat(dir); err == nil || up == dir {

@@ -1,6 +1,4 @@
-// Package crl maintains a file with the current certificate revocation lists (CRLs, RFC 5280) of
-// the cluster's issuing CAs. Other software on the host can read this file to check certificates.
-package crl
+package activation
 
 import (
 	"bytes"
@@ -26,12 +24,12 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Add inserts a CRL that a provider returned into a host's list of CRLs, and returns the new list.
-// It returns an error if the CRL is not signed by an issuing CA of the trust domain. It also
+// addCRL inserts a CRL that a provider returned into a host's list of CRLs, and returns the new
+// list. It returns an error if the CRL is not signed by an issuing CA of the trust domain. It also
 // returns an error if the number of the CRL is lower than that of the CRL it would replace, unless
 // that one has expired.
-func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
-	is, err := open(answer, roots, now)
+func addCRL(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, now time.Time) ([]*x509.RevocationList, error) {
+	is, err := openCRL(answer, roots, now)
 	if err != nil {
 		return nil, err
 	}
@@ -50,7 +48,7 @@ func Add(lists []*x509.RevocationList, answer hostapi.CRL, roots *trust.Roots, n
 	return lists, nil
 }
 
-func open(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.RevocationList, error) {
+func openCRL(answer hostapi.CRL, roots *trust.Roots, now time.Time) (*x509.RevocationList, error) {
 	block, _ := pem.Decode([]byte(answer.Issuer))
 	if block == nil {
 		return nil, errors.New("CRL: comes without the certificate of its issuer")
@@ -101,9 +99,10 @@ const (
 	crlTries = 6
 )
 
-// Keeper fetches the CRLs of all providers that issue certificates to a host, and keeps the host's
-// file of CRLs up to date. It must be used only by the goroutine that owns the table of needs.
-type Keeper struct {
+// crlKeeper fetches the certificate revocation lists (CRLs, RFC 5280) of all providers that issue
+// certificates to a host, and keeps the host's file of CRLs up to date, for other software on the
+// host. It must be used only by the goroutine that owns the table of needs.
+type crlKeeper struct {
 	next    time.Time
 	list    int64  // number of the revocation list in force when next was set
 	of      string // tag of the documents in force when next was set
@@ -117,7 +116,7 @@ type Keeper struct {
 
 // Begin starts to fetch CRLs if they are due. It returns the time at which it must be called again,
 // or the zero time if nothing is planned.
-func (k *Keeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
+func (k *crlKeeper) Begin(now time.Time, t *needstate.Table, start needstate.Start) time.Time {
 	if t.Once || k.busy {
 		return time.Time{}
 	}
@@ -160,7 +159,7 @@ func hasCRL(t *needstate.Table) bool {
 // Over returns a function that fetches the CRLs of all providers at once, even if they are not due.
 // It shares the connections of the other requests in the given fetch.Pass. The function does
 // nothing if CRLs are already being fetched.
-func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
+func (k *crlKeeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	if k.busy || k.next.IsZero() {
 		return func(context.Context) func() { return func() {} }
 	}
@@ -169,12 +168,12 @@ func (k *Keeper) Over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 
 // Rewind moves the next fetch to an earlier time after the wall clock was set back by the given
 // amount, so that the fetch is not delayed.
-func (k *Keeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
+func (k *crlKeeper) Rewind(by time.Duration) { needstate.Rewind(by, &k.next) }
 
 // over fetches the CRLs of all providers that issue certificates to this host, over the connections
 // of a pass. It does the fetching in the returned function. That function in turn returns a
 // function that stores the results.
-func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
+func (k *crlKeeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(context.Context) func() {
 	var from []string
 	for _, n := range t.Needs {
 		for _, provider := range n.Providers {
@@ -204,7 +203,7 @@ func (k *Keeper) over(t *needstate.Table, pass *fetch.Pass, now time.Time) func(
 // the provider has just returned a certificate. The caller calls the function with the name of that
 // provider. If several certificates are requested in the same fetch.Pass, the CRL is fetched only
 // once. With returns nil if there is no CRL to fetch.
-func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
+func (k *crlKeeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) func(context.Context, string) func() {
 	if t.Once || k.busy || n.Kind != document.KindCert || t.Host.IsNode(n.Need) || hasCRL(t) {
 		return nil
 	}
@@ -233,7 +232,7 @@ func (k *Keeper) With(t *needstate.Table, n *needstate.Need, pass *fetch.Pass) f
 }
 
 // got stores the CRLs that providers returned, and plans the next fetch.
-func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hostapi.CRL, failed map[string]*hostapi.Error) {
+func (k *crlKeeper) got(t *needstate.Table, from []string, answers map[string]hostapi.CRL, failed map[string]*hostapi.Error) {
 	layout, now := t.Host.Layout, time.Now().Round(0)
 	k.busy, k.next = false, now.Add(crlEvery)
 	renewBelow(t, answers, now)
@@ -259,7 +258,7 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 		if answer.CRL == "" {
 			continue
 		}
-		added, err := Add(lists, answer, t.Host.Roots, now)
+		added, err := addCRL(lists, answer, t.Host.Roots, now)
 		if err != nil {
 			t.Report(event.Event{Event: event.Failed, Need: "crl.pem", Provider: p, Message: err.Error()})
 			continue
@@ -280,11 +279,11 @@ func (k *Keeper) got(t *needstate.Table, from []string, answers map[string]hosta
 	}
 }
 
-// RootEvery is the average interval at which a host looks for a newer root certificate while the
+// crlRootEvery is the average interval at which a host looks for a newer root certificate while the
 // cluster replaces one. The host asks its providers whether they already issue certificates below
 // the newer root. The interval varies by a half, so that the hosts of a cluster do not all renew at
 // the same time.
-const RootEvery = 2 * time.Minute
+const crlRootEvery = 2 * time.Minute
 
 // superseded reports whether the certificate delivered for a need was issued below a root that is
 // being replaced.
@@ -303,7 +302,7 @@ func rootsMove(t *needstate.Table, now time.Time) (time.Time, bool) {
 	if !slices.ContainsFunc(t.Needs, func(n *needstate.Need) bool { return superseded(t, n) }) {
 		return time.Time{}, false
 	}
-	return now.Add(RootEvery/2 + rand.N(RootEvery)), true
+	return now.Add(crlRootEvery/2 + rand.N(crlRootEvery)), true
 }
 
 // renewBelow requests new certificates when the providers have started to issue below a newer root.

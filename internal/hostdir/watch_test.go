@@ -1,4 +1,4 @@
-package watch
+package hostdir
 
 import (
 	"context"
@@ -86,7 +86,7 @@ func TestPoll(t *testing.T) {
 // TestWatch checks that a directory that is no longer wanted is no longer watched.
 func TestWatch(t *testing.T) {
 	one, two := t.TempDir(), t.TempDir()
-	w := New(slog.New(slog.DiscardHandler))
+	w := NewWatcher(slog.New(slog.DiscardHandler))
 	defer w.Close()
 	for _, c := range []struct {
 		dirs  []string

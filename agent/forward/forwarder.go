@@ -18,7 +18,6 @@ import (
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/agent/forward/inbound"
 	"github.com/florete/florete/agent/forward/outbound"
-	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
@@ -257,7 +256,7 @@ func (f *forwarder) start(node *trust.SVID) error {
 		return err
 	}
 	key := (*quic.StatelessResetKey)(f.sockets.Secret("reset-key", fresh[:]))
-	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: relay.New(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Sessions: &f.sessions, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
+	f.in = inbound.New(inbound.Config{Node: node.ID, Relay: inbound.NewRelay(f.pool), Identities: f.identities.Load, Metrics: f.metrics, Usage: &f.usage, Whois: &f.whois, Sessions: &f.sessions, Log: f.Log, Traces: f.traces, Access: telemetry.NewAccessLog(f.Access, f.Log), Grace: f.Grace, ResetKey: key, Sockets: f.sockets})
 	f.out = outbound.New(outbound.Config{Pool: f.pool, Identities: f.identities.Load, Sockets: f.sockets, Metrics: f.metrics, Log: f.Log, Access: telemetry.NewAccessLog(f.Access, f.Log), Traces: f.traces, Grace: f.Grace})
 	f.pings.Store(f.out)
 	f.publishing.Store(f.in)

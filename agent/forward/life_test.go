@@ -27,6 +27,9 @@ func TestMain(m *testing.M) {
 	if state := os.Getenv(agentEnv); state != "" {
 		runAgent(state)
 	}
+	if dir := os.Getenv(confineEnv); dir != "" {
+		actConfined(dir)
+	}
 	agenttest.Main(m)
 }
 

@@ -101,7 +101,8 @@ func cookieOf(r *http.Request, name string) string {
 	return ""
 }
 
-// setCookie sets a cookie. Without an age, the cookie ends with the browser. A negative age deletes it.
+// setCookie sets a cookie. Without an age, the cookie ends with the browser. A negative age deletes
+// it.
 func setCookie(w http.ResponseWriter, name, value string, age time.Duration) {
 	seconds := int(age / time.Second)
 	if age < 0 {

@@ -41,8 +41,8 @@ const (
 	UpgradeHeader = "X-Florete-Upgrade"
 )
 
-// gateHeaders maps the request headers that tell the service who signed in to the headers of an answer
-// to /check. A proxy must remove the request headers from all requests of strangers.
+// gateHeaders maps the request headers that tell the service who signed in to the headers of an
+// answer to /check. A proxy must remove the request headers from all requests of strangers.
 var gateHeaders = []struct{ Request, Answer string }{
 	{announce.UserHeader, "X-Florete-User"},
 	{announce.EmailHeader, "X-Florete-Email"},

@@ -272,8 +272,8 @@ func TestSignIn(t *testing.T) {
 	refused("a code a second time", attacker, "wiki.example", second)
 }
 
-// TestSignInOnce checks the limits of a sign-in: its time, the method of the request that ends it, and
-// the nonce of its ID token.
+// TestSignInOnce checks the limits of a sign-in: its time, the method of the request that ends it,
+// and the nonce of its ID token.
 func TestSignInOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -328,8 +328,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestCookies checks that a value for one purpose is not valid for another, that two session cookies
-// are none, and that no header has a value which a proxy could take for more than one.
+// TestCookies checks that a value for one purpose is not valid for another, that two session
+// cookies are none, and that no header has a value which a proxy could take for more than one.
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, func(s *GateSite) { s.Own = false })
@@ -366,7 +366,7 @@ func TestCookies(t *testing.T) {
 // TestClaims checks which claims of an ID token become part of a session.
 func TestClaims(t *testing.T) {
 	no := false
-	in := claims{Email: "a@example.org", Verified: &no, Name: "Alice", Groups: []string{"writers", "a,admins", "b\n"}}.session()
+	in := personClaims{Email: "a@example.org", Verified: &no, Name: "Alice", Groups: []string{"writers", "a,admins", "b\n"}}.session()
 	if in.Email != "" || in.Name != "Alice" || len(in.Groups) != 1 || in.Groups[0] != "writers" {
 		t.Errorf("got %+v", in)
 	}
@@ -441,8 +441,8 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
-// TestRevoked checks that sessions end when a person is removed at the issuer, or leaves the groups,
-// and that sessions go on for a while if the issuer does not answer.
+// TestRevoked checks that sessions end when a person is removed at the issuer, or leaves the
+// groups, and that sessions go on for a while if the issuer does not answer.
 func TestRevoked(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

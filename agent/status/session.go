@@ -20,8 +20,8 @@ import (
 )
 
 // Sessions contains the open sessions of people at services of this host: connections to services
-// whose protocol is SSH, RDP or VNC. The zero Sessions is empty and ready for use. A Sessions is safe
-// for concurrent use.
+// whose protocol is SSH, RDP or VNC. The zero Sessions is empty and ready for use. A Sessions is
+// safe for concurrent use.
 type Sessions struct {
 	mu   sync.Mutex
 	open map[string]*OpenSession
@@ -127,8 +127,8 @@ func ServeSessions(ctx context.Context, ln net.Listener, t *Sessions, older func
 	_ = conns.Serve(ctx, server, conns.Patient(ln, nil)) // Patient handles all errors
 }
 
-// EndSession orders the forwarder that listens on a socket to end a session. The argument by names the
-// operator. If no open session has the ID, the error is ErrNoSession.
+// EndSession orders the forwarder that listens on a socket to end a session. The argument by names
+// the operator. If no open session has the ID, the error is ErrNoSession.
 func EndSession(ctx context.Context, socket, id, by string) error {
 	ctx, cancel := context.WithTimeout(ctx, orderTimeout)
 	defer cancel()

@@ -82,7 +82,8 @@ func (w *Watcher) Watch(dirs []string) (added bool) {
 	return added
 }
 
-// nearestParent returns the directory itself if it exists, and otherwise its nearest parent that exists.
+// nearestParent returns the directory itself if it exists, and otherwise its nearest parent that
+// exists.
 func nearestParent(dir string) string {
 	for {
 		up := filepath.Dir(dir)

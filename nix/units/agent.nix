@@ -71,7 +71,7 @@ in
         RestrictAddressFamilies = "AF_INET AF_INET6 AF_NETLINK AF_UNIX";
         # The parent directory belongs to root: services load credentials there.
         RuntimeDirectory = "${prefix}/agent";
-        # For agent/confine. systemd has no group for these three calls before release 254.
+        # For forward.Confine. systemd has no group for these three calls before release 254.
         SystemCallFilter = confined.SystemCallFilter ++ [
           "landlock_add_rule landlock_create_ruleset landlock_restrict_self"
         ];

@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/agent/confine"
 	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/agent/forward/handover"
 	"github.com/florete/florete/internal/hostdir"
@@ -29,11 +28,11 @@ files. On SIGTERM or SIGINT, it gives its connections two seconds to end.`,
 				return err
 			}
 			if c.Starter == nil { // otherwise the running process holds the directory, or this one must fail
-				if err := confine.Await(cmd.Context(), c.Layout, slog.Default()); err != nil {
+				if err := forward.AwaitState(cmd.Context(), c.Layout, slog.Default()); err != nil {
 					return nil // the service was stopped
 				}
 			}
-			c.Unconfined = confine.Agent(c.Layout, c.Socket)
+			c.Unconfined = forward.Confine(c.Layout, c.Socket)
 			go forward.AdaptProcessors(cmd.Context())
 			return forward.Run(cmd.Context(), c)
 		},

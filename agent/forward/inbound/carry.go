@@ -12,7 +12,6 @@ import (
 
 	"github.com/florete/florete/agent/forward/announce"
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
@@ -96,7 +95,7 @@ func (s *Server) carryOn(ctx context.Context, in *transport.Incoming, st wire.St
 		return
 	}
 	code := wire.BadPreamble
-	var to *relay.Passage
+	var to *Passage
 	if err == nil {
 		st.SetReadDeadline(time.Time{})
 		to, code, err = s.Relay.Open(st.Context(), in.Peer.ID, label, func() {

@@ -1,6 +1,6 @@
 // Package inbound serves the services that this host publishes. It admits callers from other hosts
 // by the allow list, and joins each stream of a caller to a connection to the service's upstream.
-// An upstream is reached over TCP, UDP or a Unix socket.
+// An upstream is reached over TCP, UDP or a Unix socket. A Relay passes streams on to other hosts.
 package inbound
 
 import (
@@ -17,7 +17,6 @@ import (
 
 	"github.com/florete/florete/agent/forward/acl"
 	"github.com/florete/florete/agent/forward/handover"
-	"github.com/florete/florete/agent/forward/relay"
 	"github.com/florete/florete/agent/forward/telemetry"
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/upstream"
@@ -37,7 +36,7 @@ import (
 type Config struct {
 	Node       spiffe.ID               // node of this host
 	Identities func() *hostdir.SVIDSet // returns the current SVID set
-	Relay      *relay.Server           // may be nil if this host is no relay
+	Relay      *Relay                  // may be nil if this host is no relay
 	Metrics    *telemetry.Counters
 	Usage      *usage.Table
 	Whois      *whois.Table
@@ -101,7 +100,7 @@ type published struct {
 func New(c Config) *Server {
 	c.Limits = c.Limits.orDefaults()
 	if c.Relay == nil {
-		c.Relay = relay.New(nil)
+		c.Relay = NewRelay(nil)
 	}
 	s := &Server{
 		Config: c, refused: journal.NewSummary(c.Log, journal.Interval), quic: newConnLimit(c.Limits.Connections, c.Limits.Total),

@@ -12,8 +12,8 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 )
 
-// TokenType is the type in the header of a tenant's token (RFC 9068). It distinguishes such a token from
-// all other tokens of the same signer.
+// TokenType is the type in the header of a tenant's token (RFC 9068). It distinguishes such a token
+// from all other tokens of the same signer.
 const TokenType = "at+jwt"
 
 // Claims contains the claims of a tenant's token.
@@ -71,8 +71,8 @@ type Verifier struct {
 	set  jose.JSONWebKeySet
 }
 
-// KeyFile returns a function for the field Verifier.Keys, which reads the keys from a file. When the
-// keys change, replace the file atomically.
+// KeyFile returns a function for the field Verifier.Keys, which reads the keys from a file. When
+// the keys change, replace the file atomically.
 func KeyFile(path string) func() ([]byte, error) {
 	return func() ([]byte, error) { return os.ReadFile(path) }
 }

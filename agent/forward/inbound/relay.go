@@ -1,9 +1,4 @@
-// Package relay carries streams between hosts that cannot reach each other, for example because of
-// NAT. A host connects to the relay and keeps this connection open, which is called an uplink. The
-// relay opens the streams of callers on the uplink. Each stream carries a TLS connection between
-// the forwarders of the two hosts, which the relay cannot read. The relay learns hosts, labels of
-// routes, times and numbers of bytes, but neither users nor services.
-package relay
+package inbound
 
 import (
 	"context"
@@ -24,22 +19,28 @@ import (
 )
 
 const (
-	// arriving is the time for which a caller waits for the uplink of a host. The host needs it to
-	// connect again after it has lost its connection or after this relay has started.
-	arriving = 3 * time.Second
-	// perNode is the maximum number of streams of one caller.
-	perNode = 4096
+	// uplinkWait is the time for which a caller waits for the uplink of a host. The host needs it
+	// to connect again after it has lost its connection or after this relay has started.
+	uplinkWait = 3 * time.Second
+	// streamsPerNode is the maximum number of streams of one caller.
+	streamsPerNode = 4096
 )
 
-// Server carries streams between other hosts. Apply sets the routes.
-type Server struct {
+// Relay carries streams between other hosts that cannot reach each other, for example because of
+// NAT. A host connects to the relay and keeps this connection open, which is called an uplink. The
+// relay opens the streams of callers on the uplink. Each stream carries a TLS connection between
+// the forwarders of the two hosts, which the relay cannot read. The relay learns hosts, labels of
+// routes, times and numbers of bytes, but neither users nor services.
+//
+// Apply sets the routes.
+type Relay struct {
 	pool    *transport.Pool // connections to other relays
-	gate    acl.Gate[passage]
+	gate    acl.Gate[onRoute]
 	streams *conns.PerKey[spiffe.ID]
 
 	mu      sync.Mutex
 	id      spiffe.ID // this host's ID as a relay; zero if it is not a relay
-	routes  map[string]route
+	routes  map[string]relayRoute
 	to      map[spiffe.ID]bool // nodes that may make an uplink
 	from    map[spiffe.ID]bool // peers that may open streams
 	uplinks map[spiffe.ID][]*uplink
@@ -47,13 +48,13 @@ type Server struct {
 	meets   meets
 }
 
-// passage identifies a stream of a peer on a route.
-type passage struct {
+// onRoute identifies a stream of a peer on a route.
+type onRoute struct {
 	peer  spiffe.ID
 	label string
 }
 
-type route struct {
+type relayRoute struct {
 	document.RelayRoute
 	next spiffe.Dialable // next relay; zero if the route leads directly to a node
 	at   document.Relay  // addresses and transport of the next relay
@@ -65,15 +66,15 @@ type uplink struct {
 	open func() (ended func(), ok bool)
 }
 
-// New returns a Server without routes. It connects to other relays through the given pool, which
-// may be nil if there are none.
-func New(pool *transport.Pool) *Server {
-	return &Server{pool: pool, streams: conns.NewPerKey[spiffe.ID](perNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
+// NewRelay returns a Relay without routes. It connects to other relays through the given pool,
+// which may be nil if there are none.
+func NewRelay(pool *transport.Pool) *Relay {
+	return &Relay{pool: pool, streams: conns.NewPerKey[spiffe.ID](streamsPerNode), uplinks: map[spiffe.ID][]*uplink{}, arrived: make(chan struct{})}
 }
 
 // Apply sets the routes of a manifest. Streams on routes that are no longer in the manifest are
 // reset. Each error concerns one route, and all other routes take effect.
-func (s *Server) Apply(f document.Forwarder) error {
+func (s *Relay) Apply(f document.Forwarder) error {
 	r := f.Relay
 	if r == nil {
 		r = &document.Relaying{}
@@ -82,10 +83,10 @@ func (s *Server) Apply(f document.Forwarder) error {
 	for _, relay := range f.Relays {
 		byID[relay.ID] = relay
 	}
-	routes, to, from := map[string]route{}, map[spiffe.ID]bool{}, map[spiffe.ID]bool{}
+	routes, to, from := map[string]relayRoute{}, map[spiffe.ID]bool{}, map[spiffe.ID]bool{}
 	var errs []error
 	for _, x := range r.Routes {
-		made := route{RelayRoute: x}
+		made := relayRoute{RelayRoute: x}
 		if x.Next != "" {
 			var err error
 			if made.next, err = spiffe.Dial(x.To); err != nil {
@@ -104,13 +105,13 @@ func (s *Server) Apply(f document.Forwarder) error {
 	s.mu.Lock()
 	s.id, s.routes, s.to, s.from = r.ID, routes, to, from
 	s.mu.Unlock()
-	s.gate.SetRule(func(p passage) bool { return slices.Contains(routes[p.label].From, p.peer) })
+	s.gate.SetRule(func(p onRoute) bool { return slices.Contains(routes[p.label].From, p.peer) })
 	return errors.Join(errs...)
 }
 
 // ID returns the SPIFFE ID of this host as a relay. It returns the zero ID if this host is not a
 // relay.
-func (s *Server) ID() spiffe.ID {
+func (s *Relay) ID() spiffe.ID {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.id
@@ -118,7 +119,7 @@ func (s *Server) ID() spiffe.ID {
 
 // Admits reports whether the peer of an incoming connection may use this relay, either to open
 // streams through it or to be reached through it.
-func (s *Server) Admits(in *transport.Incoming) bool {
+func (s *Relay) Admits(in *transport.Incoming) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if in.Target != s.id || s.id.IsZero() {
@@ -134,7 +135,7 @@ func (s *Server) Admits(in *transport.Incoming) bool {
 // made. The host stays reachable until remove is called. Before the relay opens a stream on the
 // connection, it calls open. If open returns false, the relay opens no stream. Otherwise it calls
 // ended when the stream has ended.
-func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
+func (s *Relay) Uplink(in *transport.Incoming, open func() (ended func(), ok bool)) (remove func()) {
 	u := &uplink{in, open}
 	node := in.Peer.ID
 	s.mu.Lock()
@@ -153,7 +154,7 @@ func (s *Server) Uplink(in *transport.Incoming, open func() (ended func(), ok bo
 }
 
 // Uplinks returns the number of uplinks of each host.
-func (s *Server) Uplinks() map[spiffe.ID]int {
+func (s *Relay) Uplinks() map[spiffe.ID]int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	all := make(map[spiffe.ID]int, len(s.uplinks))
@@ -164,7 +165,7 @@ func (s *Server) Uplinks() map[spiffe.ID]int {
 }
 
 // Passage is a stream that this relay has opened to the next host on the way to the target of a
-// peer. The caller of Server.Open forwards the data of the peer to it.
+// peer. The caller of Relay.Open forwards the data of the peer to it.
 type Passage struct {
 	wire.Stream
 	release []func()
@@ -180,13 +181,13 @@ func (p *Passage) Release() {
 // Open opens a stream on behalf of a peer, to the next host of the route whose label is given. If
 // the peer later loses the permission to use the route, denied is called. The caller must call
 // Release on the result. If Open fails, it returns a code for the peer and the reason.
-func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
+func (s *Relay) Open(ctx context.Context, peer spiffe.ID, label string, denied func()) (*Passage, wire.Code, error) {
 	s.mu.Lock()
 	r := s.routes[label]
 	vertex := s.id
 	s.mu.Unlock()
 	p := &Passage{}
-	release, ok := s.gate.Admit(passage{peer, label}, denied)
+	release, ok := s.gate.Admit(onRoute{peer, label}, denied)
 	if !ok {
 		return nil, wire.Denied, fmt.Errorf("it may not use route %q", label)
 	}
@@ -206,11 +207,11 @@ func (s *Server) Open(ctx context.Context, peer spiffe.ID, label string, denied 
 }
 
 // follow opens the stream that a route requires: to a node on its uplink, or to the next relay.
-func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.ID) (wire.Code, error) {
+func (s *Relay) follow(ctx context.Context, p *Passage, r relayRoute, vertex spiffe.ID) (wire.Code, error) {
 	if r.Next == "" {
 		return s.up(ctx, p, r.To)
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*arriving)
+	ctx, cancel := context.WithTimeout(ctx, 2*uplinkWait)
 	defer cancel()
 	st, err := s.pool.OpenRelayed(ctx, transport.ToRelay(vertex, r.next, r.at), r.Next)
 	if err == nil {
@@ -231,8 +232,8 @@ func (s *Server) follow(ctx context.Context, p *Passage, r route, vertex spiffe.
 }
 
 // up opens a stream to a node. It uses the newest uplink of the node that works.
-func (s *Server) up(ctx context.Context, p *Passage, node spiffe.ID) (wire.Code, error) {
-	late := time.NewTimer(arriving)
+func (s *Relay) up(ctx context.Context, p *Passage, node spiffe.ID) (wire.Code, error) {
+	late := time.NewTimer(uplinkWait)
 	defer late.Stop()
 	for {
 		s.mu.Lock()

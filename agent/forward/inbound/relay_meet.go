@@ -1,4 +1,4 @@
-package relay
+package inbound
 
 import (
 	"fmt"
@@ -45,8 +45,8 @@ func (m *meets) allow(node spiffe.ID) bool {
 // The peer is the identity of the caller, and the label names the route. Meet tells the host the
 // address of the caller, and returns the addresses of both as this relay sees them. If Meet
 // refuses, it returns a code for the caller and the reason.
-func (s *Server) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
-	release, ok := s.gate.Admit(passage{peer, label}, func() {})
+func (s *Relay) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
+	release, ok := s.gate.Admit(onRoute{peer, label}, func() {})
 	if !ok {
 		return wire.Meeting{}, wire.Denied, fmt.Errorf("it may not use route %q", label)
 	}

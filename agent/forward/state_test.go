@@ -1,4 +1,4 @@
-package confine_test
+package forward_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/florete/florete/agent/confine"
+	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/internal/hostdir"
 )
 
@@ -38,7 +38,7 @@ func TestAwait(t *testing.T) {
 	out := &written{first: make(chan struct{})}
 	log := slog.New(slog.NewTextHandler(out, nil))
 	ended := make(chan error)
-	go func() { ended <- confine.Await(t.Context(), state, log) }()
+	go func() { ended <- forward.AwaitState(t.Context(), state, log) }()
 	select {
 	case <-out.first:
 	case err := <-ended:
@@ -56,12 +56,12 @@ func TestAwait(t *testing.T) {
 	if n := strings.Count(out.String(), "waiting for the state directory"); n != 1 {
 		t.Errorf("reported %d times:\n%s", n, out.String())
 	}
-	if err := confine.Await(t.Context(), state, log); err != nil || strings.Count(out.String(), "\n") != 2 {
+	if err := forward.AwaitState(t.Context(), state, log); err != nil || strings.Count(out.String(), "\n") != 2 {
 		t.Errorf("%v for a directory that is there:\n%s", err, out.String())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := confine.Await(ctx, hostdir.Layout(filepath.Join(os.DevNull, "florete")), log); !errors.Is(err, context.Canceled) {
+	if err := forward.AwaitState(ctx, hostdir.Layout(filepath.Join(os.DevNull, "florete")), log); !errors.Is(err, context.Canceled) {
 		t.Errorf("stopped: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package confine_test
+package forward_test
 
 import (
 	"errors"
@@ -16,29 +16,27 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/florete/florete/agent/confine"
+	"github.com/florete/florete/agent/forward"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/nss"
 )
 
-// dirEnv is the environment variable that makes this test binary act as the confined process.
-const dirEnv = "FLORETE_TEST_CONFINE"
+// confineEnv is the environment variable that makes this test binary act as the confined process.
+const confineEnv = "FLORETE_TEST_CONFINE"
 
-func TestMain(m *testing.M) {
-	if dir := os.Getenv(dirEnv); dir != "" {
-		if err := confined(dir); err != nil {
-			fmt.Println(err)
-			os.Exit(1)
-		}
-		os.Exit(0)
+// actConfined acts as the confined process, and exits.
+func actConfined(dir string) {
+	if err := confined(dir); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
 	}
-	os.Exit(m.Run())
+	os.Exit(0)
 }
 
-// TestAgent checks the restriction of a process that is confined like the agent, from each of its
+// TestConfine checks the restriction of a process that is confined like the agent, from each of its
 // threads. Operations that the agent needs must succeed. Operations that only an attacker would try
 // must fail.
-func TestAgent(t *testing.T) {
+func TestConfine(t *testing.T) {
 	if abi, _, errno := syscall.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION); errno != 0 || abi == 0 {
 		t.Skip("NOT RUN: this kernel has no Landlock")
 	}
@@ -59,7 +57,7 @@ func TestAgent(t *testing.T) {
 	}
 	defer ln.Close()
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), dirEnv+"="+dir)
+	cmd.Env = append(os.Environ(), confineEnv+"="+dir)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v:\n%s", err, out)
 	}
@@ -67,16 +65,16 @@ func TestAgent(t *testing.T) {
 
 func confined(dir string) error {
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := confine.Agent(hostdir.Layout(at("state")), at("run/status.sock")); err != nil {
+	if err := forward.Confine(hostdir.Layout(at("state")), at("run/status.sock")); err != nil {
 		return err
 	}
 	may := map[string]func() error{
-		"read a document":    func() error { return open(at("state/documents/manifest.json"), os.O_RDONLY) },
+		"read a document":    func() error { return openFile(at("state/documents/manifest.json"), os.O_RDONLY) },
 		"list documents":     func() error { _, err := os.ReadDir(at("state/documents")); return err },
-		"read names":         func() error { return open("/etc/hosts", os.O_RDONLY) },
-		"read name servers":  func() error { return open("/etc/resolv.conf", os.O_RDONLY) },
-		"read accounts":      func() error { return open("/etc/passwd", os.O_RDONLY) },
-		"read its own group": func() error { return open("/proc/self/cgroup", os.O_RDONLY) },
+		"read names":         func() error { return openFile("/etc/hosts", os.O_RDONLY) },
+		"read name servers":  func() error { return openFile("/etc/resolv.conf", os.O_RDONLY) },
+		"read accounts":      func() error { return openFile("/etc/passwd", os.O_RDONLY) },
+		"read its own group": func() error { return openFile("/proc/self/cgroup", os.O_RDONLY) },
 		"look an account up": func() error {
 			var unknown user.UnknownUserError
 			if _, err := nss.Lookup("florete-nobody-has-this"); !errors.As(err, &unknown) {
@@ -86,20 +84,20 @@ func confined(dir string) error {
 			cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(""), &strings.Builder{}, &strings.Builder{}
 			return cmd.Run()
 		},
-		"connect to upstream": func() error { return connect(at("other/upstream.sock")) },
+		"connect to upstream": func() error { return connectUnix(at("other/upstream.sock")) },
 	}
 	mayNot := map[string]func() error{
-		"read another file":             func() error { return open(at("other/secret"), os.O_RDONLY) },
-		"read the program":              func() error { return open("/proc/self/exe", os.O_RDONLY) },
+		"read another file":             func() error { return openFile(at("other/secret"), os.O_RDONLY) },
+		"read the program":              func() error { return openFile("/proc/self/exe", os.O_RDONLY) },
 		"list a home":                   func() error { _, err := os.ReadDir("/root"); return err },
-		"write a document":              func() error { return open(at("state/documents/manifest.json"), os.O_WRONLY) },
+		"write a document":              func() error { return openFile(at("state/documents/manifest.json"), os.O_WRONLY) },
 		"truncate a document":           func() error { return os.Truncate(at("state/documents/manifest.json"), 0) },
 		"remove a document":             func() error { return os.Remove(at("state/documents/manifest.json")) },
-		"make a file in its state":      func() error { return open(at("state/more"), os.O_WRONLY|os.O_CREATE) },
-		"make a file beside its socket": func() error { return open(at("run/more"), os.O_WRONLY|os.O_CREATE) },
+		"make a file in its state":      func() error { return openFile(at("state/more"), os.O_WRONLY|os.O_CREATE) },
+		"make a file beside its socket": func() error { return openFile(at("run/more"), os.O_WRONLY|os.O_CREATE) },
 		"link to a file":                func() error { return os.Symlink("/etc/shadow", at("run/shadow")) },
 		"start a program":               func() error { return exec.Command("/bin/true").Run() },
-		"write below /etc":              func() error { return open("/etc/florete-test", os.O_WRONLY|os.O_CREATE) },
+		"write below /etc":              func() error { return openFile("/etc/florete-test", os.O_WRONLY|os.O_CREATE) },
 	}
 	for name, f := range may {
 		if err := f(); err != nil {
@@ -134,7 +132,7 @@ func confined(dir string) error {
 	return ln.Close()
 }
 
-func open(name string, how int) error {
+func openFile(name string, how int) error {
 	f, err := os.OpenFile(name, how, 0o600)
 	if err == nil {
 		f.Close()
@@ -142,7 +140,7 @@ func open(name string, how int) error {
 	return err
 }
 
-func connect(name string) error {
+func connectUnix(name string) error {
 	c, err := net.Dial("unix", name)
 	if err == nil {
 		c.Close()

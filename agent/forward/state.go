@@ -1,4 +1,4 @@
-package confine
+package forward
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// retry is the interval at which Await tries to create the state directory again.
-const retry = time.Second
+// stateRetry is the interval at which AwaitState tries to create the state directory again.
+const stateRetry = time.Second
 
-// Await ensures that the state directory exists before Agent is called, because Landlock can only
-// permit directories that exist. It creates the directory or, if it is not permitted to, waits
-// until activation has created it. Await returns an error only if ctx ends.
-func Await(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
+// AwaitState ensures that the state directory exists before Confine is called, because Landlock can
+// only permit directories that exist. It creates the directory or, if it is not permitted to, waits
+// until activation has created it. AwaitState returns an error only if ctx ends.
+func AwaitState(ctx context.Context, state hostdir.Layout, log *slog.Logger) error {
 	waits := false
-	ticker := time.NewTicker(retry)
+	ticker := time.NewTicker(stateRetry)
 	defer ticker.Stop()
 	for {
 		if _, err := os.Stat(string(state)); err == nil {

@@ -182,7 +182,7 @@ let
       sysctl = (import ./units "").sysctls;
       sysusers = each (host: (unit host).sysusers ((unit host).accounts (policyOf host)));
       topology =
-        import ./resolve/export.nix topology
+        import ./resolve/export topology
         // (if rollout.budgets or [ ] == [ ] then { } else { inherit (rollout) budgets; });
       public = (import ./resolve/publichalf.nix).all clean;
       manifests = each manifest;

@@ -1,10 +1,7 @@
 # Builds the entry of a service in the manifests of its callers. A service can have several IDs. The
 # entry is for one of them, and lists the hosts on which the service has that ID.
-# { hosts, usual } -> Service -> (id -> AttrSet) -> id -> Port -> [hostName] -> { name, value }
-{
-  hosts,
-  usual, # range of local listeners
-}:
+# { hostName = Host; } -> Service -> (id -> AttrSet) -> id -> Port -> [hostName] -> { name, value }
+hosts:
 let
   inherit (builtins)
     all
@@ -15,6 +12,8 @@ let
   inherit (import ../lib) sorted;
   names = import ../lib/names.nix;
   transport = import ./transport.nix;
+  # The usual range of local listeners.
+  usual = names.range names.loopback;
 in
 service: named: id: port: on:
 let

@@ -14,7 +14,7 @@ import (
 )
 
 // Topology is the declaration of a cluster in the flake, with all references resolved. The file
-// nix/resolve/export.nix defines its form. All lists are sorted, except the hosts of a provider,
+// nix/resolve/export defines its form. All lists are sorted, except the hosts of a provider,
 // which are in order of preference.
 type Topology struct {
 	Name          string

@@ -135,7 +135,7 @@ let
 
   acting = mapAttrs (_: filter (i: i.users ++ i.uids ++ i.units != [ ])) identities;
 
-  paths = import ./paths.nix t reachableOn;
+  relayed = import ./relayed.nix t reachableOn;
 in
 {
   # The accounts as which users may log in over SSH (logins.nix).
@@ -204,8 +204,8 @@ in
     inherit
       identities
       listenerKey
-      paths
       reachableOn
+      relayed
       t
       transports
       union
@@ -213,7 +213,7 @@ in
   };
 
   # Paths through relays, for topologies that have relays.
-  inherit paths;
+  inherit relayed;
 
   # The transports over which a host reaches an instance, as documents list them.
   # transports :: Host -> Instance -> [String]

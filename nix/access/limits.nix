@@ -7,9 +7,13 @@ let
     concatMap
     filter
     intersectAttrs
-    listToAttrs
     ;
-  inherit (import ../lib) isInvalid optionalAttrs toSet;
+  inherit (import ../lib)
+    isInvalid
+    only
+    optionalAttrs
+    toSet
+    ;
 
   names = attrNames unlimited;
   written = limits: filter (n: limits.${n} != null) names;
@@ -18,14 +22,7 @@ let
     connections = null;
     opensPerSecond = null;
   };
-  values =
-    limits:
-    listToAttrs (
-      map (name: {
-        inherit name;
-        value = limits.${name};
-      }) (filter (n: !isInvalid limits.${n}) (written limits))
-    );
+  values = limits: only (filter (n: !isInvalid limits.${n}) (written limits)) limits;
 in
 {
   # Reports whether any limit is written, right or wrong.
@@ -45,12 +42,9 @@ in
     { topology, access }:
     let
       t = topology;
-      limited = listToAttrs (
-        map (name: {
-          inherit name;
-          value = t.users.${name};
-        }) (filter (u: written t.users.${u}.limits != [ ] && t.users.${u}.hosts != [ ]) (attrNames t.users))
-      );
+      limited = only (filter (
+        u: written t.users.${u}.limits != [ ] && t.users.${u}.hosts != [ ]
+      ) (attrNames t.users)) t.users;
       reaching =
         host:
         if limited == { } then

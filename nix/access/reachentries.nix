@@ -1,10 +1,10 @@
 # `reach` of a host's manifest: one entry for each service, sorted by ID.
-# { identities, listenerKey, paths, reachableOn, t, transports, union } -> Host -> [Reachable]
+# { identities, listenerKey, reachableOn, relayed, t, transports, union } -> Host -> [Reachable]
 {
   identities,
   listenerKey,
-  paths,
   reachableOn,
+  relayed,
   t,
   transports,
   union,
@@ -81,7 +81,7 @@ let
 in
 attrValues (
   if t.relaying then
-    written // mapAttrs (key: via: written.${key} // via) (paths.via host)
+    written // mapAttrs (key: via: written.${key} // via) (relayed.via host)
   else
     written
 )

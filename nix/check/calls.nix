@@ -44,8 +44,8 @@ let
   calling = attrNames (
     toSet (concatMap (need: filter (p: t.hosts ? ${p}) need.providers) needs.${n})
   );
-  via = if t.relaying then access.paths.via h else { };
-  isRelayed = if t.relaying then access.paths.isRelayed else _: false;
+  via = if t.relaying then access.relayed.via h else { };
+  isRelayed = if t.relaying then access.relayed.isRelayed else _: false;
   instances = filter (
     i: (i.networked || isRelayed i.key) && !any (reaches h) i.on && !via ? ${i.key}
   ) (attrValues access.reachableOn.${n});

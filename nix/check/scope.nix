@@ -75,6 +75,6 @@ in
   shapes = checks // {
     hosts =
       checks.hosts
-      // toSet (concatMap (i: i.on) called ++ (if t.relaying then access.paths.called host else [ ]));
+      // toSet (concatMap (i: i.on) called ++ (if t.relaying then access.relayed.called host else [ ]));
   };
 }

@@ -33,7 +33,7 @@ let
   # A relay allows what its forwarder listens for.
   relays =
     if t.relaying && h.transport != "auto" then
-      filter (r: !transport.listens h.transport t.hosts.${r}) (access.paths.called h)
+      filter (r: !transport.listens h.transport t.hosts.${r}) (access.relayed.called h)
     else
       [ ];
 in

@@ -82,7 +82,7 @@ let
             // (
               if t.requests == { } then { } else access.latent.to (access.leadingTo s.name (id + port.key)) id
             )
-            // (if t.relaying then access.paths.published host id else { })
+            // (if t.relaying then access.relayed.published host id else { })
             // s.servedOn host.name port
             // limits.attribute s.limits
             // (
@@ -131,7 +131,7 @@ let
       socks = access.socks host;
     }
     // (if isCalled then transport.attribute (transport.written [ host.transport ]) else { })
-    // (if t.relaying then access.paths.forwarder host else { })
+    // (if t.relaying then access.relayed.forwarder host else { })
     // (if host.drainTimeout == 600 then { } else { drain = host.drainTimeout; })
     // optionalAttrs (public.of host != [ ]) { entries = public.of host; }
     // optionalAttrs (callerLimits.entries host != [ ]) { limits = callerLimits.entries host; };

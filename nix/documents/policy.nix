@@ -22,7 +22,12 @@ let
     tail
     toJSON
     ;
-  inherit (import ../lib) optionalAttrs sorted toSet;
+  inherit (import ../lib)
+    only
+    optionalAttrs
+    sorted
+    toSet
+    ;
   inherit (import ../resolve/reserved.nix) writes;
   inherit (import ../lib/names.nix) cache control;
   t = topology;
@@ -139,12 +144,7 @@ in
       inherit (t) trustDomain trust;
       provider = mapAttrs (_: p: { inherit (p) id listen; }) host.provider;
       inherit (answering.${toJSON host.kinds}) devices grants;
-      kinds = listToAttrs (
-        map (kind: {
-          name = kind;
-          value = settings.${kind};
-        }) host.kinds
-      );
+      kinds = only host.kinds settings;
     }
     // optionalAttrs (serves host control) { inherit (operatorsOf) operators; }
     // optionalAttrs (serves host control && t.requests != { }) { inherit requests; }

@@ -11,7 +11,12 @@ let
     listToAttrs
     match
     ;
-  inherit (import ../lib) distinct optionalAttrs sorted;
+  inherit (import ../lib)
+    distinct
+    genAttrs
+    optionalAttrs
+    sorted
+    ;
   inherit (import ../lib/names.nix) hostPort;
   address = import ../resolve/address.nix;
   t = topology;
@@ -75,11 +80,8 @@ optionalAttrs store.shared {
         filter (m: m == host.name) store.hosts ++ filter (m: m != host.name) store.hosts
       )
     );
-    replicas = listToAttrs (
-      map (kind: {
-        name = kind;
-        value = map (h: { inherit (t.hosts.${h}) id sshHostKey; }) (sorted t.providers.${kind}.hosts);
-      }) host.kinds
+    replicas = genAttrs host.kinds (
+      kind: map (h: { inherit (t.hosts.${h}) id sshHostKey; }) (sorted t.providers.${kind}.hosts)
     );
     keyLifetime = store.keyLifetime * 86400;
   }

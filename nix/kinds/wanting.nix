@@ -7,8 +7,8 @@ let
     filter
     foldl'
     intersectAttrs
-    listToAttrs
     ;
+  inherit (import ../lib) named;
   own = foldl' (all: k: all // k.service or { }) (import ./own.nix).service (attrValues (import ./.));
   # Further attributes that a kind reads: tls.nix.
   others = {
@@ -18,9 +18,4 @@ let
   unwritten = intersectAttrs (own // others) (import ../language/service.nix).zero;
 in
 services:
-listToAttrs (
-  map (value: {
-    inherit (value) name;
-    inherit value;
-  }) (filter (s: intersectAttrs unwritten s != unwritten) (attrValues services))
-)
+named (filter (s: intersectAttrs unwritten s != unwritten) (attrValues services))

@@ -37,6 +37,7 @@ let
     match
     pathExists
     ;
+  inherit (import ../lib) genAttrs;
   inherit (import ../lib/fault.nix) fault;
   inherit (import ../lib/text.nix) within;
   language = import ./.;
@@ -233,12 +234,5 @@ if found == [ ] || !isAttrs known then
 else
   all
   // {
-    hostGroups =
-      listToAttrs (
-        map (name: {
-          inherit name;
-          value = { };
-        }) found
-      )
-      // known;
+    hostGroups = genAttrs found (_: { }) // known;
   }

@@ -56,6 +56,28 @@ rec {
       }) list
     );
 
+  # A set from the names of its attributes and a function that returns the value of each.
+  # genAttrs :: [String] -> (String -> a) -> { name = a; }
+  genAttrs =
+    names: value:
+    listToAttrs (
+      map (name: {
+        inherit name;
+        value = value name;
+      }) names
+    );
+
+  # A set from values with names.
+  # named :: [Thing] -> { name = Thing; }
+  named =
+    things:
+    listToAttrs (
+      map (value: {
+        inherit (value) name;
+        inherit value;
+      }) things
+    );
+
   # The elements of a list that are names in a set, in their order.
   # known :: AttrSet -> [String] -> [String]
   known = set: filter (n: set ? ${n});

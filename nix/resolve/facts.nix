@@ -7,21 +7,14 @@ let
     attrNames
     attrValues
     filter
-    listToAttrs
     mapAttrs
     ;
-  inherit (import ../lib) invert;
+  inherit (import ../lib) genAttrs invert;
 
   by =
     things:
     mapAttrs (
-      fact: names:
-      listToAttrs (
-        map (name: {
-          inherit name;
-          value = things.${name}.facts.${fact};
-        }) names
-      )
+      fact: names: genAttrs names (name: things.${name}.facts.${fact})
     ) (invert (e: attrNames e.facts) (filter (e: e.facts != { }) (attrValues things)));
   hosts = by t.hosts;
   services = by t.services;

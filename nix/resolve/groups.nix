@@ -15,11 +15,10 @@ let
     genList
     isString
     length
-    listToAttrs
     mapAttrs
     split
     ;
-  inherit (import ../lib) latest;
+  inherit (import ../lib) genAttrs latest;
 
   # "eu/fra" → [ "eu" "eu/fra" ]
   outward =
@@ -60,19 +59,12 @@ let
       host
     else
       host
-      // listToAttrs (
-        map
-          (name: {
-            inherit name;
-            value = inherited host name;
-          })
-          [
-            "capabilities"
-            "roles"
-            "tags"
-            "users"
-          ]
-      )
+      // genAttrs [
+        "capabilities"
+        "roles"
+        "tags"
+        "users"
+      ] (inherited host)
       // (if ending || host.until != { } then { until = until host; } else { })
       // (if relaying then { relays = relays name host; } else { })
   ) clean.hosts;

@@ -19,6 +19,7 @@ let
     ;
   inherit (import ../lib)
     closure
+    genAttrs
     invert
     known
     latest
@@ -39,12 +40,7 @@ let
   upTo =
     end: team:
     mapAttrs (_: own: if own < end then own else end) clean.teams.${team}.until
-    // listToAttrs (
-      map (name: {
-        inherit name;
-        value = end;
-      }) clean.teams.${team}.roles
-    );
+    // genAttrs clean.teams.${team}.roles (_: end);
   above = invert (team: team.teams) teams;
 
   within =

@@ -14,11 +14,11 @@ let
     elem
     filter
     intersectAttrs
-    listToAttrs
     mapAttrs
     ;
   inherit (import ../lib)
     distinct
+    genAttrs
     invert
     known
     optionalAttrs
@@ -128,12 +128,7 @@ let
       # relays to which the host keeps a connection
       uplinks = if host.relays == [ ] then [ ] else relays.uplinks hosts hosts.${name};
       # kind → its process on the host
-      provider = listToAttrs (
-        map (kind: {
-          name = kind;
-          value = process name host kind;
-        }) (kinds.${name} or [ ])
-      );
+      provider = genAttrs (kinds.${name} or [ ]) (process name host);
       machines = address.machines host;
       # The addresses of the store's member on the host.
       store = address.program host store.port (a: names.hostPort (address.machine a) store.port);

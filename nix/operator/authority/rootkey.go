@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/pkcs11"
 )
 
 // RootKey contains an operator's choice of how to store the private key of a root: in a plain file,
@@ -31,7 +30,7 @@ type RootKey struct {
 // of a root. They are the flags of agefile.Flags, and --pkcs11.
 func RootKeyFlags(cmd *cobra.Command) *RootKey {
 	how := &RootKey{To: agefile.Flags(cmd, "the key")}
-	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+pkcs11.DefaultModule+". Without pin-source, the PIN is read from the terminal")
+	cmd.Flags().StringVar(&how.token, "pkcs11", "", "keep the key on the PKCS #11 token of this `URI` (RFC 7512), such as pkcs11:token=LABEL;object=LABEL?pin-source=FILE&module-path=FILE. The token generates the key if it has none. The default module is "+TokenModule+". Without pin-source, the PIN is read from the terminal")
 	return how
 }
 
@@ -88,11 +87,11 @@ func (how *RootKey) makeRoot(trustDomain, keyFile string, present *x509.Certific
 }
 
 func (how *RootKey) rootOnToken(trustDomain, keyFile string, present *x509.Certificate, use func(*ca.Authority) error) (kept string, err error) {
-	u, err := pkcs11.Parse(how.token)
+	u, err := ParseTokenURI(how.token)
 	if err != nil {
 		return "", fmt.Errorf("--pkcs11: %w", err)
 	}
-	t, err := pkcs11.Open(u, agefile.Prompt)
+	t, err := OpenToken(u, agefile.Prompt)
 	if err != nil {
 		return "", err
 	}
@@ -147,7 +146,7 @@ func load(certificate, keyFile string, open Opening) (root *ca.Authority, done f
 		root, err = ca.Load(certificate, keyFile, identities...)
 		return root, func() {}, err
 	}
-	t, err := pkcs11.Open(*u, agefile.Prompt)
+	t, err := OpenToken(*u, agefile.Prompt)
 	if err != nil {
 		return nil, nil, fmt.Errorf("%s: %w", keyFile, err)
 	}
@@ -167,12 +166,12 @@ func load(certificate, keyFile string, open Opening) (root *ca.Authority, done f
 }
 
 // onToken returns the URI of a PKCS #11 token if the key file contains one, and nil otherwise.
-func onToken(keyFile string) (*pkcs11.URI, error) {
+func onToken(keyFile string) (*TokenURI, error) {
 	b, err := secretfile.ReadFile(keyFile)
-	if err != nil || !pkcs11.Is(b) {
+	if err != nil || !IsTokenURI(b) {
 		return nil, err
 	}
-	u, err := pkcs11.Parse(string(b))
+	u, err := ParseTokenURI(string(b))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", keyFile, err)
 	}

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package pkcs11_test
+package authority_test
 
 import (
 	"crypto/ecdsa"
@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/pkcs11"
+	"github.com/florete/florete/nix/operator/authority"
 )
 
 // softHSM makes a token with the label "root" and the PIN 314159, and returns its module.
@@ -42,22 +42,22 @@ func noTerminal(what, instead string) (string, error) {
 }
 
 // uri returns the URI of a key on the token of softHSM, with a PIN.
-func uri(t *testing.T, module, key, pin string) pkcs11.URI {
+func uri(t *testing.T, module, key, pin string) authority.TokenURI {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pin")
 	if err := os.WriteFile(file, []byte(pin+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := pkcs11.Parse("pkcs11:token=root;" + key + "?pin-source=" + url.PathEscape(file) + "&module-path=" + module)
+	u, err := authority.ParseTokenURI("pkcs11:token=root;" + key + "?pin-source=" + url.PathEscape(file) + "&module-path=" + module)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return u
 }
 
-func open(t *testing.T, u pkcs11.URI) *pkcs11.Token {
+func open(t *testing.T, u authority.TokenURI) *authority.Token {
 	t.Helper()
-	token, err := pkcs11.Open(u, noTerminal)
+	token, err := authority.OpenToken(u, noTerminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func open(t *testing.T, u pkcs11.URI) *pkcs11.Token {
 func TestToken(t *testing.T) {
 	module := softHSM(t)
 	u := uri(t, module, "object=demo.flor", "314159")
-	token, err := pkcs11.Open(u, noTerminal)
+	token, err := authority.OpenToken(u, noTerminal)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,8 +114,8 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// TestOpen checks that each error says what to do about it, and that no error contains the PIN.
-func TestOpen(t *testing.T) {
+// TestOpenToken checks that each error says what to do about it, and that no error contains the PIN.
+func TestOpenToken(t *testing.T) {
 	module := softHSM(t)
 	good := uri(t, module, "object=demo.flor", "314159")
 	wrong := uri(t, module, "object=demo.flor", "141421")
@@ -127,7 +127,7 @@ func TestOpen(t *testing.T) {
 	if err := os.WriteFile(readable.PINSource, []byte("314159"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for want, u := range map[string]pkcs11.URI{
+	for want, u := range map[string]authority.TokenURI{
 		"CKR_PIN_INCORRECT: it locks itself after a few wrong PINs": wrong,
 		"no PIN in it": empty,
 		`no terminal to read the PIN of token "root" from: ?pin-source=FILE in the URI`: typed,
@@ -136,12 +136,12 @@ func TestOpen(t *testing.T) {
 		"pin-source: open /none: no such file":                                          unreadable,
 		"mode 0644 lets others use a secret: chmod 0600 it":                             readable,
 	} {
-		_, err := pkcs11.Open(u, noTerminal)
+		_, err := authority.OpenToken(u, noTerminal)
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "141421") || strings.Contains(err.Error(), "314159") {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	token, err := pkcs11.Open(typed, func(what, _ string) (string, error) { return "314159", nil })
+	token, err := authority.OpenToken(typed, func(what, _ string) (string, error) { return "314159", nil })
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,21 +1,21 @@
-package pkcs11_test
+package authority_test
 
 import (
 	"strings"
 	"testing"
 
-	"github.com/florete/florete/providers/pkcs11"
+	"github.com/florete/florete/nix/operator/authority"
 )
 
-func TestParse(t *testing.T) {
-	for text, want := range map[string]pkcs11.URI{
+func TestParseTokenURI(t *testing.T) {
+	for text, want := range map[string]authority.TokenURI{
 		"pkcs11:token=root;object=demo":                            {Token: "root", Object: "demo"},
 		" pkcs11:object=a%3Bb%20c;serial=07?pin-source=/root/pin ": {Serial: "07", Object: "a;b c", PINSource: "/root/pin"},
 		"pkcs11:token=r;id=%01%FF?module-path=/lib/m.so":           {Token: "r", ID: "\x01\xff", Module: "/lib/m.so"},
 		"pkcs11:token=r;id=a?pin-source=file:/p&module-path=m.so":  {Token: "r", ID: "a", PINSource: "/p", Module: "m.so"},
 		"pkcs11:token=r;id=a?pin-source=file:///p":                 {Token: "r", ID: "a", PINSource: "/p"},
 	} {
-		u, err := pkcs11.Parse(text)
+		u, err := authority.ParseTokenURI(text)
 		if err != nil || u.String() != strings.TrimSpace(text) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -39,11 +39,11 @@ func TestParse(t *testing.T) {
 		"pkcs11:token=root;object=demo?pin-source=pin":       "pin-source: want the path of a file from the root",
 		"pkcs11:token=root;object=demo?pin-source=|/bin/pin": "pin-source: want the path of a file from the root",
 	} {
-		if _, err := pkcs11.Parse(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "314159") {
+		if _, err := authority.ParseTokenURI(text); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "314159") {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
 	}
-	if !pkcs11.Is([]byte("\npkcs11:token=a")) || pkcs11.Is([]byte("-----BEGIN PRIVATE KEY-----")) {
+	if !authority.IsTokenURI([]byte("\npkcs11:token=a")) || authority.IsTokenURI([]byte("-----BEGIN PRIVATE KEY-----")) {
 		t.Error("a key file is taken for another")
 	}
 }
@@ -52,11 +52,11 @@ func TestParse(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	f.Add("pkcs11:token=root;object=a%3Bb?pin-source=/root/pin&module-path=/lib/m.so")
 	f.Fuzz(func(t *testing.T, text string) {
-		u, err := pkcs11.Parse(text)
+		u, err := authority.ParseTokenURI(text)
 		if err != nil {
 			return
 		}
-		if again, err := pkcs11.Parse(u.String()); err != nil || again != u {
+		if again, err := authority.ParseTokenURI(u.String()); err != nil || again != u {
 			t.Errorf("%q: %+v, then %+v, %v", text, u, again, err)
 		}
 	})

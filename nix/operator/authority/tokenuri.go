@@ -1,12 +1,4 @@
-// Package pkcs11 signs with keys on a PKCS #11 token, such as a smart card, a USB key or an HSM. A
-// key is named by a URI (RFC 7512):
-//
-//	pkcs11:token=root;object=demo.flor?pin-source=/root/pin&module-path=/usr/lib/opensc-pkcs11.so
-//
-// The URI names the token by label or serial number, and the key by label (object), ID or both. The
-// PIN is in a file, never in the URI. A build without cgo can parse URIs but not open them, because
-// PKCS #11 modules are C libraries.
-package pkcs11
+package authority
 
 import (
 	"bytes"
@@ -20,41 +12,47 @@ import (
 	"github.com/florete/florete/internal/terminal"
 )
 
-// Scheme is the prefix of PKCS #11 URIs.
-const Scheme = "pkcs11:"
+// TokenScheme is the prefix of PKCS #11 URIs.
+const TokenScheme = "pkcs11:"
 
-// DefaultModule is the PKCS #11 module that is used if a URI names none. It belongs to p11-kit and
+// TokenModule is the PKCS #11 module that is used if a URI names none. It belongs to p11-kit and
 // gives access to the tokens of all modules that are registered on a machine.
-const DefaultModule = "p11-kit-proxy.so"
+const TokenModule = "p11-kit-proxy.so"
 
-// A URI names a key on a PKCS #11 token.
-type URI struct {
+// A TokenURI names a key on a PKCS #11 token (RFC 7512):
+//
+//	pkcs11:token=root;object=demo.flor?pin-source=/root/pin&module-path=/usr/lib/opensc-pkcs11.so
+//
+// It names the token by label or serial number, and the key by label (object), ID or both. The PIN
+// is in a file, never in the URI. A build without cgo can parse URIs but not open them, because
+// PKCS #11 modules are C libraries.
+type TokenURI struct {
 	Token, Serial string // label and serial number of the token; one of them is set
 	Object        string // label of the key
 	ID            string // ID of the key, in bytes
-	Module        string // path of the module; empty for DefaultModule
+	Module        string // path of the module; empty for TokenModule
 	PINSource     string // file with the PIN; empty to read the PIN from the terminal
 	text          string
 }
 
 // String returns the URI as it was written.
-func (u URI) String() string { return u.text }
+func (u TokenURI) String() string { return u.text }
 
-// Parse parses a PKCS #11 URI (RFC 7512). The URI must name a token and a key. Errors never contain
-// a part of the text that may be a PIN.
-func Parse(text string) (u URI, err error) {
+// ParseTokenURI parses a PKCS #11 URI (RFC 7512). The URI must name a token and a key. Errors never
+// contain a part of the text that may be a PIN.
+func ParseTokenURI(text string) (u TokenURI, err error) {
 	text = strings.TrimSpace(text)
-	rest, ok := strings.CutPrefix(text, Scheme)
+	rest, ok := strings.CutPrefix(text, TokenScheme)
 	if !ok {
 		return u, fmt.Errorf("PKCS #11 URI: want one such as %q", "pkcs11:token=root;object=demo.flor?pin-source=/root/pin")
 	}
 	u.text = text
 	path, query, _ := strings.Cut(rest, "?")
 	fields := map[string]*string{"token": &u.Token, "serial": &u.Serial, "object": &u.Object, "id": &u.ID}
-	if err := attributes(path, ";", fields); err != nil {
+	if err := uriAttributes(path, ";", fields); err != nil {
 		return u, err
 	}
-	if err := attributes(query, "&", map[string]*string{"module-path": &u.Module, "pin-source": &u.PINSource}); err != nil {
+	if err := uriAttributes(query, "&", map[string]*string{"module-path": &u.Module, "pin-source": &u.PINSource}); err != nil {
 		return u, err
 	}
 	u.PINSource = strings.TrimPrefix(strings.TrimPrefix(u.PINSource, "file://"), "file:")
@@ -69,8 +67,9 @@ func Parse(text string) (u URI, err error) {
 	return u, nil
 }
 
-// attributes parses pairs of the form name=value. It stores each value in the field for its name.
-func attributes(text, separator string, fields map[string]*string) error {
+// uriAttributes parses pairs of the form name=value. It stores each value in the field for its
+// name.
+func uriAttributes(text, separator string, fields map[string]*string) error {
 	if text == "" {
 		return nil
 	}
@@ -94,13 +93,13 @@ func attributes(text, separator string, fields map[string]*string) error {
 	return nil
 }
 
-// Is reports whether the content of a key file is a PKCS #11 URI, which names a key on a token.
-// Other key files contain the key itself.
-func Is(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(Scheme)) }
+// IsTokenURI reports whether the content of a key file is a PKCS #11 URI, which names a key on a
+// token. Other key files contain the key itself.
+func IsTokenURI(file []byte) bool { return bytes.HasPrefix(bytes.TrimSpace(file), []byte(TokenScheme)) }
 
 // pin returns the PIN of the token. The function typed reads the PIN from the terminal if the URI
 // names no file with it.
-func (u URI) pin(typed func(what, instead string) (string, error)) (string, error) {
+func (u TokenURI) pin(typed func(what, instead string) (string, error)) (string, error) {
 	if u.PINSource == "" {
 		return typed("PIN of token "+u.name(), "?pin-source=FILE in the URI")
 	}
@@ -116,7 +115,7 @@ func (u URI) pin(typed func(what, instead string) (string, error)) (string, erro
 }
 
 // name describes the token in messages.
-func (u URI) name() string {
+func (u TokenURI) name() string {
 	if u.Token != "" {
 		return fmt.Sprintf("%q", u.Token)
 	}
@@ -124,7 +123,7 @@ func (u URI) name() string {
 }
 
 // key describes the key in messages.
-func (u URI) key() string {
+func (u TokenURI) key() string {
 	if u.Object != "" {
 		return fmt.Sprintf("%q", u.Object)
 	}

@@ -1,6 +1,6 @@
 //go:build !cgo
 
-package pkcs11
+package authority
 
 import (
 	"crypto"
@@ -13,8 +13,10 @@ var errNoCgo = errors.New("this program is built without cgo, and modules of PKC
 // tokens.
 type Token struct{}
 
-// Open always returns an error, because PKCS #11 modules need cgo and this build has none.
-func Open(URI, func(what, instead string) (string, error)) (*Token, error) { return nil, errNoCgo }
+// OpenToken always returns an error, because PKCS #11 modules need cgo and this build has none.
+func OpenToken(TokenURI, func(what, instead string) (string, error)) (*Token, error) {
+	return nil, errNoCgo
+}
 
 // Close does nothing, and the methods Key and Make return an error, because a build without cgo
 // cannot use tokens.

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package pkcs11
+package authority
 
 import (
 	"cmp"
@@ -16,21 +16,22 @@ import (
 	"github.com/florete/florete/internal/pubkey"
 )
 
-// Token is an unlocked PKCS #11 token. Close it after use.
+// Token is an unlocked PKCS #11 token, such as a smart card, a USB key or an HSM. Close it after
+// use.
 type Token struct {
-	uri     URI
+	uri     TokenURI
 	context *crypto11.Context
 }
 
-// Open unlocks the token that the URI names. The PIN is in the file that the URI names. If the URI
-// names no file, Open calls typed to ask the user for the PIN. The second argument of typed tells
-// the user what to do if there is no terminal.
-func Open(u URI, typed func(what, instead string) (string, error)) (*Token, error) {
+// OpenToken unlocks the token that the URI names. The PIN is in the file that the URI names. If the
+// URI names no file, OpenToken calls typed to ask the user for the PIN. The second argument of
+// typed tells the user what to do if there is no terminal.
+func OpenToken(u TokenURI, typed func(what, instead string) (string, error)) (*Token, error) {
 	pin, err := u.pin(typed)
 	if err != nil {
 		return nil, err
 	}
-	module := cmp.Or(u.Module, DefaultModule)
+	module := cmp.Or(u.Module, TokenModule)
 	c, err := crypto11.Configure(&crypto11.Config{Path: module, TokenLabel: u.Token, TokenSerial: u.Serial, Pin: pin})
 	if err == nil {
 		return &Token{u, c}, nil

@@ -41,7 +41,7 @@ func (k login) began() (at time.Duration, scope string, ok bool, err error) {
 	if err != nil {
 		return 0, scope, false, err
 	}
-	for _, pid := range strings.Fields(string(list)) {
+	for pid := range strings.FieldsSeq(string(list)) {
 		stat, err := os.ReadFile(filepath.Join(k.proc, pid, "stat"))
 		if err != nil {
 			continue // the process has ended

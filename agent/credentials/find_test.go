@@ -12,7 +12,7 @@ import (
 // need returns a need that delivers files to a service and notifies units of a change.
 func need(id, kind, of, files string, notify ...string) document.Need {
 	n := document.Need{ID: id, Kind: kind, For: kit.ID(of), Deliver: document.Deliver{Files: map[string]document.File{}}}
-	for _, f := range strings.Fields(files) {
+	for f := range strings.FieldsSeq(files) {
 		n.Deliver.Files[f] = document.File{}
 	}
 	n.OnChange = append(n.OnChange, notify...)

@@ -115,7 +115,7 @@ func TestCommand(t *testing.T) {
 		{"ssh", "a b@shell", "", `want a name`},
 	} {
 		bin := t.TempDir()
-		for _, name := range strings.Fields(x.programs) {
+		for name := range strings.FieldsSeq(x.programs) {
 			if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"), 0o755); err != nil {
 				t.Fatal(err)
 			}

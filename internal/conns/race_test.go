@@ -3,6 +3,7 @@ package conns_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -84,9 +85,7 @@ func TestFirst(t *testing.T) {
 		if name == "only the last is good" {
 			plan["c"] = attempt{}
 		}
-		for a, p := range c.plan {
-			plan[a] = p
-		}
+		maps.Copy(plan, c.plan)
 		won, began, discarded, err := run(t, []string{"a", "b", "c"}, plan)
 		if err != nil || won != c.won || !slices.Equal(discarded, c.discarded) {
 			t.Errorf("%s: %q wins, %v are discarded, %v", name, won, discarded, err)

@@ -3,6 +3,7 @@ package control_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -28,9 +29,7 @@ func (e *env) rollout(serial int64) *bytes.Buffer {
 	if err != nil {
 		e.t.Fatal(err)
 	}
-	for host, documents := range e.tree(serial, "three") {
-		tree[host] = documents
-	}
+	maps.Copy(tree, e.tree(serial, "three"))
 	var b bytes.Buffer
 	if err := tree.Encode(&b, e.tree(serial+1, "two")); err != nil {
 		e.t.Fatal(err)

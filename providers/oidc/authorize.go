@@ -93,7 +93,7 @@ func (s *issuerServer) beyond(client, requested string) string {
 	if policy == nil || policy.clients[client].Scopes == nil {
 		return ""
 	}
-	for _, scope := range strings.Fields(requested) {
+	for scope := range strings.FieldsSeq(requested) {
 		if !slices.Contains(policy.clients[client].Scopes, scope) {
 			return scope
 		}

@@ -109,7 +109,7 @@ func (r Request) known(requested string) string {
 			all = append(all, scope)
 		}
 	}
-	for _, scope := range strings.Fields(requested) {
+	for scope := range strings.FieldsSeq(requested) {
 		if slices.Contains(scopes, scope) || !slices.Contains(r.Scopes, scope) {
 			add(scope)
 			continue

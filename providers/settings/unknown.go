@@ -43,8 +43,8 @@ func walk(b []byte, v hujson.Value, known map[string]reflect.Type) error {
 // fields returns the types of a struct's fields. The keys are the names of the fields in JSON.
 func fields(t reflect.Type) map[string]reflect.Type {
 	all := map[string]reflect.Type{}
-	for i := range t.NumField() {
-		all[t.Field(i).Tag.Get("json")] = t.Field(i).Type
+	for field := range t.Fields() {
+		all[field.Tag.Get("json")] = field.Type
 	}
 	return all
 }

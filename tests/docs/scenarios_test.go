@@ -101,7 +101,7 @@ func TestOperatorPages(t *testing.T) {
 	}
 	for _, script := range scripts {
 		for _, m := range typed.FindAllStringSubmatch(read(t, script), -1) {
-			for _, page := range strings.Fields(m[1]) {
+			for page := range strings.FieldsSeq(m[1]) {
 				if _, err := os.Stat(filepath.Join(repo, page)); err != nil {
 					t.Errorf("%s: %v", filepath.Base(script), err)
 				}

@@ -10,6 +10,7 @@ import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -80,9 +81,7 @@ func TestPrivateKeys(t *testing.T) {
 		"public.key":   "demo-1:" + base64.StdEncoding.EncodeToString(public),
 		"huge":         strings.Repeat("x", maxKeyFile) + keys["ca.key"],
 	}
-	for name, text := range keys {
-		files[name] = text
-	}
+	maps.Copy(files, keys)
 	for name, text := range files {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -145,9 +145,7 @@ func (r Roots) Trusted(root string) map[string]string {
 
 func (r Roots) lacking(why func(hostreport.Roots) string) map[string]string {
 	all := map[string]string{}
-	for name, text := range r.never {
-		all[name] = text
-	}
+	maps.Copy(all, r.never)
 	for name, h := range r.hosts {
 		if text := why(h); text != "" {
 			all[name] = text

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"encoding/json"
+	"maps"
 	"regexp"
 	"strings"
 	"testing"
@@ -47,13 +48,9 @@ func TestWhatIsNotHarmlessOpens(t *testing.T) {
 						t.Fatal(err)
 					}
 					is := compile.Snapshot{Topology: c.After.Topology, Documents: map[string]documents{}}
-					for h, d := range c.After.Documents {
-						is.Documents[h] = d
-					}
+					maps.Copy(is.Documents, c.After.Documents)
 					other := documents{}
-					for k, r := range docs {
-						other[k] = r
-					}
+					maps.Copy(other, docs)
 					other[kind] = compile.Raw{Envelope: docs[kind].Envelope, Body: string(b)}
 					is.Documents[host] = other
 					p, err := Compare(c.After, is)

@@ -15,7 +15,7 @@ import (
 // scale measures the load of hosts that start at the same time, of documents that are published to
 // them, and of idle hosts.
 func scale(f figures) error {
-	for _, engine := range strings.Split(*engines, ",") {
+	for engine := range strings.SplitSeq(*engines, ",") {
 		if engine == engineEtcd {
 			f.suffix = "_etcd"
 			if _, err := program.Find("etcd"); err != nil {

@@ -16,8 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/internal/manual"
-	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/tests/docs/pages"
 )
 
@@ -29,7 +27,7 @@ var update = flag.Bool("update", false, "rewrite the page of the commands in doc
 func Test(t *testing.T, root func() *cobra.Command, intro string) {
 	program := root().Name()
 	t.Run("help", func(t *testing.T) {
-		for _, lacks := range terminal.LackingHelp(root()) {
+		for _, lacks := range lackingHelp(root()) {
 			t.Error(lacks)
 		}
 	})
@@ -53,7 +51,7 @@ func Test(t *testing.T, root func() *cobra.Command, intro string) {
 
 func testPage(t *testing.T, root *cobra.Command, intro string) {
 	file := filepath.Join(pages.Root(t), "docs", "reference", root.Name()+".md")
-	want := manual.Markdown(root, intro)
+	want := page(root, intro)
 	if *update {
 		if err := os.WriteFile(file, want, 0o644); err != nil {
 			t.Fatal(err)

@@ -142,15 +142,8 @@ type reader struct {
 }
 
 func (r *reader) report(host string) (report hostreport.Kept) {
-	e, err := r.archive.Get(r.ctx, server.ReportPrefix+host)
-	if errors.Is(err, store.ErrNotFound) {
-		return report
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, &report)
-	}
-	if err != nil {
-		r.failed = fmt.Errorf("report of %s: %w", host, err)
+	if _, err := store.Load(r.ctx, r.archive, server.ReportPrefix+host, &report); err != nil {
+		r.failed = err
 	}
 	return report
 }

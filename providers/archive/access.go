@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -50,17 +49,9 @@ type Access struct {
 // Access returns the requests and grants that are current at the time now.
 func (a Archive) Access(ctx context.Context, now time.Time) (s Access, err error) {
 	s = Access{Requests: []AccessRequest{}, Grants: []accessgrant.Signed{}}
-	e, err := a.Get(ctx, accessing)
-	if errors.Is(err, store.ErrNotFound) {
-		return s, nil
+	if s.revision, err = store.Load(ctx, a, accessing, &s); err != nil {
+		return s, err
 	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, &s)
-	}
-	if err != nil {
-		return s, fmt.Errorf("%s: %w", accessing, err)
-	}
-	s.revision = e.Modified
 	s.Requests = slices.DeleteFunc(s.Requests, func(r AccessRequest) bool { return r.Time.Add(requestLife).Before(now) })
 	s.Grants = slices.DeleteFunc(s.Grants, func(s accessgrant.Signed) bool {
 		g, err := s.Open()

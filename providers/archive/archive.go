@@ -194,24 +194,18 @@ func (a Archive) hosts(ctx context.Context, v Version, yield func(StreamHost, er
 
 // whole returns the complete index of a version.
 func (a Archive) whole(ctx context.Context, v Version) (index, error) {
-	prefix, after, found := indices+v.Tree+"/", "", 0
+	prefix, found := indices+v.Tree+"/", 0
 	whole := index{}
-	for {
-		entries, err := a.Page(ctx, prefix, after, page)
+	for e, err := range store.All(ctx, a, prefix, "", page) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			of, err := a.decode(e)
-			if err != nil {
-				return nil, err
-			}
-			maps.Copy(whole, of)
-			after = e.Key
+		of, err := a.decode(e)
+		if err != nil {
+			return nil, err
 		}
-		if found += len(entries); len(entries) < page {
-			break
-		}
+		maps.Copy(whole, of)
+		found++
 	}
 	if found != v.Buckets {
 		return nil, fmt.Errorf("%s: %d parts, want %d: %w", prefix, found, v.Buckets, store.ErrNotFound)

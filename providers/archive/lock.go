@@ -203,24 +203,18 @@ const page = 32
 // key is used if its name is in the set used. Keys are removed in order, so that the first chunk of
 // a body is removed before the others.
 func (l *lock) collect(ctx context.Context, prefix string, used map[string]bool, name func(key string) string) error {
-	for after := ""; ; {
-		entries, err := l.Page(ctx, prefix, after, page)
+	for e, err := range store.All(ctx, l, prefix, "", page) {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			if used[name(e.Key)] {
-				continue
-			}
-			if err := l.remove(ctx, e.Key); err != nil {
-				return err
-			}
+		if used[name(e.Key)] {
+			continue
 		}
-		if len(entries) < page {
-			return l.flush(ctx)
+		if err := l.remove(ctx, e.Key); err != nil {
+			return err
 		}
-		after = entries[len(entries)-1].Key
 	}
+	return l.flush(ctx)
 }
 
 func (l *lock) remove(ctx context.Context, key string) error {

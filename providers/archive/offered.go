@@ -33,18 +33,8 @@ type Rollout struct {
 // Rollout returns the record of the rollout in progress or, if there is none, of the last rollout.
 // If there never was a rollout, it returns the zero Rollout.
 func (a Archive) Rollout(ctx context.Context) (r Rollout, err error) {
-	e, err := a.Get(ctx, rolling)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, &r)
-	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", rolling, err)
-	}
-	r.revision = e.Modified
-	return r, nil
+	r.revision, err = store.Load(ctx, a, rolling, &r)
+	return r, err
 }
 
 func (r Rollout) op() (store.Op, error) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/trust"
@@ -37,18 +36,8 @@ type Revocations struct {
 // Revocations returns the revocation list that hosts receive. If no list was ever stored, it
 // returns the zero value.
 func (a Archive) Revocations(ctx context.Context) (r Revocations, err error) {
-	e, err := a.Get(ctx, revoking)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, &r)
-	}
-	if err != nil {
-		return r, fmt.Errorf("%s: %w", revoking, err)
-	}
-	r.revision = e.Modified
-	return r, nil
+	r.revision, err = store.Load(ctx, a, revoking, &r)
+	return r, err
 }
 
 // ListTerms are the conditions under which the archive accepts a revocation list.

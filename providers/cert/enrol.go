@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -164,15 +163,6 @@ func (i *Issuer) Admit(ctx context.Context, c server.Call) (store.Cond, error) {
 // device returns the record of a node's device, and the revision of the store that wrote the
 // record. Both are zero if the node never enrolled here.
 func (i *Issuer) device(ctx context.Context, node spiffe.ID) (d Device, modified int64, err error) {
-	e, err := i.Store.Get(ctx, devicePrefix+node.Name())
-	if errors.Is(err, store.ErrNotFound) {
-		return d, 0, nil
-	}
-	if err != nil {
-		return d, 0, err
-	}
-	if err := json.Unmarshal(e.Value, &d); err != nil {
-		return d, 0, fmt.Errorf("%s: %w", e.Key, err)
-	}
-	return d, e.Modified, nil
+	modified, err = store.Load(ctx, i.Store, devicePrefix+node.Name(), &d)
+	return d, modified, err
 }

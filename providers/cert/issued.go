@@ -38,23 +38,17 @@ func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 
 // issued calls a function with the record of every SVID that ends after the given time.
 func (i *Issuer) issued(ctx context.Context, end time.Time, each func(trust.Issued)) error {
-	for after := issuedBefore(end); ; {
-		page, err := i.Store.Page(ctx, issuedPrefix, after, 1000)
+	for e, err := range store.All(ctx, i.Store, issuedPrefix, issuedBefore(end), 1000) {
 		if err != nil {
 			return err
 		}
-		for _, e := range page {
-			after = e.Key
-			var is trust.Issued
-			if err := json.Unmarshal(e.Value, &is); err != nil {
-				return fmt.Errorf("%s: %w", e.Key, err)
-			}
-			each(is)
+		var is trust.Issued
+		if err := json.Unmarshal(e.Value, &is); err != nil {
+			return fmt.Errorf("%s: %w", e.Key, err)
 		}
-		if len(page) == 0 {
-			return nil
-		}
+		each(is)
 	}
+	return nil
 }
 
 // forgetEnded removes the records of expired SVIDs.

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -45,12 +44,9 @@ const maxIssuers = 16
 func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x509.Certificate) (d server.Decision, err error) {
 	key := linePrefix + c.Caller.Name()
 	var was line
-	e, err := i.Store.Get(ctx, key)
-	if err == nil {
-		err = json.Unmarshal(e.Value, &was)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return d, fmt.Errorf("%s: %w", key, err)
+	modified, err := store.Load(ctx, i.Store, key, &was)
+	if err != nil {
+		return d, err
 	}
 	by := hex.EncodeToString(issuing.SubjectKeyId)
 	is := line{Newest: trust.SerialNumber(leaf), Since: leaf.NotBefore.Unix(), Issuers: []string{by}}
@@ -75,7 +71,7 @@ func (i *Issuer) extendLine(ctx context.Context, c server.Call, leaf, issuing *x
 	if err != nil {
 		return d, err
 	}
-	d.If = []store.Cond{{Key: key, Modified: e.Modified}}
+	d.If = []store.Cond{{Key: key, Modified: modified}}
 	d.Then = []store.Op{store.Put(key, value)}
 	return d, nil
 }

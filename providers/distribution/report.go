@@ -3,7 +3,6 @@ package distribution
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -56,12 +55,9 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 		return nil, quiet, malformed(fmt.Sprintf("sequence %.40q: want an integer above zero", fields["sequence"]))
 	}
 	at := server.ReportPrefix + a.Caller.Name()
-	last, err := a.Store.Get(ctx, at)
 	var kept hostreport.Kept
-	if err == nil {
-		err = json.Unmarshal(last.Value, &kept)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	last, err := store.Load(ctx, a.Store, at, &kept)
+	if err != nil {
 		return nil, quiet, err
 	}
 	if r.Sequence <= kept.Sequence {
@@ -72,7 +68,7 @@ func keep(ctx context.Context, a *server.Request, report []byte) (any, server.Ch
 	}
 	value, err := json.Marshal(r)
 	return hostapi.Reported{Sequence: r.Sequence, Rotate: r.Rotate}, server.Change{
-		If: []store.Cond{{Key: at, Modified: last.Modified}}, Then: append(server.Ops(acts(a.Row, kept, r)), store.Put(at, value)), Unrecorded: true,
+		If: []store.Cond{{Key: at, Modified: last}}, Then: append(server.Ops(acts(a.Row, kept, r)), store.Put(at, value)), Unrecorded: true,
 	}, err
 }
 

@@ -2,7 +2,6 @@ package federation
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -35,24 +34,18 @@ type record struct {
 // record. This is normally the last good bundle that was fetched. It is the bundle in the policy if
 // that bundle was added later and is not older.
 func (f *Federation) inForce(ctx context.Context, t *trusted) (b *trust.Bundle, revision int64, err error) {
-	e, err := f.Store.Get(ctx, t.key)
-	if errors.Is(err, store.ErrNotFound) {
-		return t.first, 0, nil
-	}
 	var r record
-	if err == nil {
-		err = json.Unmarshal(e.Value, &r)
+	revision, err = store.Load(ctx, f.Store, t.key, &r)
+	if err != nil || revision == 0 {
+		return t.first, 0, err
 	}
-	if err == nil {
-		b, err = trust.ParseBundle(t.name, []byte(r.Bundle))
-	}
-	if err != nil {
+	if b, err = trust.ParseBundle(t.name, []byte(r.Bundle)); err != nil {
 		return nil, 0, fmt.Errorf("%s: %w", t.key, err)
 	}
 	if r.First != t.digest && t.first.CheckAfter(b) == nil {
-		return t.first, e.Modified, nil
+		return t.first, revision, nil
 	}
-	return b, e.Modified, nil
+	return b, revision, nil
 }
 
 // accept puts a fetched bundle in force and writes an audit row. If the bundle is already in force,
@@ -119,12 +112,9 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 	}
 	digest := document.Digest(text)
 	var last served
-	e, err := f.Store.Get(ctx, ownAt)
-	if err == nil {
-		err = json.Unmarshal(e.Value, &last)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%s: %w", ownAt, err)
+	modified, err := store.Load(ctx, f.Store, ownAt, &last)
+	if err != nil {
+		return err
 	}
 	if last.Digest != digest {
 		last = served{digest, max(last.Sequence+1, uint64(time.Now().Unix()))}
@@ -132,7 +122,7 @@ func (f *Federation) keepOwn(ctx context.Context, p *Policy) error {
 			Message: fmt.Sprintf("the bundle of %s is served with sequence number %d", td, last.Sequence),
 			Detail:  map[string]string{"trustDomain": td.Name(), "sequence": fmt.Sprint(last.Sequence)}}
 		_, err := f.Store.Commit(ctx, store.Txn{
-			If:   []store.Cond{{Key: ownAt, Modified: e.Modified}},
+			If:   []store.Cond{{Key: ownAt, Modified: modified}},
 			Then: []store.Op{store.Put(ownAt, marshal(last)), row.Op()},
 		})
 		if errors.Is(err, store.ErrConflict) {

@@ -3,7 +3,6 @@ package file
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"slices"
@@ -70,41 +69,29 @@ func (f Files) Run(ctx context.Context, ready func()) error {
 // sent returns the content of the file that an operator sent under a name. The second result is
 // false if there is no such file.
 func (f Files) sent(ctx context.Context, ref string) (string, bool, error) {
-	e, err := f.Store.Get(ctx, sentPrefix+ref)
-	if errors.Is(err, store.ErrNotFound) {
-		return "", false, nil
-	}
 	var r record
-	if err == nil {
-		err = json.Unmarshal(e.Value, &r)
-	}
-	if err != nil {
+	modified, err := store.Load(ctx, f.Store, sentPrefix+ref, &r)
+	if err != nil || modified == 0 {
 		return "", false, err
 	}
-	content, err := f.Key.Open(e.Key, r.Content)
+	content, err := f.Key.Open(sentPrefix+ref, r.Content)
 	return string(content), err == nil, err
 }
 
 // list returns the files that operators sent, without their contents.
 func (f Files) list(c *announced.Call) (any, error) {
 	all := Sent{[]File{}}
-	for after := ""; ; {
-		entries, err := f.Store.Page(c.R.Context(), sentPrefix, after, store.MaxOps)
+	for e, err := range store.All(c.R.Context(), f.Store, sentPrefix, "", store.MaxOps) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			after = e.Key
-			var r record
-			if err := json.Unmarshal(e.Value, &r); err != nil {
-				return nil, fmt.Errorf("%s: %w", e.Key, err)
-			}
-			all.Files = append(all.Files, File{Ref: strings.TrimPrefix(e.Key, sentPrefix), Sent: r.Sent, By: r.By})
+		var r record
+		if err := json.Unmarshal(e.Value, &r); err != nil {
+			return nil, fmt.Errorf("%s: %w", e.Key, err)
 		}
-		if len(entries) < store.MaxOps {
-			return all, nil
-		}
+		all.Files = append(all.Files, File{Ref: strings.TrimPrefix(e.Key, sentPrefix), Sent: r.Sent, By: r.By})
 	}
+	return all, nil
 }
 
 // receive stores or removes a file for an operator, and writes the audit row. If the same content

@@ -16,7 +16,6 @@ package join
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
@@ -97,22 +96,6 @@ func (r Request) Key() (ssh.PublicKey, error) {
 	return key, nil
 }
 
-// read decodes the value of a key into v. It returns the revision at which the key was last
-// changed, which is zero if the key is absent.
-func read(ctx context.Context, s store.Store, key string, v any) (modified int64, err error) {
-	e, err := s.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return 0, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, v)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", key, err)
-	}
-	return e.Modified, nil
-}
-
 // put adds a write of a value to a decision. The write takes effect only if the key was last
 // changed at the revision given by modified.
 func put(d *server.Decision, key string, modified int64, v any) error {
@@ -156,7 +139,7 @@ func Receive(ctx context.Context, s store.Store, c server.Call, j hostapi.Join, 
 	}
 	var was Request
 	at := RequestPrefix + is.Host
-	modified, err := read(ctx, s, at, &was)
+	modified, err := store.Load(ctx, s, at, &was)
 	if err != nil {
 		return a, d, err
 	}
@@ -198,7 +181,7 @@ type storedToken struct {
 }
 
 func findToken(ctx context.Context, s store.Store, id string) (t storedToken, err error) {
-	t.modified, err = read(ctx, s, TokenPrefix+id, &t.Token)
+	t.modified, err = store.Load(ctx, s, TokenPrefix+id, &t.Token)
 	return t, err
 }
 

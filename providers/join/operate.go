@@ -172,7 +172,7 @@ func (o *Operator) check(t Token) error {
 // Revoke makes the join token with the given ID invalid, and returns it. Devices that joined with
 // the token are not affected. Revoking a token again changes nothing.
 func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
-	modified, err := read(ctx, o.Store, TokenPrefix+id, &t)
+	modified, err := store.Load(ctx, o.Store, TokenPrefix+id, &t)
 	if err != nil {
 		return t, err
 	}
@@ -196,7 +196,7 @@ func (o *Operator) Revoke(ctx context.Context, id string) (t Token, err error) {
 // pass nil. Repeating a decision changes nothing.
 func (o *Operator) Decide(ctx context.Context, host string, admission *trust.SignedAdmission) (r Request, err error) {
 	at := RequestPrefix + host
-	modified, err := read(ctx, o.Store, at, &r)
+	modified, err := store.Load(ctx, o.Store, at, &r)
 	if err != nil {
 		return r, err
 	}

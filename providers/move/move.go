@@ -50,17 +50,8 @@ func Of(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, 
 func Under(ctx context.Context, s store.Store) (Mark, error) { return read(ctx, s, moving) }
 
 func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
-	e, err := s.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return m, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Value, &m)
-	}
-	if err != nil {
-		return m, fmt.Errorf("%s: %w", key, err)
-	}
-	return m, nil
+	_, err = store.Load(ctx, s, key, &m)
+	return m, err
 }
 
 func (m Mark) op(key string) store.Op {

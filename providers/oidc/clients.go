@@ -6,7 +6,6 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -93,11 +92,8 @@ type clients struct {
 // get returns a registration and the revision of the store that wrote it. Both are zero if there is
 // no registration.
 func (c clients) get(ctx context.Context, client string) (r registration, modified int64, err error) {
-	e, err := c.db.Get(ctx, key(client))
-	if errors.Is(err, store.ErrNotFound) {
-		return r, 0, nil
-	}
-	if err != nil {
+	e, err := store.Find(ctx, c.db, key(client))
+	if err != nil || e.Modified == 0 {
 		return r, 0, err
 	}
 	if err := r.decode(e.Value); err != nil {

@@ -47,18 +47,7 @@ type registered struct {
 }
 
 func (p *Provider) readExternal(ctx context.Context, name string) (e external, err error) {
-	entry, err := p.cfg.Store.Get(ctx, externalPrefix+name)
-	if errors.Is(err, store.ErrNotFound) {
-		return e, nil
-	}
-	if err != nil {
-		return e, err
-	}
-	plain, err := p.cfg.Key.Open(entry.Key, entry.Value)
-	if err == nil {
-		err = json.Unmarshal(plain, &e)
-	}
-	e.modified = entry.Modified
+	e.modified, err = p.cfg.Key.Load(ctx, p.cfg.Store, externalPrefix+name, &e)
 	return e, err
 }
 
@@ -67,11 +56,10 @@ func (p *Provider) writeExternal(ctx context.Context, name string, e external) (
 	key := externalPrefix + name
 	op := store.Delete(key)
 	if e.Mark != "" || len(e.Clients) > 0 {
-		plain, err := json.Marshal(e)
-		if err != nil {
+		var err error
+		if op, err = p.cfg.Key.Put(key, e); err != nil {
 			return e, err
 		}
-		op = store.Put(key, p.cfg.Key.Seal(key, plain))
 	}
 	modified, err := p.cfg.Store.Commit(ctx, store.Txn{If: []store.Cond{{Key: key, Modified: e.modified}}, Then: []store.Op{op}})
 	e.modified = modified
@@ -186,19 +174,13 @@ func (p *Provider) sweepExternal(ctx context.Context, now time.Time) error {
 		return nil
 	}
 	var failed []error
-	for after := ""; ; {
-		entries, err := p.cfg.Store.Page(ctx, externalPrefix, after, store.MaxOps)
+	for entry, err := range store.All(ctx, p.cfg.Store, externalPrefix, "", store.MaxOps) {
 		if err != nil {
 			return err
 		}
-		for _, entry := range entries {
-			after = entry.Key
-			failed = append(failed, p.endOver(ctx, now, policy, strings.TrimPrefix(entry.Key, externalPrefix)))
-		}
-		if len(entries) < store.MaxOps {
-			return errors.Join(failed...)
-		}
+		failed = append(failed, p.endOver(ctx, now, policy, strings.TrimPrefix(entry.Key, externalPrefix)))
 	}
+	return errors.Join(failed...)
 }
 
 // endOver ends the former clients with one name whose time is over.

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -134,9 +133,7 @@ func (t tokens) CreateRefresh(ctx context.Context, r storage.RefreshToken) error
 // replay ends the tokens of a code that is presented again. If the last argument is true, the code
 // is known to have existed. Otherwise replay ignores a code without a record.
 func (t tokens) replay(ctx context.Context, code string, was bool) error {
-	if _, err := t.db.Get(ctx, spentAt(code)); !was && errors.Is(err, store.ErrNotFound) {
-		return nil
-	} else if err != nil && !errors.Is(err, store.ErrNotFound) {
+	if e, err := store.Find(ctx, t.db, spentAt(code)); err != nil || !was && e.Modified == 0 {
 		return err
 	}
 	var had spent
@@ -194,11 +191,8 @@ func endedAt(client, user string) string {
 // ended reports whether tokens have been ended since a client received them for a user. The
 // argument issued is the time of issuance. Times in tokens are whole seconds.
 func (t tokens) ended(ctx context.Context, client, user string, issued time.Time) (bool, error) {
-	e, err := t.db.Get(ctx, endedAt(client, user))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	if err != nil {
+	e, err := store.Find(ctx, t.db, endedAt(client, user))
+	if err != nil || e.Modified == 0 {
 		return false, err
 	}
 	var at time.Time
@@ -215,16 +209,13 @@ func (t tokens) spend(ctx context.Context, code string, change func(spent) spent
 	return store.Update(ctx, t.db, spentAt(code), func(e store.Entry) (txn store.Txn, err error) {
 		var s spent
 		if e.Modified != 0 {
-			plain, err := t.key.Open(e.Key, e.Value)
-			if err == nil {
-				err = json.Unmarshal(plain, &s)
-			}
-			if err != nil {
+			if err := t.key.Decode(e, &s); err != nil {
 				return txn, err
 			}
 		}
-		plain, err := json.Marshal(change(s))
-		return store.Txn{Then: []store.Op{{Key: e.Key, Value: t.key.Seal(e.Key, plain), Lease: lease}}}, err
+		op, err := t.key.Put(e.Key, change(s))
+		op.Lease = lease
+		return store.Txn{Then: []store.Op{op}}, err
 	})
 }
 

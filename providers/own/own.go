@@ -15,7 +15,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -161,17 +160,8 @@ func (k *Kind) place(r Request, c server.Call) string {
 
 // rotation returns the rotation that is stored under a key, and the revision that wrote it.
 func (k *Kind) rotation(ctx context.Context, at string) (r server.Rotation, modified int64, err error) {
-	e, err := k.Store.Get(ctx, at)
-	if errors.Is(err, store.ErrNotFound) {
-		return r, 0, nil
-	}
-	if err != nil {
-		return r, 0, err
-	}
-	if err := json.Unmarshal(e.Value, &r); err != nil {
-		return r, 0, fmt.Errorf("%s: %w", at, err)
-	}
-	return r, e.Modified, nil
+	modified, err = store.Load(ctx, k.Store, at, &r)
+	return r, modified, err
 }
 
 // Rotation returns the number and time of the last rotation of a need's secret. If the request asks

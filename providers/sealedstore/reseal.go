@@ -17,33 +17,27 @@ const resealPage = 100
 // returns ErrUnreadable at the end. Any other error ends Walk at once.
 func Walk(ctx context.Context, s store.Store, prefix string, reseal func(key string, value []byte) ([]byte, bool, error)) error {
 	var unreadable error
-	for after := ""; ; {
-		entries, err := s.Page(ctx, prefix, after, resealPage)
+	for e, err := range store.All(ctx, s, prefix, "", resealPage) {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			value, changed, err := reseal(e.Key, e.Value)
-			if errors.Is(err, ErrUnreadable) {
-				unreadable = fmt.Errorf("seal anew: %w", err)
-				continue
-			}
-			if err != nil {
-				return fmt.Errorf("seal anew: %w", err)
-			}
-			if !changed {
-				continue
-			}
-			_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: e.Key, Modified: e.Modified}}, Then: []store.Op{store.Put(e.Key, value)}})
-			if err != nil && !errors.Is(err, store.ErrConflict) {
-				return err
-			}
+		value, changed, err := reseal(e.Key, e.Value)
+		if errors.Is(err, ErrUnreadable) {
+			unreadable = fmt.Errorf("seal anew: %w", err)
+			continue
 		}
-		if len(entries) < resealPage {
-			return unreadable
+		if err != nil {
+			return fmt.Errorf("seal anew: %w", err)
 		}
-		after = entries[len(entries)-1].Key
+		if !changed {
+			continue
+		}
+		_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: e.Key, Modified: e.Modified}}, Then: []store.Op{store.Put(e.Key, value)}})
+		if err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
+		}
 	}
+	return unreadable
 }
 
 // Rebind takes the value that Bind has stored, and encrypts it again with the newest secret of the

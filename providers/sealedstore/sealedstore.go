@@ -127,15 +127,15 @@ const bound = "seal/bound"
 // store already belongs to another key, Bind returns an error. With the wrong key, values could not
 // be decrypted, and derived secrets would differ from those that hosts have.
 func (k *Key) Bind(ctx context.Context, s store.Store) error {
-	e, err := s.Get(ctx, bound)
-	switch {
-	case err == nil:
+	e, err := store.Find(ctx, s, bound)
+	if err != nil {
+		return err
+	}
+	if e.Modified != 0 {
 		if _, err := k.Open(bound, e.Value); err != nil {
 			return errOther
 		}
 		return nil
-	case !errors.Is(err, store.ErrNotFound):
-		return err
 	}
 	_, err = s.Commit(ctx, store.Txn{If: []store.Cond{{Key: bound}}, Then: []store.Op{store.Put(bound, k.Seal(bound, nil))}})
 	return err

@@ -75,18 +75,8 @@ type SigningChange struct {
 // Read returns the signing keys in the store, and the revision of the store at which they last
 // changed. If there are none, it returns nil and zero.
 func (k SigningKeys) Read(ctx context.Context) (r SigningRing, revision int64, err error) {
-	e, err := k.Store.Get(ctx, k.At)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	plain, err := k.Seal.Open(k.At, e.Value)
-	if err == nil {
-		err = json.Unmarshal(plain, &r)
-	}
-	return r, e.Modified, err
+	revision, err = k.Seal.Load(ctx, k.Store, k.At, &r)
+	return r, revision, err
 }
 
 // Due returns the signing keys for the time now, of the given generation or a higher one. It may
@@ -101,14 +91,8 @@ func (k SigningKeys) Due(ctx context.Context, now time.Time, generation int) (Si
 	if err != nil || !changed {
 		return next, SigningChange{}, err
 	}
-	plain, err := json.Marshal(next)
-	if err != nil {
-		return nil, SigningChange{}, err
-	}
-	return next, SigningChange{
-		If:   []store.Cond{{Key: k.At, Modified: revision}},
-		Then: []store.Op{store.Put(k.At, k.Seal.Seal(k.At, plain))},
-	}, nil
+	op, err := k.Seal.Put(k.At, next)
+	return next, SigningChange{If: []store.Cond{{Key: k.At, Modified: revision}}, Then: []store.Op{op}}, err
 }
 
 // Published returns the signing keys that others need at the time now in order to verify

@@ -46,31 +46,25 @@ func (s *Secrets) Run(ctx context.Context, ready func()) error {
 // publics returns the public halves of all existing secrets.
 func (v values) publics(ctx context.Context, now time.Time) ([]Public, error) {
 	all := []Public{}
-	for after := ""; ; {
-		entries, err := v.db.Page(ctx, prefix, after, store.MaxOps)
+	for e, err := range store.All(ctx, v.db, prefix, "", store.MaxOps) {
 		if err != nil {
 			return nil, err
 		}
-		for _, e := range entries {
-			after = e.Key
-			r, err := v.open(e)
-			if err != nil {
-				return nil, err
-			}
-			newest := r[len(r)-1]
-			p := Public{
-				Secret: strings.TrimPrefix(e.Key, prefix), Generate: newest.Generate, Generation: newest.Generation, Made: unixtime.Unix(newest.Made), Public: []string{},
-			}
-			for _, half := range []string{r[r.at(now)].Public, r.other(now).Public} {
-				if half != "" {
-					p.Public = append(p.Public, strings.TrimSuffix(half, "\n"))
-				}
-			}
-			all = append(all, p)
+		var r ring
+		if err := v.key.Decode(e, &r); err != nil {
+			return nil, err
 		}
-		if len(entries) < store.MaxOps {
-			slices.SortFunc(all, func(a, b Public) int { return strings.Compare(a.Secret, b.Secret) })
-			return all, nil
+		newest := r[len(r)-1]
+		p := Public{
+			Secret: strings.TrimPrefix(e.Key, prefix), Generate: newest.Generate, Generation: newest.Generation, Made: unixtime.Unix(newest.Made), Public: []string{},
 		}
+		for _, half := range []string{r[r.at(now)].Public, r.other(now).Public} {
+			if half != "" {
+				p.Public = append(p.Public, strings.TrimSuffix(half, "\n"))
+			}
+		}
+		all = append(all, p)
 	}
+	slices.SortFunc(all, func(a, b Public) int { return strings.Compare(a.Secret, b.Secret) })
+	return all, nil
 }

@@ -3,7 +3,6 @@ package secret
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"time"
 
 	"github.com/florete/florete/providers/sealedstore"
@@ -130,23 +129,8 @@ type values struct {
 
 // read returns the ring of the secret with a name, and the revision that wrote it.
 func (v values) read(ctx context.Context, name string) (r ring, revision int64, err error) {
-	e, err := v.db.Get(ctx, prefix+name)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	r, err = v.open(e)
-	return r, e.Modified, err
-}
-
-func (v values) open(e store.Entry) (r ring, err error) {
-	plain, err := v.key.Open(e.Key, e.Value)
-	if err == nil {
-		err = json.Unmarshal(plain, &r)
-	}
-	return r, err
+	revision, err = v.key.Load(ctx, v.db, prefix+name, &r)
+	return r, revision, err
 }
 
 // due returns the ring that is due at a time. If the ring differs from the stored one, due also

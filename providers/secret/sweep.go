@@ -36,40 +36,34 @@ func (s *Secrets) retain(ctx context.Context) {
 // sweep records which secrets a policy does not name, and removes secrets that no policy has named
 // for long enough. Secrets that change meanwhile are left to the next sweep.
 func (s *Secrets) sweep(ctx context.Context, now time.Time, p *Policy) error {
-	for after := ""; ; {
-		entries, err := s.db.Page(ctx, prefix, after, store.MaxOps)
+	for e, err := range store.All(ctx, s.db, prefix, "", store.MaxOps) {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			after = e.Key
-			name := strings.TrimPrefix(e.Key, prefix)
-			_, named := p.specs[name]
-			txn, err := s.over(ctx, now, e, unnamed+name, named)
-			if err != nil {
-				return err
-			}
-			if len(txn.Then) == 0 {
-				continue
-			}
-			if _, err := s.db.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
-				return err
-			}
+		name := strings.TrimPrefix(e.Key, prefix)
+		_, named := p.specs[name]
+		txn, err := s.over(ctx, now, e, unnamed+name, named)
+		if err != nil {
+			return err
 		}
-		if len(entries) < store.MaxOps {
-			return nil
+		if len(txn.Then) == 0 {
+			continue
+		}
+		if _, err := s.db.Commit(ctx, txn); err != nil && !errors.Is(err, store.ErrConflict) {
+			return err
 		}
 	}
+	return nil
 }
 
 // over returns the transaction that is due for one secret. The argument at is the key of the note
 // about the secret.
 func (s *Secrets) over(ctx context.Context, now time.Time, e store.Entry, at string, named bool) (txn store.Txn, err error) {
-	note, err := s.db.Get(ctx, at)
-	noted := err == nil
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	note, err := store.Find(ctx, s.db, at)
+	if err != nil {
 		return txn, err
 	}
+	noted := note.Modified != 0
 	txn.If = []store.Cond{{Key: e.Key, Modified: e.Modified}, {Key: at, Modified: note.Modified}}
 	switch {
 	case named && noted:

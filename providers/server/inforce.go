@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -131,12 +130,9 @@ func (s *versionRecorder) recordAll(ctx context.Context) error {
 // also writes an audit row.
 func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v Version) error {
 	var was Version
-	e, err := s.Store.Get(ctx, key)
-	if err == nil {
-		err = json.Unmarshal(e.Value, &was)
-	}
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
-		return fmt.Errorf("%s: %w", key, err)
+	modified, err := store.Load(ctx, s.Store, key, &was)
+	if err != nil {
+		return err
 	}
 	if kind == listRecord {
 		s.newestList.Store(max(was.Serial, v.Serial))
@@ -160,7 +156,7 @@ func (s *versionRecorder) recordVersion(ctx context.Context, key, kind string, v
 		return err
 	}
 	_, err = s.Store.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: key, Modified: e.Modified}},
+		If:   []store.Cond{{Key: key, Modified: modified}},
 		Then: []store.Op{store.Put(key, value), row.Op()},
 	})
 	if err != nil {

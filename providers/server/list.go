@@ -79,10 +79,7 @@ func (l *newestList) read(ctx context.Context) error {
 	if l.source == nil {
 		return nil
 	}
-	e, err := l.source.Store.Get(ctx, l.source.Key)
-	if errors.Is(err, store.ErrNotFound) {
-		e, err = store.Entry{}, nil
-	}
+	e, err := store.Find(ctx, l.source.Store, l.source.Key)
 	if err != nil {
 		return fmt.Errorf("revocation list: %w", err)
 	}

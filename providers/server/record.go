@@ -3,8 +3,6 @@ package server
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"strconv"
 
 	"github.com/florete/florete/internal/hostapi"
@@ -32,17 +30,8 @@ func place(caller spiffe.ID, need string) string {
 // recorded reads the record under a key. It also returns the revision of the record, which is zero
 // if there is none.
 func (s *Server) recorded(ctx context.Context, place string) (r record, at int64, err error) {
-	e, err := s.Store.Get(ctx, place)
-	if errors.Is(err, store.ErrNotFound) {
-		return record{}, 0, nil
-	}
-	if err != nil {
-		return record{}, 0, err
-	}
-	if err := json.Unmarshal(e.Value, &r); err != nil {
-		return record{}, 0, fmt.Errorf("%s: %w", place, err)
-	}
-	return r, e.Modified, nil
+	at, err = store.Load(ctx, s.Store, place, &r)
+	return r, at, err
 }
 
 // lately is a record that this process committed, with its revision but without its answer. It

@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -68,9 +67,6 @@ func (s State) Ends(key string) (within time.Duration, ends bool) {
 
 // Answered reports whether the store contains an answer that the caller received for a need.
 func Answered(ctx context.Context, s store.Store, caller spiffe.ID, need string) (bool, error) {
-	_, err := s.Get(ctx, place(caller, need))
-	if errors.Is(err, store.ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	e, err := store.Find(ctx, s, place(caller, need))
+	return e.Modified != 0, err
 }

@@ -3,7 +3,6 @@ package serveraccount
 import (
 	"context"
 	"encoding/json"
-	"errors"
 
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -36,25 +35,13 @@ func Prefix(kind string) string { return kind + "/of/" }
 // Read reads the record of an account, with its secrets, from the store into r. If there is no
 // record, Read leaves r unchanged and returns nil.
 func (a *Accounts[R, B]) Read(ctx context.Context, of Name, r Record) error {
-	e, err := a.Store.Get(ctx, a.state(of.String()))
-	if err == nil {
-		err = json.Unmarshal(e.Value, r)
-	}
-	if err == nil {
-		r.kept().Modified = e.Modified
-		e, err = a.Store.Get(ctx, a.secrets(of.String()))
-	}
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	if err != nil {
+	modified, err := store.Load(ctx, a.Store, a.state(of.String()), r)
+	if err != nil || modified == 0 {
 		return err
 	}
-	plain, err := a.Key.Open(e.Key, e.Value)
-	if err != nil {
-		return err
-	}
-	return json.Unmarshal(plain, &r.kept().Secrets)
+	r.kept().Modified = modified
+	_, err = a.Key.Load(ctx, a.Store, a.secrets(of.String()), &r.kept().Secrets)
+	return err
 }
 
 // Is returns a condition for a transaction. It fails if the stored record has changed since Read
@@ -76,12 +63,11 @@ func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
 // Write stores a record with its secrets and the given audit rows, in one transaction. If the
 // stored record has changed since it was read, Write changes nothing and returns an error.
 func (a *Accounts[R, B]) Write(ctx context.Context, of Name, r Record, done ...server.Row) error {
-	plain, err := json.Marshal(r.kept().Secrets)
+	secrets, err := a.Key.Put(a.secrets(of.String()), r.kept().Secrets)
 	if err != nil {
 		return err
 	}
-	at := a.secrets(of.String())
-	return a.commit(ctx, of, r, done, a.Put(of, r), store.Put(at, a.Key.Seal(at, plain)))
+	return a.commit(ctx, of, r, done, a.Put(of, r), secrets)
 }
 
 // Forget deletes a record with its secrets and stores the given audit rows, in one transaction. If

@@ -31,23 +31,17 @@ func (a *Accounts[R, B]) Run(ctx context.Context, ready func()) error {
 // the others, and returns all errors joined.
 func (a *Accounts[R, B]) Sweep(ctx context.Context, now time.Time, p *Policy[R]) error {
 	var failed []error
-	for after := ""; ; {
-		entries, err := a.Store.Page(ctx, a.state(""), after, store.MaxOps)
+	for e, err := range store.All(ctx, a.Store, a.state(""), "", store.MaxOps) {
 		if err != nil {
 			return err
 		}
-		for _, e := range entries {
-			after = e.Key
-			var of Name
-			of.Server, of.Account, _ = strings.Cut(strings.TrimPrefix(e.Key, a.state("")), "/")
-			if err := a.due(ctx, now, of, p); err != nil {
-				failed = append(failed, fmt.Errorf("%s %s: %w", a.kind.Account, of, err))
-			}
-		}
-		if len(entries) < store.MaxOps {
-			return errors.Join(failed...)
+		var of Name
+		of.Server, of.Account, _ = strings.Cut(strings.TrimPrefix(e.Key, a.state("")), "/")
+		if err := a.due(ctx, now, of, p); err != nil {
+			failed = append(failed, fmt.Errorf("%s %s: %w", a.kind.Account, of, err))
 		}
 	}
+	return errors.Join(failed...)
 }
 
 func (a *Accounts[R, B]) due(ctx context.Context, now time.Time, of Name, p *Policy[R]) error {

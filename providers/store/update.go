@@ -31,10 +31,7 @@ func Retry(ctx context.Context, act func() error) error {
 // change returns an error or no operations, nothing is committed.
 func Update(ctx context.Context, s Store, key string, change func(Entry) (Txn, error)) error {
 	return Retry(ctx, func() error {
-		e, err := s.Get(ctx, key)
-		if errors.Is(err, ErrNotFound) {
-			e, err = Entry{Key: key}, nil
-		}
+		e, err := Find(ctx, s, key)
 		if err != nil {
 			return err
 		}

@@ -81,11 +81,8 @@ func Restoring(at time.Time) store.Op {
 }
 
 func (l *Log) restoredAt(ctx context.Context) (time.Time, error) {
-	e, err := l.Store.Get(ctx, restoredKey)
-	if errors.Is(err, store.ErrNotFound) {
-		return time.Time{}, nil
-	}
-	if err != nil {
+	e, err := store.Find(ctx, l.Store, restoredKey)
+	if err != nil || e.Modified == 0 {
 		return time.Time{}, err
 	}
 	nano, err := strconv.ParseInt(string(e.Value), 10, 64)

@@ -111,21 +111,5 @@ func (m *match) run(leaves iter.Seq2[Leaf, error], rows iter.Seq2[store.Entry, e
 
 // rows yields the rows of the store after a key.
 func (l *Log) rows(ctx context.Context, after string) iter.Seq2[store.Entry, error] {
-	return func(yield func(store.Entry, error) bool) {
-		for {
-			entries, err := l.Store.Page(ctx, l.Prefix, after, page)
-			if err != nil {
-				yield(store.Entry{}, err)
-				return
-			}
-			for _, e := range entries {
-				if after = e.Key; !yield(e, nil) {
-					return
-				}
-			}
-			if len(entries) < page {
-				return
-			}
-		}
-	}
+	return store.All(ctx, l.Store, l.Prefix, after, page)
 }

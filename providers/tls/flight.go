@@ -181,15 +181,8 @@ func put(key string, a attempt) store.Op {
 // attempt reads the last attempt, and the revision that wrote it. Both are zero if there was no
 // attempt.
 func (k *Certificates) attempt(ctx context.Context, at string) (a attempt, revision int64, err error) {
-	e, err := k.db.Get(ctx, at)
-	if errors.Is(err, store.ErrNotFound) {
-		return a, 0, nil
-	}
-	if err != nil {
-		return a, 0, err
-	}
-	err = json.Unmarshal(e.Value, &a)
-	return a, e.Modified, err
+	revision, err = store.Load(ctx, k.db, at, &a)
+	return a, revision, err
 }
 
 // failed returns the attempt after an error. The next attempt waits as long as the CA requests. If

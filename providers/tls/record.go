@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -111,29 +110,13 @@ type records struct {
 // read reads the record under a key, and the revision that wrote it. If there is no record, it
 // returns nil.
 func (s records) read(ctx context.Context, key string) (*record, int64, error) {
-	e, err := s.db.Get(ctx, key)
-	if errors.Is(err, store.ErrNotFound) {
-		return nil, 0, nil
-	}
-	if err != nil {
-		return nil, 0, err
-	}
-	plain, err := s.key.Open(e.Key, e.Value)
-	if err != nil {
-		return nil, 0, err
-	}
-	var r record
-	return &r, e.Modified, json.Unmarshal(plain, &r)
+	var r *record
+	revision, err := s.key.Load(ctx, s.db, key, &r)
+	return r, revision, err
 }
 
 // write returns the decision that replaces the record with the given revision.
 func (s records) write(key string, revision int64, r *record) (server.Decision, error) {
-	plain, err := json.Marshal(r)
-	if err != nil {
-		return server.Decision{}, err
-	}
-	return server.Decision{
-		If:   []store.Cond{{Key: key, Modified: revision}},
-		Then: []store.Op{store.Put(key, s.key.Seal(key, plain))},
-	}, nil
+	op, err := s.key.Put(key, r)
+	return server.Decision{If: []store.Cond{{Key: key, Modified: revision}}, Then: []store.Op{op}}, err
 }

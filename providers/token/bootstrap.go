@@ -100,10 +100,10 @@ func (t *Tokens) nameAdmins(w http.ResponseWriter, r *http.Request, row server.R
 	}
 	slices.SortFunc(b.Admins, func(a, b spiffe.ID) int { return strings.Compare(a.String(), b.String()) })
 	b.Admins = slices.Compact(b.Admins)
-	if _, err := t.Store.Get(r.Context(), bootstrapped+tenant.name); err == nil {
-		return TenantRules{}, hostapi.Errorf(hostapi.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
-	} else if !errors.Is(err, store.ErrNotFound) {
+	if e, err := store.Find(r.Context(), t.Store, bootstrapped+tenant.name); err != nil {
 		return TenantRules{}, err
+	} else if e.Modified != 0 {
+		return TenantRules{}, hostapi.Errorf(hostapi.CodeReplayed, "tenant %s has had its first administrators named, which is once: whoever has %s there adds others", tenant.name, rules.ManagePolicies)
 	}
 	f, err := t.tenants.inForce(r.Context(), tenant)
 	if err != nil {

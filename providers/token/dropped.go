@@ -79,12 +79,9 @@ func (t tenants) stored(ctx context.Context) (map[string]bool, error) {
 
 // since reads the time at which the policy dropped a tenant or its runtime rules.
 func (t tenants) since(ctx context.Context, at string) (since time.Time, cond store.Cond, err error) {
-	e, err := t.store.Get(ctx, at)
+	e, err := store.Find(ctx, t.store, at)
 	cond = store.Cond{Key: at, Modified: e.Modified}
-	if errors.Is(err, store.ErrNotFound) {
-		return since, cond, nil
-	}
-	if err != nil {
+	if err != nil || e.Modified == 0 {
 		return since, cond, err
 	}
 	n, err := strconv.ParseInt(string(e.Value), 10, 64)

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -99,8 +98,8 @@ func (t tenants) inForce(ctx context.Context, tenant *Tenant) (*inForce, error) 
 	if tenant.RuntimeRules == nil {
 		return &inForce{Rules: tenant.compiled, tenant: tenant}, nil
 	}
-	changed, err := t.store.Get(ctx, changesOf(tenant.name))
-	if err != nil && !errors.Is(err, store.ErrNotFound) {
+	changed, err := store.Find(ctx, t.store, changesOf(tenant.name))
+	if err != nil {
 		return nil, err
 	}
 	if known := tenant.known.Load(); known != nil && known.as[0].Modified == changed.Modified {

@@ -10,7 +10,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -52,26 +51,19 @@ func (t table[T]) key(id ...string) string {
 }
 
 func (t table[T]) decode(s *Store, e store.Entry) (v T, err error) {
-	plain, err := s.key.Open(e.Key, e.Value)
-	if err != nil {
+	if err := s.key.Decode(e, &v); err != nil {
 		return v, fmt.Errorf("dexstore: %w", err)
-	}
-	if err := json.Unmarshal(plain, &v); err != nil {
-		return v, fmt.Errorf("dexstore: %s: %w", e.Key, err)
 	}
 	return v, nil
 }
 
 // put stores a record, if the key was last changed at the revision given by modified.
 func (t table[T]) put(ctx context.Context, s *Store, key string, modified int64, v T) error {
-	plain, err := json.Marshal(v)
+	op, err := s.key.Put(key, v)
 	if err != nil {
-		return fmt.Errorf("dexstore: %s: %w", key, err)
+		return fmt.Errorf("dexstore: %w", err)
 	}
-	_, err = s.db.Commit(ctx, store.Txn{
-		If:   []store.Cond{{Key: key, Modified: modified}},
-		Then: []store.Op{store.Put(key, s.key.Seal(key, plain))},
-	})
+	_, err = s.db.Commit(ctx, store.Txn{If: []store.Cond{{Key: key, Modified: modified}}, Then: []store.Op{op}})
 	return err
 }
 

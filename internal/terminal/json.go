@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"unicode"
+
+	"github.com/spf13/cobra"
 )
 
 // PrintJSON writes v as indented JSON, for commands with --json. An empty list is written as [],
@@ -44,4 +46,18 @@ func JSON(b []byte) []byte {
 		}
 	}
 	return []byte(out.String())
+}
+
+// Show prints a value: as JSON if the flag --json is set, and otherwise with the function text.
+type Show func(v any, text func(io.Writer) error) error
+
+// Shown adds the flag --json to a command, and returns what prints the result of the command.
+func Shown(cmd *cobra.Command, usage string) Show {
+	asJSON := cmd.Flags().Bool("json", false, usage)
+	return func(v any, text func(io.Writer) error) error {
+		if *asJSON {
+			return PrintJSON(cmd.OutOrStdout(), v)
+		}
+		return text(cmd.OutOrStdout())
+	}
 }

@@ -1,10 +1,11 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/doctor"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
 )
 
@@ -13,7 +14,7 @@ const exitFindings exit = 2
 
 func newDoctorCmd(m *instance) *cobra.Command {
 	var c doctor.Config
-	var asJSON bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Find what is wrong with this host",
@@ -28,23 +29,16 @@ problem.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c.Instance = m.Instance
 			r := doctor.Run(cmd.Context(), c)
-			var err error
-			if asJSON {
-				err = terminal.PrintJSON(cmd.OutOrStdout(), r)
-			} else {
-				err = doctor.Print(cmd.OutOrStdout(), r)
-			}
+			err := show(r, func(w io.Writer) error { return doctor.Print(w, r) })
 			if err == nil && r.Findings() > 0 {
 				err = exitFindings
 			}
 			return err
 		},
 	}
-	f := cmd.Flags()
 	m.state(cmd, &c.Layout)
-	f.StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
-	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	f.StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
-	f.BoolVar(&asJSON, "json", false, "print the checks and their findings as a JSON object")
+	m.socket(cmd, &c.Socket)
+	cmd.Flags().StringVar(&c.HostKey, "ssh-host-key", doctor.DefaultHostKey, "`FILE` that contains the SSH host key of this host")
+	show = terminal.Shown(cmd, "print the checks and their findings as a JSON object")
 	return cmd
 }

@@ -61,6 +61,18 @@ func (m *instance) state(cmd *cobra.Command, l *hostdir.Layout) {
 	m.follow(cmd, "state", func(m hostdir.Instance) string { return string(m.State()) })
 }
 
+// socket adds the flag --socket, which names the status socket of the forwarder.
+func (m *instance) socket(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "socket", "", "path of the Unix `SOCKET` of the forwarder")
+	m.follow(cmd, "socket", hostdir.Instance.Agent)
+}
+
+// refetch adds the flag --refetch, which names the directory in which activation finds requests.
+func (m *instance) refetch(cmd *cobra.Command, dir *string) {
+	cmd.Flags().StringVar(dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
+	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
+}
+
 // passed returns the one socket that systemd passes to this process. The error names the unit of the
 // socket.
 func (m *instance) passed(unit string) (net.Listener, error) {

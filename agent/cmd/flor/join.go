@@ -92,8 +92,7 @@ the machine was refused, rejected or revoked.`,
 	}
 	m.state(cmd, &state)
 	cmd.Flags().StringVar(&tpm, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that keeps the device key, or a Unix socket to a TPM; none keeps the key in a file")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
-	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
+	m.refetch(cmd, &dir)
 	return cmd
 }
 

@@ -4,17 +4,13 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
-	"syscall"
 
 	"github.com/florete/florete/internal/journal"
-	"github.com/florete/florete/internal/secretfile"
 	"github.com/florete/florete/internal/terminal"
 )
 
@@ -27,15 +23,8 @@ type exit int
 func (e exit) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 func run() int {
-	secretfile.ProtectMemory()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	slog.SetDefault(journal.New(os.Stderr))
-	root := newRoot(filepath.Base(os.Args[0]), &instance{})
-	err := terminal.RefuseUnknown(root, os.Args[1:])
-	if err == nil {
-		err = root.ExecuteContext(ctx)
-	}
+	err := terminal.Run(newRoot(filepath.Base(os.Args[0]), &instance{}))
 	var code exit
 	switch {
 	case err == nil:

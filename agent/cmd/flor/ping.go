@@ -1,6 +1,8 @@
 package main
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/ping"
@@ -10,7 +12,7 @@ import (
 
 func newPingCmd(m *instance) *cobra.Command {
 	var c ping.Config
-	var asJSON bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "ping SERVICE",
 		Short: "Check whether this account reaches a service",
@@ -30,11 +32,7 @@ no forwarder; 2 if a step failed.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = terminal.PrintJSON(cmd.OutOrStdout(), r)
-			} else {
-				err = ping.Print(cmd.OutOrStdout(), r)
-			}
+			err = show(r, func(w io.Writer) error { return ping.Print(w, r) })
 			if _, broken := r.Broken(); err == nil && broken {
 				err = exitFindings
 			}
@@ -43,6 +41,6 @@ no forwarder; 2 if a step failed.`,
 	}
 	cmd.Flags().StringVar(&c.Socket, "socket", "", "path of the Unix `SOCKET` of the forwarder for this command, ping.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return ping.Beside(m.Agent()) })
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the steps and their results as a JSON object")
+	show = terminal.Shown(cmd, "print the steps and their results as a JSON object")
 	return cmd
 }

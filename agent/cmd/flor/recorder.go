@@ -6,7 +6,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/agent/recorder"
-	"github.com/florete/florete/internal/hostdir"
 )
 
 func newRecorderCmd(m *instance) *cobra.Command {
@@ -28,7 +27,6 @@ florctl sessions replay.`,
 		},
 	}
 	m.state(cmd, &c.Layout)
-	cmd.Flags().StringVar(&c.Agent, "socket", "", "path of the Unix `SOCKET` of the forwarder")
-	m.follow(cmd, "socket", hostdir.Instance.Agent)
+	m.socket(cmd, &c.Agent)
 	return cmd
 }

@@ -63,7 +63,6 @@ func requests(m *instance, leave func(document.Manifest, string, string) error, 
 		return nil
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
-	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
+	m.refetch(cmd, &dir)
 	return cmd
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 
@@ -15,7 +16,8 @@ import (
 func newRemoteCmd(m *instance) *cobra.Command {
 	var state hostdir.Layout
 	var client string
-	var printed, asJSON bool
+	var printed bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "remote [[ACCOUNT@]SERVICE [-- ARGUMENT...]]",
 		Short: "Open a shell or a desktop on another machine",
@@ -38,10 +40,7 @@ certificate of the server.`,
 			account := remote.NewAccount(man, uint32(os.Getuid()))
 			if len(args) == 0 {
 				all := remote.List(man, account)
-				if asJSON {
-					return terminal.PrintJSON(cmd.OutOrStdout(), all)
-				}
-				return remote.Print(cmd.OutOrStdout(), all)
+				return show(all, func(w io.Writer) error { return remote.Print(w, all) })
 			}
 			s := remote.Session{Client: client, Args: args[1:]}
 			var name string
@@ -66,7 +65,7 @@ certificate of the server.`,
 	f := cmd.Flags()
 	f.StringVar(&client, "client", "", "start this `PROGRAM` instead of the first known one in PATH")
 	f.BoolVar(&printed, "print", false, "print the command line of the client, and do not start it")
-	f.BoolVar(&asJSON, "json", false, "print the services as a JSON list")
+	show = terminal.Shown(cmd, "print the services as a JSON list")
 	cmd.MarkFlagsMutuallyExclusive("print", "json")
 	return cmd
 }

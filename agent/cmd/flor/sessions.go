@@ -3,13 +3,13 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	agentstatus "github.com/florete/florete/agent/status"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/sessions"
 	"github.com/florete/florete/internal/terminal"
@@ -17,7 +17,7 @@ import (
 
 func newSessionsCmd(m *instance) *cobra.Command {
 	var socket string
-	var asJSON bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "Show the sessions at this host",
@@ -31,13 +31,10 @@ of all hosts, run florctl sessions on an operator's machine.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return terminal.PrintJSON(cmd.OutOrStdout(), append([]sessions.Session{}, r.Sessions...))
-			}
-			return sessions.Print(cmd.OutOrStdout(), r.Sessions, time.Now())
+			return show(append([]sessions.Session{}, r.Sessions...), func(w io.Writer) error { return sessions.Print(w, r.Sessions, time.Now()) })
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the sessions as a JSON list")
+	show = terminal.Shown(cmd, "print the sessions as a JSON list")
 	end := &cobra.Command{
 		Use:   "end SESSION",
 		Short: "End a session at this host",
@@ -57,8 +54,7 @@ that, take the role away, or run florctl suspend on an operator's machine.`,
 	}
 	cmd.AddCommand(end)
 	for _, c := range []*cobra.Command{cmd, end} {
-		c.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
-		m.follow(c, "socket", hostdir.Instance.Agent)
+		m.socket(c, &socket)
 	}
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +16,7 @@ import (
 func newStatusCmd(m *instance) *cobra.Command {
 	var state hostdir.Layout
 	var socket string
-	var asJSON bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show the state of this host", Long: `Show the state of this host: its identities, needs, services and peers, and the connections that
@@ -30,15 +31,11 @@ To see all hosts of the cluster, run florctl status on an operator's machine.`,
 				}
 				return err
 			}
-			if !asJSON {
-				return agentstatus.Print(cmd.OutOrStdout(), report, time.Now())
-			}
-			return terminal.PrintJSON(cmd.OutOrStdout(), json.RawMessage(raw))
+			return show(json.RawMessage(raw), func(w io.Writer) error { return agentstatus.Print(w, report, time.Now()) })
 		},
 	}
 	m.state(cmd, &state)
-	cmd.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
-	m.follow(cmd, "socket", hostdir.Instance.Agent)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the state of the host as a JSON object")
+	m.socket(cmd, &socket)
+	show = terminal.Shown(cmd, "print the state of the host as a JSON object")
 	return cmd
 }

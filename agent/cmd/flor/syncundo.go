@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -19,7 +20,7 @@ import (
 func newArmCmd(m *instance) *cobra.Command {
 	n := commit.Installation{}
 	var timeout time.Duration
-	var asJSON bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "arm DIR [ACTION]",
 		Short: "Prepare to go back from a NixOS system or a bundle",
@@ -43,17 +44,16 @@ the confirmation, or nothing if nothing would change:
 			if c == nil || err != nil {
 				return err
 			}
-			if asJSON {
-				return terminal.PrintJSON(cmd.OutOrStdout(), c)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "Goes back on %s; to keep it, from a new login: %s sync --confirm %s\n",
-				c.Deadline.UTC().Format(time.DateTime+" MST"), m.Program("flor"), c.ID)
-			return err
+			return show(c, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "Goes back on %s; to keep it, from a new login: %s sync --confirm %s\n",
+					c.Deadline.UTC().Format(time.DateTime+" MST"), m.Program("flor"), c.ID)
+				return err
+			})
 		},
 	}
 	m.state(cmd, &n.State)
 	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the pending commit as a JSON object, with its ID and its deadline")
+	show = terminal.Shown(cmd, "print the pending commit as a JSON object, with its ID and its deadline")
 	return cmd
 }
 

@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/agent/status"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
 )
 
@@ -61,8 +60,7 @@ If the output is not a terminal, tables are printed one after the other.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder")
-	m.follow(cmd, "socket", hostdir.Instance.Agent)
+	m.socket(cmd, &socket)
 	f.DurationVar(&interval, "interval", 2*time.Second, "time between two tables")
 	f.BoolVar(&once, "once", false, "print one table, and end")
 	f.BoolVar(&asJSON, "json", false, "print the traffic of each interval as a JSON object on a line of its own")

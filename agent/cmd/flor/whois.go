@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net/netip"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,8 @@ import (
 
 func newWhoisCmd(m *instance) *cobra.Command {
 	var socket, to string
-	var udp, asJSON bool
+	var udp bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "whois ADDRESS",
 		Short: "Show the caller of a connection to a service",
@@ -42,17 +44,16 @@ services.`,
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				return terminal.PrintJSON(cmd.OutOrStdout(), answer)
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n", answer.Caller)
-			return err
+			return show(answer, func(w io.Writer) error {
+				_, err := fmt.Fprintf(w, "%s\n", answer.Caller)
+				return err
+			})
 		},
 	}
 	cmd.Flags().StringVar(&socket, "socket", "", "path of the Unix `SOCKET` of the forwarder for this command, whois.sock")
 	m.follow(cmd, "socket", func(m hostdir.Instance) string { return whois.Beside(m.Agent()) })
 	cmd.Flags().StringVar(&to, "to", "", "`ADDRESS` at which the service listens; needed if several connections come from one port")
 	cmd.Flags().BoolVar(&udp, "udp", false, "look for a service over UDP")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print a JSON object with the SPIFFE IDs of the caller and of the service, and with both addresses")
+	show = terminal.Shown(cmd, "print a JSON object with the SPIFFE IDs of the caller and of the service, and with both addresses")
 	return cmd
 }

@@ -24,7 +24,8 @@ const exitFault exit = 2
 func newWitnessCmd(m *instance) *cobra.Command {
 	var state hostdir.Layout
 	var dir string
-	var asJSON, now bool
+	var now bool
+	var show terminal.Show
 	cmd := &cobra.Command{
 		Use:   "witness",
 		Short: "Show the audit logs that this host has seen",
@@ -52,21 +53,17 @@ there is a fault that nobody accepted.
 			if err != nil {
 				return err
 			}
-			if asJSON {
-				err = terminal.PrintJSON(cmd.OutOrStdout(), logs(all, state.Accepted()))
-			} else {
-				err = printWitnessed(cmd.OutOrStdout(), all, state.Accepted())
-			}
+			accepted := state.Accepted()
+			err = show(logs(all, accepted), func(w io.Writer) error { return printWitnessed(w, all, accepted) })
 			if err == nil && len(state.AuditFaults()) > 0 {
 				err = exitFault
 			}
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the audit logs as a JSON list, with the checkpoints that the providers signed")
+	show = terminal.Shown(cmd, "print the audit logs as a JSON list, with the checkpoints that the providers signed")
 	cmd.Flags().BoolVar(&now, "now", false, "check all logs within ten seconds")
-	cmd.Flags().StringVar(&dir, "refetch", "", "`DIR` that flor activate --refetch watches for requests")
-	m.follow(cmd, "refetch", hostdir.Instance.Refetch)
+	m.refetch(cmd, &dir)
 	m.state(cmd, &state)
 	cmd.AddCommand(newAcceptCmd(m))
 	return cmd

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/published"
 )
 
@@ -42,7 +43,7 @@ func newAccessListCmd() *cobra.Command {
 		Long: `Print the requests for roles that wait for an approver, and the grants that are in force. Grants
 without a valid signature of an approver are left out. The command changes nothing.`,
 	}
-	show := shown(cmd, "print the requests and grants as a JSON list")
+	show := terminal.Shown(cmd, "print the requests and grants as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		items, err := c.Access(cmd.Context())
 		if err != nil {

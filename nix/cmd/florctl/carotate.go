@@ -7,6 +7,7 @@ import (
 
 	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/secretfile"
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/authority"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/nix/operator/published"
@@ -36,7 +37,7 @@ The command changes nothing. During a replacement, it prints the hosts that the 
 for, and exits 2 if there are any. Otherwise it exits 0.`,
 	}
 	_, examine := rotating(cmd)
-	show := shown(cmd, "print a JSON object with the stage of the rotation, the root certificates, and the hosts that delay the next step")
+	show := terminal.Shown(cmd, "print a JSON object with the stage of the rotation, the root certificates, and the hosts that delay the next step")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r, err := examine(args)
 		if err != nil {

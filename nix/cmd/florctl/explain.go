@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/explain"
 )
@@ -64,7 +65,7 @@ are in force. For this, run florctl revocations and florctl access list.`,
 func question(cmd *cobra.Command, count int, answer func(*explain.Access, []string) (fmt.Stringer, error)) *cobra.Command {
 	from := source(cmd)
 	cmd.Args = words(count, count+1)
-	show := shown(cmd, "print the answer as a JSON object")
+	show := terminal.Shown(cmd, "print the answer as a JSON object")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flake := args[:len(args)-count]
 		src, err := from(flake)

@@ -121,7 +121,7 @@ records them beside enrol.crt. To revoke a certificate, pass its serial number t
 		Args: cobra.NoArgs,
 	}
 	dir := cmd.Flags().String("dir", ".", "`DIR` that contains enrol.crt and enrol.key")
-	show := shown(cmd, "print the certificates as a JSON list")
+	show := terminal.Shown(cmd, "print the certificates as a JSON list")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)
 		if _, err := os.Lstat(cert); errors.Is(err, fs.ErrNotExist) {

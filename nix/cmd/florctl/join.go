@@ -24,7 +24,7 @@ func newJoinListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the devices that ask to become hosts", Long: `Print the devices that have asked to become hosts of the cluster, with the decision about each
 device. A device asks when somebody runs flor join on it. To admit a device, run florctl join
 approve. To refuse it, run florctl join reject.`}
-	show := shown(cmd, "print the requests of devices as a JSON list")
+	show := terminal.Shown(cmd, "print the requests of devices as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Request, error) { return at.Joins(cmd.Context()) },
 			func(r join.Request) string { return r.Host + r.Device + r.Requested.String() })

@@ -8,7 +8,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/internal/atomicfile"
-	"github.com/florete/florete/internal/terminal"
 )
 
 // output writes b to the path that an operator named, where "-" is standard output, and returns
@@ -28,18 +27,4 @@ func apart(cmd *cobra.Command, printed bool) io.Writer {
 		return cmd.ErrOrStderr()
 	}
 	return cmd.OutOrStdout()
-}
-
-// showing prints v as JSON, or calls text to print it.
-type showing func(v any, text func(io.Writer) error) error
-
-// shown adds the flag --json.
-func shown(cmd *cobra.Command, usage string) showing {
-	asJSON := cmd.Flags().Bool("json", false, usage)
-	return func(v any, text func(io.Writer) error) error {
-		if *asJSON {
-			return terminal.PrintJSON(cmd.OutOrStdout(), v)
-		}
-		return text(cmd.OutOrStdout())
-	}
 }

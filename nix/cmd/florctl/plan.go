@@ -38,7 +38,7 @@ otherwise:
 	rev := cmd.Flags().String("from", "HEAD", "compare with this `REV`, a git revision or the reference of a flake")
 	to := cmd.Flags().String("to", "", "compare this git revision `REV` instead of the working tree")
 	placement := cmd.Flags().Bool("placement", false, "print on which host each service runs, and compare nothing")
-	show := shown(cmd, "print the plan as a JSON object, or the hosts of services as a JSON list (--placement)")
+	show := terminal.Shown(cmd, "print the plan as a JSON object, or the hosts of services as a JSON list (--placement)")
 	cmd.MarkFlagsMutuallyExclusive("from", "placement")
 	cmd.MarkFlagsMutuallyExclusive("to", "placement")
 	return onSource(cmd, func(src compile.Source) error {
@@ -71,7 +71,7 @@ otherwise:
 }
 
 // showPlan prints a plan, and returns errWidens if the plan widens access.
-func showPlan(show showing, p plan.Plan) error {
+func showPlan(show terminal.Show, p plan.Plan) error {
 	err := show(p, func(w io.Writer) error { return p.Text(w, terminal.Colours(os.Stdout)) })
 	if err == nil && p.Widens {
 		err = errWidens

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/fleet"
 	"github.com/florete/florete/nix/operator/published"
@@ -21,7 +22,7 @@ The command also prints the hosts whose last report names an older list.
 The command changes nothing. It exits 2 if a host has an older list, or if the list must soon be
 signed again. Otherwise it exits 0.`,
 	}
-	show := shown(cmd, "print a JSON object with the signed list, and with the hosts that have an older list")
+	show := terminal.Shown(cmd, "print a JSON object with the signed list, and with the hosts that have an older list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		list, err := c.Revocations(cmd.Context())
 		if err != nil {

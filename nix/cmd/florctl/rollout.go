@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/published"
 	"github.com/florete/florete/providers/advance"
 )
@@ -49,7 +50,7 @@ once.`},
 
 func newRolloutAct(act advance.Act, name, short, long string) *cobra.Command {
 	cmd := &cobra.Command{Use: name + " [FLAKE]", Short: short, Long: strings.TrimSpace(long)}
-	show := shown(cmd, "print the state of the rollout as a JSON object")
+	show := terminal.Shown(cmd, "print the state of the rollout as a JSON object")
 	beyond := new(bool)
 	if act == advance.Abort {
 		cmd.Flags().BoolVar(beyond, "beyond-budget", false, "change more hosts at the same time than their disruption budgets permit")

@@ -111,7 +111,7 @@ instead. To undo the command, send the secret again.`}
 func newSecretListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "List the secrets that providers keep", Long: `List the secrets that providers keep, without their content. The list contains the generated
 secrets, with their public keys, and the files that florctl secret set sent.`}
-	show := shown(cmd, "print the secrets as a JSON list, without their content")
+	show := terminal.Shown(cmd, "print the secrets as a JSON list, without their content")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all struct {
 			secret.Publics

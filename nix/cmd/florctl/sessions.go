@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
 )
@@ -24,7 +25,7 @@ The command asks each host with such a service, at the service that publishes th
 		Example: "  # Show the sessions.\n  florctl sessions",
 	}
 	hosts := ofHosts(cmd)
-	show := shown(cmd, "print the sessions as a JSON list")
+	show := terminal.Shown(cmd, "print the sessions as a JSON list")
 	cmd.RunE = func(_ *cobra.Command, args []string) error {
 		h, err := hosts(args)
 		if err != nil {

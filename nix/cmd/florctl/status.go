@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
 )
@@ -28,7 +29,7 @@ that signed the newest version. It changes nothing. It exits 2 if a host needs a
 0 otherwise.`,
 	}
 	reach := via(cmd)
-	show := shown(cmd, "print the hosts as a JSON list, with the full report of each host")
+	show := terminal.Shown(cmd, "print the hosts as a JSON list, with the full report of each host")
 	watch := cmd.Flags().Bool("watch", false, "print the table again every five seconds, until interrupted")
 	cmd.MarkFlagsMutuallyExclusive("json", "watch")
 	return onSource(cmd, func(src compile.Source) error {

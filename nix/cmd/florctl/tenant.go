@@ -64,7 +64,7 @@ Write an identity of the cluster as in the topology, such as service/wiki. Write
 or member as subject:ISSUER/SUB, group:ISSUER/GROUP or role:NAME. The tenant must permit you
 ` + permission + `.`,
 	}
-	show := shown(cmd, "print the rule as a JSON object")
+	show := terminal.Shown(cmd, "print the rule as a JSON object")
 	n := 1 + len(what)
 	return onCluster(cmd, n, func(c published.Cluster, args []string) error {
 		var r token.Rule
@@ -91,7 +91,7 @@ func newTenantListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the tenants", Long: `Print the tenants of the cluster. A tenant is a set of rules about who may do what. A provider
 applies these rules when it issues tokens. The list also contains tenants that were removed from
 the flake, as long as the provider keeps their keys and rules.`}
-	show := shown(cmd, "print the tenants as a JSON list")
+	show := terminal.Shown(cmd, "print the tenants as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		var all token.Tenants
 		if _, err := c.Ask(cmd.Context(), token.Name, "/v1/tenants", nil, &all); err != nil {
@@ -122,7 +122,7 @@ func when(t unixtime.Time) string {
 func newTenantRulesCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "rules TENANT [FLAKE]", Short: "Print the rules of a tenant", Long: `Print the rules of a tenant that you may view. The list contains the rules in the flake, and the
 rules that florctl tenant policy and florctl tenant grouping added at run time.`}
-	show := shown(cmd, "print the rules as a JSON list")
+	show := terminal.Shown(cmd, "print the rules as a JSON list")
 	return onCluster(cmd, 1, func(c published.Cluster, args []string) error {
 		var all token.TenantRules
 		if _, err := c.Ask(cmd.Context(), token.Name, tenantPath(args[0], "rules"), nil, &all); err != nil {

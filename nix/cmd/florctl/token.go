@@ -62,7 +62,7 @@ func newTokenListCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "list [FLAKE]", Short: "Print the join tokens", Long: `Print the join tokens of the cluster. A machine uses a join token to ask to become a host. For
 each token, the command prints its ID, its hosts, the number of uses left and the time when it
 expires.`}
-	show := shown(cmd, "print the tokens as a JSON list")
+	show := terminal.Shown(cmd, "print the tokens as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := client.Each(c.Providers, func(at *client.Provider) ([]join.Token, error) { return at.Tokens(cmd.Context()) }, func(t join.Token) string { return t.ID })
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 )
 
@@ -33,7 +34,7 @@ the topology gives the host an instance, the names begin with florete_NAME.`,
 	host := cmd.Flags().String("host", "", "name of the `HOST` to print the units of")
 	out := cmd.Flags().String("out", "", "write the units to this `DIR`, and print nothing")
 	bin := cmd.Flags().String("bin", "/usr/local/bin", "`DIR` on the host that contains flor and flor-provider, an absolute path")
-	show := shown(cmd, "print the units as a JSON object")
+	show := terminal.Shown(cmd, "print the units as a JSON object")
 	cmd.MarkFlagRequired("host")
 	cmd.MarkFlagsMutuallyExclusive("json", "out")
 	return onSource(cmd, func(src compile.Source) error {

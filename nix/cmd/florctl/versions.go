@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/plan"
 	"github.com/florete/florete/nix/operator/published"
@@ -16,7 +17,7 @@ import (
 func newVersionsCmd() *cobra.Command {
 	cmd := &cobra.Command{Use: "versions [FLAKE]", Short: "Print the published versions", Long: `Print the published versions of the documents, newest first. Use this command to find the serial
 number of a version for florctl diff and florctl rollback.`}
-	show := shown(cmd, "print the versions as a JSON list")
+	show := terminal.Shown(cmd, "print the versions as a JSON list")
 	return onCluster(cmd, 0, func(c published.Cluster, _ []string) error {
 		all, err := c.Versions(cmd.Context())
 		if err != nil {
@@ -38,7 +39,7 @@ The command changes nothing. It exits 2 if the second version gives somebody mor
 otherwise.`,
 	}
 	cluster := ofCluster(cmd)
-	show := shown(cmd, "print the differences as a JSON object")
+	show := terminal.Shown(cmd, "print the differences as a JSON object")
 	cmd.Args = words(2, 3)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var serials [2]int64

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/unixsock"
 )
 
@@ -68,25 +69,13 @@ func parse(address string) (request, error) {
 // never sends data.
 func gone(conn *net.UnixConn) bool {
 	closed := false
-	err := control(conn, func(fd int) error {
+	err := conns.Control(conn, func(fd int) error {
 		p := []unix.PollFd{{Fd: int32(fd)}}
 		_, err := unix.Poll(p, 0)
 		closed = p[0].Revents&(unix.POLLHUP|unix.POLLERR) != 0
 		return err
 	})
 	return closed || err != nil && err != unix.EINTR
-}
-
-func control(conn *net.UnixConn, f func(fd int) error) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
 }
 
 // systemdTimeoutStart asks systemd for the start timeout of a unit (TimeoutStartSec=). It returns

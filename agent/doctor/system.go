@@ -13,6 +13,7 @@ import (
 	"github.com/florete/florete/agent/forward/transport"
 	"github.com/florete/florete/agent/forward/usage"
 	"github.com/florete/florete/agent/status"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/hostreport"
 )
 
@@ -165,12 +166,9 @@ func offload(conn *net.UDPConn) (found []Finding) {
 }
 
 func option(conn *net.UDPConn, level, name int) (value int, err error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	if e := raw.Control(func(fd uintptr) { value, err = unix.GetsockoptInt(int(fd), level, name) }); e != nil {
-		return 0, e
-	}
+	err = conns.Control(conn, func(fd int) (err error) {
+		value, err = unix.GetsockoptInt(fd, level, name)
+		return err
+	})
 	return value, err
 }

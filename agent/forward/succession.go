@@ -112,12 +112,9 @@ type older struct {
 
 // alive reports whether the process is still running.
 func (o older) alive() bool {
-	raw, err := o.conn.SyscallConn()
-	if err != nil {
-		return false
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_, _, err = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	err := conns.Control(o.conn, func(fd int) error {
+		_, _, err := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err
 	})
 	return errors.Is(err, unix.EAGAIN)
 }

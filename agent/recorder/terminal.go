@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 // terminal runs a shell or command in a terminal of its own, and connects that terminal with the one
@@ -90,7 +92,7 @@ func openTerminal() (f *os.File, name string, err error) {
 		return nil, "", err
 	}
 	var n int
-	err = control(f, func(fd int) (err error) {
+	err = conns.Control(f, func(fd int) (err error) {
 		if err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err == nil {
 			n, err = unix.IoctlGetInt(fd, unix.TIOCGPTN)
 		}
@@ -127,20 +129,6 @@ func (l *line) copySize(outer, inner *os.File) {
 	if err != nil {
 		return
 	}
-	_ = control(inner, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) })
+	_ = conns.Control(inner, func(fd int) error { return unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, w) })
 	_ = l.send(frameResize, numbers(int(w.Col), int(w.Row)))
-}
-
-// control calls f with the descriptor of a file. In contrast to os.File.Fd, it leaves the file as it
-// is, so that reads can be interrupted.
-func control(file *os.File, f func(fd int) error) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = f(int(fd)) }); err != nil {
-		return err
-	}
-	return failed
 }

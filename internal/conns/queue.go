@@ -174,13 +174,10 @@ func isClosed(c net.Conn) (closed bool) {
 	if !ok {
 		return false
 	}
-	raw, err := s.SyscallConn()
-	if err != nil {
-		return false
-	}
-	err = raw.Control(func(fd uintptr) {
-		n, _, err := unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	err := Control(s, func(fd int) error {
+		n, _, err := unix.Recvfrom(fd, make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
 		closed = n == 0 && err == nil || errors.Is(err, unix.ECONNRESET)
+		return nil
 	})
 	return closed || err != nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/florete/florete/internal/atomicfile"
+	"github.com/florete/florete/internal/conns"
 )
 
 // longest is the maximum length of the path of a Unix socket. According to unix(7), sun_path has
@@ -65,14 +66,10 @@ func Listen(path, network string, mode fs.FileMode) (*net.UnixListener, error) {
 // Peer returns the process ID, uid and gid of the process at the other end of a Unix socket. They
 // are those of the moment at which the process connected or began to listen (SO_PEERCRED of
 // unix(7)).
-func Peer(conn syscall.Conn) (*unix.Ucred, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	var peer *unix.Ucred
-	if e := raw.Control(func(fd uintptr) { peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); e != nil {
-		return nil, e
-	}
+func Peer(conn syscall.Conn) (peer *unix.Ucred, err error) {
+	err = conns.Control(conn, func(fd int) (err error) {
+		peer, err = unix.GetsockoptUcred(fd, unix.SOL_SOCKET, unix.SO_PEERCRED)
+		return err
+	})
 	return peer, err
 }

@@ -45,7 +45,7 @@ type flight struct {
 // order orders the certificate for a call and waits for the result. If an order for the same names
 // is open, it waits for the result of that order, because only one order may be open for a set of
 // names.
-func (k *Certificates) order(ctx context.Context, w wanted, former *record, now time.Time) (*record, error) {
+func (k *Certificates) order(ctx context.Context, w wanted, former *record) (*record, error) {
 	public := ""
 	if w.csr != nil {
 		public = fingerprint(w.csr.RawSubjectPublicKeyInfo)

@@ -173,7 +173,7 @@ func (k *Certificates) Answer(ctx context.Context, p *Policy, c server.Call) (se
 			d, err = k.write(w.key(), revision, have)
 		} else {
 			d = server.Decision{}
-			have, err = k.order(ctx, w, have, c.Now)
+			have, err = k.order(ctx, w, have)
 		}
 		if err != nil {
 			return server.Decision{}, err

@@ -12,6 +12,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/splice"
 	"github.com/florete/florete/agent/forward/wire"
+	"github.com/florete/florete/internal/conns"
 )
 
 // Conn adapts the stream of a caller to net.Conn, which the HTTP server of net/http requires.
@@ -118,15 +119,10 @@ func (*single) Close() error     { return nil }
 // open reports whether an idle connection to the service can carry another request. It returns
 // false if the service has closed the connection, or has sent data without a request.
 func open(c splice.Conn) bool {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return false
-	}
-	quiet := false
-	err = raw.Control(func(fd uintptr) {
+	err := conns.Control(c, func(fd int) error {
 		var b [1]byte
-		_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		quiet = err == unix.EAGAIN
+		_, _, err := unix.Recvfrom(fd, b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
+		return err
 	})
-	return err == nil && quiet
+	return err == unix.EAGAIN
 }

@@ -25,8 +25,8 @@ func Mark(uid uint32) (uint32, bool) { return markTag | uid, uid < MarkOthers&^m
 
 // ReceiveMarks makes a socket deliver the mark of each received datagram in a control message, for
 // MarkedUID. It returns an error if the kernel does not support this.
-func ReceiveMarks(fd uintptr) error {
-	return unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
+func ReceiveMarks(fd int) error {
+	return unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVMARK, 1)
 }
 
 // MarksSpace is the size in bytes of a buffer for the control messages that contain a mark.

@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 // Peer is a process that has connected to a Unix socket of this program. A Peer holds a pidfd, so
@@ -22,14 +24,8 @@ type Peer struct {
 // NewPeer returns the process at the other end of a Unix socket. It returns ErrGone if the process
 // has ended. The caller must close the Peer.
 func NewPeer(conn syscall.Conn) (*Peer, error) {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
 	p := &Peer{}
-	if e := raw.Control(func(fd uintptr) { err = p.find(int(fd)) }); e != nil {
-		err = e
-	}
+	err := conns.Control(conn, p.find)
 	if errors.Is(err, unix.ESRCH) {
 		err = ErrGone
 	}
@@ -79,20 +75,16 @@ func (p *Peer) Close() { p.fd.Close() }
 
 // ended reports whether the process has ended. It also returns true if this cannot be determined.
 func (p *Peer) ended() bool {
-	raw, err := p.fd.SyscallConn()
-	if err != nil {
-		return true
-	}
-	gone := true
-	err = raw.Control(func(fd uintptr) {
+	n := 0
+	err := conns.Control(p.fd, func(fd int) (err error) {
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		n, err := unix.Poll(poll, 0)
+		n, err = unix.Poll(poll, 0)
 		for errors.Is(err, unix.EINTR) {
 			n, err = unix.Poll(poll, 0)
 		}
-		gone = n != 0 || err != nil
+		return err
 	})
-	return gone || err != nil
+	return n != 0 || err != nil
 }
 
 // readProcess returns the effective uid and the control group (version 2) of the process pid.

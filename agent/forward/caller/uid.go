@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/sockdiag"
 )
 
@@ -39,14 +40,11 @@ func FindProcess(c *net.TCPConn) (Process, error) {
 
 // closed reports whether the kernel no longer has a connection for c.
 func closed(c *net.TCPConn) bool {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return true
-	}
 	var info *unix.TCPInfo
-	if raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }) != nil {
-		return true
-	}
+	err := conns.Control(c, func(fd int) (err error) {
+		info, err = unix.GetsockoptTCPInfo(fd, unix.IPPROTO_TCP, unix.TCP_INFO)
+		return err
+	})
 	return err != nil || info.State == unix.BPF_TCP_CLOSE
 }
 

@@ -16,6 +16,8 @@ import (
 
 	"github.com/coreos/go-systemd/v22/activation"
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 // Store keeps the forwarder's listening sockets open while the forwarder restarts. It passes them
@@ -329,16 +331,8 @@ func (s *Store) retain(wanted func(addr) bool) {
 // Hold makes systemd keep an open file for the next process, until Drop is called with the same
 // name. The name must be unique. If systemd does not run this process, Hold does nothing.
 func Hold(name string, file syscall.Conn) error {
-	raw, err := file.SyscallConn()
-	if err != nil {
-		return err
-	}
 	// File would make the socket blocking for all processes that share it.
-	var failed error
-	if err := raw.Control(func(fd uintptr) { failed = notify("FDSTORE=1\nFDNAME="+name, int(fd)) }); err != nil {
-		return err
-	}
-	return failed
+	return conns.Control(file, func(fd int) error { return notify("FDSTORE=1\nFDNAME="+name, fd) })
 }
 
 // Drop makes systemd forget a file that Hold has passed to it.
@@ -379,16 +373,10 @@ func Barrier() error {
 		return err
 	}
 	defer r.Close()
-	raw, err := w.SyscallConn()
-	if err != nil {
-		w.Close()
-		return err
-	}
-	var failed error
-	_ = raw.Control(func(fd uintptr) { failed = notify("BARRIER=1", int(fd)) })
+	err = conns.Control(w, func(fd int) error { return notify("BARRIER=1", fd) })
 	w.Close()
-	if failed != nil {
-		return failed
+	if err != nil {
+		return err
 	}
 	_ = r.SetReadDeadline(time.Now().Add(barrierTimeout))
 	if _, err := r.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {

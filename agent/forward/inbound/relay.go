@@ -153,17 +153,6 @@ func (s *Relay) Uplink(in *transport.Incoming, open func() (ended func(), ok boo
 	}
 }
 
-// Uplinks returns the number of uplinks of each host.
-func (s *Relay) Uplinks() map[spiffe.ID]int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	all := make(map[spiffe.ID]int, len(s.uplinks))
-	for node, of := range s.uplinks {
-		all[node] = len(of)
-	}
-	return all
-}
-
 // Passage is a stream that this relay has opened to the next host on the way to the target of a
 // peer. The caller of Relay.Open forwards the data of the peer to it.
 type Passage struct {

@@ -6,6 +6,8 @@ import (
 	"net/netip"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 // A socket on all addresses of the host would answer from the address that the kernel prefers. A
@@ -17,18 +19,11 @@ var localSpace = unix.CmsgSpace(unix.SizeofInet6Pktinfo)
 
 // receiveLocal makes a socket deliver the address to which each datagram was sent.
 func receiveLocal(conn *net.UDPConn) error {
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return err
-	}
 	level, option := unix.IPPROTO_IPV6, unix.IPV6_RECVPKTINFO
 	if conn.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Is4() {
 		level, option = unix.IPPROTO_IP, unix.IP_PKTINFO
 	}
-	if failed := raw.Control(func(fd uintptr) { err = unix.SetsockoptInt(int(fd), level, option, 1) }); failed != nil {
-		return failed
-	}
-	return err
+	return conns.Control(conn, func(fd int) error { return unix.SetsockoptInt(fd, level, option, 1) })
 }
 
 // answerFrom returns the control message with which an answer is sent from the address to which a

@@ -146,7 +146,7 @@ func (p *pinging) run(ctx context.Context, c connection) {
 		return
 	}
 	defer end()
-	p.open(ctx, c, reach)
+	p.open(ctx, c)
 }
 
 // portNames returns the names of a service's ports in the form that ping accepts, as a list.
@@ -182,7 +182,7 @@ func (p *pinging) admit(ctx context.Context, c connection) (context.Context, fun
 }
 
 // open performs the steps that involve the forwarder on the other host.
-func (p *pinging) open(ctx context.Context, c connection, reach document.Reachable) {
+func (p *pinging) open(ctx context.Context, c connection) {
 	counted := p.server.Metrics.Begin(telemetry.Out, c.target.ID(), c.port, c.as)
 	defer counted.Done()
 	fresh, err := p.server.Pool.Probe(ctx, c.rules.route(c.serviceKey, c.as))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/florete/florete/agent/forward/caller"
 	"github.com/florete/florete/agent/forward/datagram"
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/document"
 )
 
@@ -68,9 +69,7 @@ func (s *Server) listenUDP(addr netip.AddrPort) (*udpListener, error) {
 // function find returns the destination of a datagram.
 func (s *Server) newUDPListener(conn *net.UDPConn, find func(*rules, []byte) (destination, *refusal)) *udpListener {
 	conn.SetReadBuffer(datagram.BufferSize)
-	if raw, err := conn.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = caller.ReceiveMarks(fd) }) // on error, datagrams count as unmarked
-	}
+	_ = conns.Control(conn, caller.ReceiveMarks) // on error, datagrams count as unmarked
 	l := &udpListener{server: s, addr: conn.LocalAddr().(*net.UDPAddr).AddrPort(), conn: conn, find: find, sessions: map[sessionKey]*session{}}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	return l

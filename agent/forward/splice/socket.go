@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 // maxUnsent is the maximum number of bytes that wait unsent in the kernel for a peer that does not
@@ -14,9 +16,7 @@ const maxUnsent = 64 << 10
 // boundUnsent limits the unsent data of a TCP connection to maxUnsent, if the kernel supports it. A
 // Unix socket has its own limit.
 func boundUnsent(c syscall.Conn) {
-	if raw, err := c.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
-	}
+	_ = conns.Control(c, func(fd int) error { return unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, maxUnsent) })
 }
 
 // awaitReset waits, after the end of data, until the connection is closed. It returns nil if the

@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/ipv4"
 	"golang.org/x/sys/unix"
+
+	"github.com/florete/florete/internal/conns"
 )
 
 const (
@@ -38,11 +40,10 @@ type merging struct {
 // newMerging enables merging for a socket. If the kernel does not support merging, the socket works
 // without it.
 func newMerging(c *net.UDPConn) (*merging, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		return nil, err
-	}
-	if err := raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_UDP, unix.UDP_GRO, 1) }); err != nil {
+	if err := conns.Control(c, func(fd int) error {
+		_ = unix.SetsockoptInt(fd, unix.IPPROTO_UDP, unix.UDP_GRO, 1)
+		return nil
+	}); err != nil {
 		return nil, err
 	}
 	g := &merging{UDPConn: c, batch: ipv4.NewPacketConn(c), received: make([]ipv4.Message, pieces)}

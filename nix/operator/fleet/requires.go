@@ -26,7 +26,7 @@ func Absent(t compile.Topology, reports map[string]hostreport.Kept, now time.Tim
 		if err != nil {
 			continue // reported by florctl status
 		}
-		for _, by := range requires(t, name, host) {
+		for _, by := range requires(t, host) {
 			for _, c := range by.capabilities {
 				if slices.Contains(hostreport.FoundCapabilities, c) && !slices.Contains(report.Facts.Capabilities, c) {
 					lines = append(lines, fmt.Sprintf("%s requires the capability %s, which host %s does not find on its machine: name another host, or add the device", by.what, c, name))
@@ -46,7 +46,7 @@ type requirement struct {
 	capabilities []string
 }
 
-func requires(t compile.Topology, name string, h compile.Host) (all []requirement) {
+func requires(t compile.Topology, h compile.Host) (all []requirement) {
 	of := func(roles []string) {
 		for _, r := range roles {
 			all = append(all, requirement{"role " + r, t.Roles[r].Requires})

@@ -31,7 +31,7 @@ func (o Options) report(next map[string]any, changes []change, before, after com
 		}
 	}
 	section("Stays as it is, with its data:", kept(next, o.New))
-	again, err := requested(before, after, o.New)
+	again, err := requested(before, after)
 	if err != nil {
 		return err
 	}
@@ -74,7 +74,7 @@ func kept(next map[string]any, name string) (all []string) {
 }
 
 // requested returns the needs of the service that hosts request for the first time, by host.
-func requested(before, after compile.Snapshot, name string) (all []string, err error) {
+func requested(before, after compile.Snapshot) (all []string, err error) {
 	for _, host := range slices.Sorted(maps.Keys(after.Documents)) {
 		var ids [2][]string
 		for i, s := range []compile.Snapshot{before, after} {

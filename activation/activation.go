@@ -99,9 +99,7 @@ const DefaultHostKey = "/etc/ssh/ssh_host_ed25519_key"
 // of all needs. With Config.Once, it returns as soon as nothing is left to do. If the configuration
 // is invalid, Run returns an error without requesting anything.
 func Run(ctx context.Context, c Config) (event.Summary, error) {
-	if c.HostKey == "" {
-		c.HostKey = DefaultHostKey
-	}
+	c.HostKey = cmp.Or(c.HostKey, DefaultHostKey)
 	if c.Notify == nil {
 		c.Notify = NewNotifier("")
 	}

@@ -1,6 +1,7 @@
 package forward
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"log/slog"
@@ -32,21 +33,15 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	if c.Log == nil {
-		c.Log = slog.Default()
-	}
+	c.Log = cmp.Or(c.Log, slog.Default())
 	if c.Access == nil {
 		c.Access = os.Stderr
 	}
-	if c.OneTraceIn == 0 {
-		c.OneTraceIn = 100
-	}
+	c.OneTraceIn = cmp.Or(c.OneTraceIn, 100)
 	if c.Poll == 0 {
 		c.Poll = 10 * time.Second
 	}
-	if c.Grace == 0 {
-		c.Grace = 2 * time.Second
-	}
+	c.Grace = cmp.Or(c.Grace, 2*time.Second)
 	return c
 }
 

@@ -10,6 +10,7 @@
 package ingress
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -88,9 +89,7 @@ const (
 // Run keeps the proxy configured for the manifest and the certificates on disk, until ctx ends.
 // Errors are logged and retried. Meanwhile the proxy keeps its configuration.
 func Run(ctx context.Context, c Config) error {
-	if c.Poll == 0 {
-		c.Poll = 10 * time.Second
-	}
+	c.Poll = cmp.Or(c.Poll, 10*time.Second)
 	var failed, gateFailed journal.Once
 	var document document.Document
 	asked := NewGate(c.Log)

@@ -21,6 +21,7 @@
 package localapi
 
 import (
+	"cmp"
 	"context"
 	"net"
 	"net/http"
@@ -60,9 +61,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler) error {
 
 // ReadHandler returns the handler for the socket for reading.
 func ReadHandler(c Config) http.Handler {
-	if c.Journal == "" {
-		c.Journal = "journalctl"
-	}
+	c.Journal = cmp.Or(c.Journal, "journalctl")
 	h := &handler{Config: c, journals: newJournals()}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /manifest", h.manifest)

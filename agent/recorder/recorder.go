@@ -12,6 +12,7 @@ package recorder
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,9 +99,7 @@ const (
 // Serve records sessions whose clients connect to ln, until ctx ends. It first finishes the
 // recordings that an earlier process did not finish.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
-	if c.Reserve == 0 {
-		c.Reserve = DefaultReserve
-	}
+	c.Reserve = cmp.Or(c.Reserve, DefaultReserve)
 	d := &directory{layout: c.Layout, log: c.Log}
 	d.recover()
 	r := &recorder{Config: c, dir: d}

@@ -14,6 +14,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -84,9 +85,7 @@ type state struct {
 // identifies the process that has connected, and the manifest says which SPIFFE IDs the process may
 // use.
 func Serve(ctx context.Context, ln net.Listener, c Config) error {
-	if c.Poll == 0 {
-		c.Poll = 10 * time.Second
-	}
+	c.Poll = cmp.Or(c.Poll, 10*time.Second)
 	s := &server{Config: c, refused: journal.NewSummary(c.Log, journal.Interval)}
 	defer s.refused.Close()
 	s.state.Store(&state{identities: &hostdir.SVIDSet{}, changed: make(chan struct{})})

@@ -2,6 +2,7 @@ package strictjson
 
 import (
 	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -210,9 +211,7 @@ func findFields(t reflect.Type) func(string) (reflect.Type, bool) {
 	known := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-		if name == "" {
-			name = f.Name
-		}
+		name = cmp.Or(name, f.Name)
 		if f.IsExported() && !f.Anonymous && name != "-" {
 			known[name] = f.Type
 		}

@@ -1,6 +1,7 @@
 package announced
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -74,9 +75,7 @@ func Access(r *http.Request, group string, has, want document.Access) error {
 		return nil
 	}
 	may := string(has)
-	if may == "" {
-		may = "do nothing"
-	}
+	may = cmp.Or(may, "do nothing")
 	if want == document.AccessWrite {
 		group += spiffe.WriteSuffix
 	}

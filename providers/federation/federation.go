@@ -20,6 +20,7 @@
 package federation
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"encoding/json"
@@ -93,9 +94,7 @@ var (
 
 // New returns a Federation with a configuration.
 func New(c Config) *Federation {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return &Federation{Config: c}
 }
 

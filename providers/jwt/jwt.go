@@ -13,6 +13,7 @@
 package jwt
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -91,9 +92,7 @@ var (
 
 // New returns an Issuer with a configuration.
 func New(c Config) *Issuer {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return &Issuer{c, keysIn(c.Store, c.Key)}
 }
 

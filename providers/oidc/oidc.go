@@ -112,9 +112,7 @@ var (
 // New returns a Provider. It reads no file and contacts no server. Run does both.
 func New(cfg Config) *Provider {
 	p := &Provider{cfg: cfg, log: cfg.Logger, clients: clients{cfg.Store, cfg.Key}, registering: make(chan struct{}, 1)}
-	if p.log == nil {
-		p.log = slog.Default()
-	}
+	p.log = cmp.Or(p.log, slog.Default())
 	return p
 }
 

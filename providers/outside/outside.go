@@ -15,6 +15,7 @@
 package outside
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -77,9 +78,7 @@ func (c Config) Client(addresses ...string) (*http.Client, error) {
 		}
 	}
 	t.http, t.https = via(&t.plain), via(&t.secure)
-	if c.Timeout == 0 {
-		c.Timeout = patience
-	}
+	c.Timeout = cmp.Or(c.Timeout, patience)
 	return &http.Client{Transport: t, Timeout: c.Timeout}, nil
 }
 

@@ -12,6 +12,7 @@
 package own
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -75,9 +76,7 @@ var _ server.Rotator[*Policy] = (*Kind)(nil)
 
 // New returns a Kind with a configuration.
 func New(c Config) *Kind {
-	if c.Deadline == 0 {
-		c.Deadline = deadline
-	}
+	c.Deadline = cmp.Or(c.Deadline, deadline)
 	return &Kind{c, make(chan struct{}, 1)}
 }
 

@@ -86,9 +86,7 @@ var (
 
 // New returns Secrets with a configuration.
 func New(c Config) *Secrets {
-	if c.Relay.Logger == nil {
-		c.Relay.Logger = slog.Default()
-	}
+	c.Relay.Logger = cmp.Or(c.Relay.Logger, slog.Default())
 	return &Secrets{values{c.Store, c.Key}, c.Policy, c.Relay}
 }
 

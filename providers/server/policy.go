@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,9 +79,7 @@ type grantKey struct {
 // not exist. If the policy does not include the kind, OpenPolicies returns an error. If log is nil,
 // slog.Default is used.
 func OpenPolicies(dir, list, kind string, log *slog.Logger) (*Policies, error) {
-	if log == nil {
-		log = slog.Default()
-	}
+	log = cmp.Or(log, slog.Default())
 	p := &Policies{dir: dir, lists: []*listFile{{path: list}}, kind: kind, log: log, verified: trust.NewVerified(chains)}
 	p.newest = &newestList{policies: p}
 	f, err := p.read()

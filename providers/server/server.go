@@ -77,9 +77,7 @@ type Server struct {
 
 // New returns a Server. If the kind cannot work with the policy in force, New returns an error.
 func New(c Config) (*Server, error) {
-	if c.Parallel == 0 {
-		c.Parallel = 32
-	}
+	c.Parallel = cmp.Or(c.Parallel, 32)
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}

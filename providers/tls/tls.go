@@ -121,9 +121,7 @@ var (
 // New returns Certificates with a configuration.
 func New(c Config) *Certificates {
 	quiet()
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	k := &Certificates{Config: c, records: records{c.Store, c.Key}, clients: map[string]*client{}, flights: map[string]*flight{}}
 	k.ctx, k.stop = context.WithCancel(context.Background())
 	k.ingress = &http.Client{

@@ -132,9 +132,7 @@ var (
 
 // New returns Tokens with a configuration.
 func New(c Config) *Tokens {
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
+	c.Logger = cmp.Or(c.Logger, slog.Default())
 	return &Tokens{Config: c, tenants: tenants{store: c.Store, key: c.Key}}
 }
 

@@ -2,6 +2,7 @@ package compile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,9 +91,7 @@ func (s Source) Exists() bool { return s.exists() == nil }
 // absolute path, so that Nix recognizes it.
 func (s Source) ref() string {
 	flake := s.Flake
-	if flake == "" {
-		flake = "."
-	}
+	flake = cmp.Or(flake, ".")
 	if fi, err := os.Stat(flake); err == nil && fi.IsDir() {
 		if abs, err := filepath.Abs(flake); err == nil {
 			return abs

@@ -1,6 +1,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -29,9 +30,7 @@ func Init(ctx context.Context, c *Cluster, path, keys string, how *authority.Roo
 	if dir, err = filepath.Abs(path); err != nil {
 		return "", "", err
 	}
-	if c.Name == "" {
-		c.Name = filepath.Base(dir)
-	}
+	c.Name = cmp.Or(c.Name, filepath.Base(dir))
 	if c.TrustDomain == "" {
 		c.TrustDomain = c.Name + ".flor"
 	}

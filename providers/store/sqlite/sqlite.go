@@ -8,6 +8,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -64,9 +65,7 @@ var _ store.Store = (*Store)(nil)
 // Open opens the store in the given file, and creates the file if it does not exist. If the file
 // has an older schema, Open upgrades it in one transaction. A newer schema is an error.
 func Open(path string, o Options) (*Store, error) {
-	if o.Keep == 0 {
-		o.Keep = 100
-	}
+	o.Keep = cmp.Or(o.Keep, 100)
 	// The file's content is not for other accounts. SQLite gives its companion files the same mode.
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -58,9 +59,7 @@ func parse(s string) (o Object, err error) {
 	parts := strings.Split(rest, "/")
 	o = Object{kind: kind, tenant: parts[0]}
 	want := map[string]int{kindTenant: 1, kindNamespace: 2}[kind]
-	if want == 0 {
-		want = 3
-	}
+	want = cmp.Or(want, 3)
 	switch {
 	case o.tenant == Any:
 		return o, errors.New("it is of every tenant: want one by name")

@@ -4,13 +4,13 @@ package event
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"strings"
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/terminal"
 )
 
@@ -63,10 +63,7 @@ func (e Event) Level() slog.Level {
 
 // JSON returns the event as one line of JSON.
 func (e Event) JSON() []byte {
-	b, err := json.Marshal(e)
-	if err != nil {
-		panic(err) // only possible for a time beyond the year 9999
-	}
+	b := strictjson.Encode(e)
 	return append(b, '\n')
 }
 

@@ -12,6 +12,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/florete/florete/internal/strictjson"
 )
 
 // These are the names of cookies. The prefix binds them to one host name, to HTTPS and to all paths
@@ -67,10 +69,7 @@ func (s GateSite) aead(purpose string) cipher.AEAD {
 
 // seal encrypts and authenticates a value.
 func (s GateSite) seal(purpose string, v any) string {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
+	b := strictjson.Encode(v)
 	return base64.RawURLEncoding.EncodeToString(s.aead(purpose).Seal(nil, nil, b, nil))
 }
 

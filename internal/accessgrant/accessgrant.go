@@ -9,7 +9,6 @@ package accessgrant
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -68,10 +67,7 @@ func IsID(text string) bool { return idPattern.MatchString(text) }
 
 // Encode returns the text of a grant, as Signed contains it.
 func (g Grant) Encode() string {
-	b, err := json.Marshal(g)
-	if err != nil {
-		panic(err) // the type has no value that cannot be encoded
-	}
+	b := strictjson.Encode(g)
 	return string(b)
 }
 

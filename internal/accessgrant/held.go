@@ -2,7 +2,6 @@ package accessgrant
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -61,10 +60,7 @@ func (h Held) Encode() []byte {
 	if h.Over == nil {
 		h.Over = []Over{}
 	}
-	b, err := json.Marshal(h)
-	if err != nil {
-		panic(err) // the type has no value that cannot be encoded
-	}
+	b := strictjson.Encode(h)
 	return append(b, '\n')
 }
 

@@ -240,3 +240,13 @@ func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
 }
+
+// Encode returns v as JSON. All values of the type of v must have a form in JSON: otherwise Encode
+// panics.
+func Encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}

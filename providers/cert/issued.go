@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -29,10 +30,7 @@ func issuedBefore(t time.Time) string { return fmt.Sprintf("%s%010x", issuedPref
 // issues the SVID.
 func keepIssued(leaf *x509.Certificate, id spiffe.ID) store.Op {
 	is := trust.IssuedOf(leaf, id)
-	b, err := json.Marshal(is)
-	if err != nil {
-		panic(err) // strings and integers
-	}
+	b := strictjson.Encode(is)
 	return store.Put(fmt.Sprintf("%s-%09d-%s", issuedBefore(is.Until.Time), time.Now().Nanosecond(), is.Serial), b)
 }
 

@@ -23,7 +23,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -236,9 +235,5 @@ func (f *Federation) serveBundle(w http.ResponseWriter, r *http.Request) {
 }
 
 func marshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return b
+	return strictjson.Encode(v)
 }

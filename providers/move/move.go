@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/unixtime"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
@@ -55,10 +56,7 @@ func read(ctx context.Context, s store.Store, key string) (m Mark, err error) {
 }
 
 func (m Mark) op(key string) store.Op {
-	value, err := json.Marshal(m)
-	if err != nil {
-		panic(err) // strings and a time
-	}
+	value := strictjson.Encode(m)
 	return store.Put(key, value)
 }
 

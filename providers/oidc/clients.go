@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/spiffe"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
@@ -61,11 +62,7 @@ func (r registration) encode() []byte {
 	if r.Rotation != nil {
 		v = []any{r, r.Rotation}
 	}
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
-	return b
+	return strictjson.Encode(v)
 }
 
 func (r *registration) decode(b []byte) error {

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/journal"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -153,10 +153,7 @@ func (p *Policy) credential(name string, generation, rotation int) string {
 }
 
 func digest(of []any) string {
-	b, err := json.Marshal(of)
-	if err != nil {
-		panic(err) // strings and numbers
-	}
+	b := strictjson.Encode(of)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 )
 
 // token serves the endpoint at which a client exchanges a code or a refresh token for tokens.
@@ -108,10 +109,7 @@ func (a *answer) WriteHeader(status int) {
 		a.ResponseWriter.WriteHeader(status)
 		return
 	}
-	b, err := json.Marshal(map[string]string{"error": "invalid_grant", "error_description": a.exchange.ended})
-	if err != nil {
-		panic(err) // strings
-	}
+	b := strictjson.Encode(map[string]string{"error": "invalid_grant", "error_description": a.exchange.ended})
 	a.status, a.body, a.own = http.StatusBadRequest, b, true
 	a.Header().Del("Content-Length")
 	a.ResponseWriter.WriteHeader(a.status)

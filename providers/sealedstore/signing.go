@@ -10,13 +10,13 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -162,11 +162,7 @@ func (r SigningRing) JWKS() []byte {
 		}
 		set.Keys = append(set.Keys, jose.JSONWebKey{Key: private.Public(), KeyID: k.ID, Algorithm: string(algorithm)})
 	}
-	b, err := json.Marshal(set)
-	if err != nil {
-		panic(err) // keys of known kinds
-	}
-	return b
+	return strictjson.Encode(set)
 }
 
 func newKey(algorithm jose.SignatureAlgorithm, generation int, signs time.Time) (SigningKey, error) {

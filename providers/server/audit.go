@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/store"
 )
@@ -151,10 +151,7 @@ func (r Row) refusal() bool {
 // Op returns the operation that appends the row to the audit log. Commit it in the same transaction
 // as the decision that the row records.
 func (r Row) Op() store.Op {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // strings and integers
-	}
+	b := strictjson.Encode(r)
 	return store.Put(auditKey(r.Time)+"-"+rand.Text()[:8], b)
 }
 

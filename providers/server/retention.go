@@ -9,6 +9,7 @@ import (
 
 	"github.com/florete/florete/internal/hostreport"
 	"github.com/florete/florete/internal/journal"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/store"
 )
 
@@ -121,10 +122,7 @@ func expire(e store.Entry, granted bool, now, over time.Time) []store.Op {
 	if r.Ungranted == since {
 		return nil
 	}
-	v, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // strings and integers
-	}
+	v := strictjson.Encode(r)
 	return []store.Op{store.Put(e.Key, v)}
 }
 

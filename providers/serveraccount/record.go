@@ -2,8 +2,8 @@ package serveraccount
 
 import (
 	"context"
-	"encoding/json"
 
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -53,10 +53,7 @@ func (a *Accounts[R, B]) Is(of Name, r Record) store.Cond {
 // Put returns the operation that stores a record. It does not change the account's secrets in the
 // store.
 func (a *Accounts[R, B]) Put(of Name, r Record) store.Op {
-	b, err := json.Marshal(r)
-	if err != nil {
-		panic(err) // numbers and letters
-	}
+	b := strictjson.Encode(r)
 	return store.Put(a.state(of.String()), b)
 }
 

@@ -3,7 +3,6 @@ package tls
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	legoapi "github.com/go-acme/lego/v4/acme/api"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/terminal"
 	"github.com/florete/florete/providers/store"
 )
@@ -171,10 +171,7 @@ func (k *Certificates) obtained(ctx context.Context, w wanted, former *record) (
 }
 
 func put(key string, a attempt) store.Op {
-	b, err := json.Marshal(a)
-	if err != nil {
-		panic(err) // numbers and strings
-	}
+	b := strictjson.Encode(a)
 	return store.Put(key, b)
 }
 

@@ -33,13 +33,13 @@ package token
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"path/filepath"
 	"strconv"
 	"time"
 
 	"github.com/florete/florete/internal/hostapi"
+	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/providers/announced"
 	"github.com/florete/florete/providers/sealedstore"
 	"github.com/florete/florete/providers/server"
@@ -170,10 +170,7 @@ func (t *Tokens) Answer(ctx context.Context, p *Policy, c server.Call) (server.D
 
 // detail returns the details of a token for the audit log.
 func (i issued) detail() map[string]string {
-	permissions, err := json.Marshal(i.permissions)
-	if err != nil {
-		panic(err) // strings
-	}
+	permissions := strictjson.Encode(i.permissions)
 	return map[string]string{
 		"tenant": i.tenant, "subject": i.sub, "token": i.id, "until": i.until.UTC().Format(time.RFC3339),
 		"permissions": strconv.Itoa(len(i.permissions)), "first": string(permissions[:min(len(permissions), 200)]),

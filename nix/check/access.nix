@@ -17,6 +17,7 @@ let
     ;
   inherit (lib)
     fault
+    faultIf
     group
     part
     reserved
@@ -41,15 +42,13 @@ let
       next = m: known all all.${m}.${attribute};
       inside = closure next (next n);
     in
-    when (elem n inside) [
-      (fault {
-        id = "FL097";
-        place = "${kind}.${n}.${attribute}";
-        problem = "it contains itself, by way of";
-        value = concatStringsSep ", " (filter (m: elem n all.${m}.${attribute}) inside);
-        remedy = if elem n all.${n}.${attribute} then "take it out of itself" else "take one out of the other";
-      })
-    ];
+    faultIf (elem n inside) {
+      id = "FL097";
+      place = "${kind}.${n}.${attribute}";
+      problem = "it contains itself, by way of";
+      value = concatStringsSep ", " (filter (m: elem n all.${m}.${attribute}) inside);
+      remedy = if elem n all.${n}.${attribute} then "take it out of itself" else "take one out of the other";
+    };
 
   # Roles that lead to services of other clusters.
   foreign = toSet (concatMap (f: concatMap (s: s.roles) f.services) t.abroad);
@@ -67,7 +66,7 @@ let
         || any (o: o == n || !t.roles ? ${o}) r.roles;
       hidden = filter (s: !(t.services.${s}.published or true)) named;
     in
-    when
+    faultIf
       (
         !any (s: t.services.${s}.published or false) members
         && !elem n [
@@ -78,21 +77,19 @@ let
         && !foreign ? ${n}
         && (clean.providers.config.hosts == [ ] || !leads has)
       )
-      [
-        (fault {
-          id = "FL030";
-          place = "roles.${n}";
-          problem = "the role reaches";
-          value = "nothing";
-          remedy =
-            if any (s: t.services.${s}.published or false) named then
-              "take something out of roles.${n}.except, or the role"
-            else if hidden == [ ] then
-              "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
-            else
-              "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
-        })
-      ];
+      {
+        id = "FL030";
+        place = "roles.${n}";
+        problem = "the role reaches";
+        value = "nothing";
+        remedy =
+          if any (s: t.services.${s}.published or false) named then
+            "take something out of roles.${n}.except, or the role"
+          else if hidden == [ ] then
+            "name a service in roles.${n}.services or a group with members in roles.${n}.serviceGroups"
+          else
+            "set visibility = \"cluster\" for ${concatStringsSep ", " hidden}, which visibility = \"host\" hides";
+      };
 in
 {
   users = mapAttrs (

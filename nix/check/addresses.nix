@@ -26,6 +26,7 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     show
     when
     ;
@@ -161,15 +162,13 @@ let
   apart = any (h: any (a: !loops a) (written h)) valid;
   loop =
     n: place: a:
-    when (!isInvalid a && loops a) [
-      (fault {
-        id = "FL038";
-        place = "hosts.${n}.${place}";
-        problem = "other hosts would reach themselves at";
-        value = show a;
-        remedy = "write the address or name at which they reach this one";
-      })
-    ];
+    faultIf (!isInvalid a && loops a) {
+      id = "FL038";
+      place = "hosts.${n}.${place}";
+      problem = "other hosts would reach themselves at";
+      value = show a;
+      remedy = "write the address or name at which they reach this one";
+    };
   looping =
     n: h:
     concatMap (loop n "address") h.address
@@ -188,37 +187,33 @@ let
     || length (attrNames (groupBy (ip: address.canonical (hostPort ip 0)) bind)) < length bind;
   bind =
     n: h:
-    when (!any isInvalid h.bind && excluding h.bind) [
-      (fault {
-        id = "FL039";
-        place = "hosts.${n}.bind";
-        problem = "one of these has what another listens on:";
-        value = concatStringsSep ", " h.bind;
-        remedy = "write each once, or 0.0.0.0 or :: alone for all of them";
-      })
-    ];
+    faultIf (!any isInvalid h.bind && excluding h.bind) {
+      id = "FL039";
+      place = "hosts.${n}.bind";
+      problem = "one of these has what another listens on:";
+      value = concatStringsSep ", " h.bind;
+      remedy = "write each once, or 0.0.0.0 or :: alone for all of them";
+    };
 
   absent =
     n: h:
-    when
+    faultIf
       (
         written h == [ ]
         && (h.kinds != [ ] || h.relay || h.relays == [ ] && any (s: s.published) h.running)
       )
-      [
-        (fault {
-          id = "FL003";
-          place = "hosts.${n}";
-          problem = "missing attribute";
-          value = "address";
-          remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name${
-            if t.relaying && h.kinds == [ ] && !h.relay then
-              ", or relays = [ … ]; through which they reach it"
-            else
-              ""
-          }";
-        })
-      ];
+      {
+        id = "FL003";
+        place = "hosts.${n}";
+        problem = "missing attribute";
+        value = "address";
+        remedy = "others call this host: write address = \"192.0.2.1\"; or its DNS name${
+          if t.relaying && h.kinds == [ ] && !h.relay then
+            ", or relays = [ … ]; through which they reach it"
+          else
+            ""
+        }";
+      };
 in
 n: h:
 (if apart then looping n h else [ ])

@@ -23,6 +23,7 @@ let
     attribute
     excluded
     fault
+    faultIf
     host
     missing
     reserved
@@ -60,15 +61,13 @@ let
       ) (filter (h: t.hosts ? ${h} && (t.hosts.${h}.kinds == [ ] || t.hosts.${h}.machines == [ ])) members)
       ++ concatMap (
         h:
-        when (clean.hosts.${h}.sshHostKey != "" && !isInvalid clean.hosts.${h}.sshHostKey && match "ssh-(ed25519|rsa) .*" clean.hosts.${h}.sshHostKey == null) [
-          (fault {
-            id = "FL066";
-            place = "hosts.${attribute h}.sshHostKey";
-            problem = "the sealing key of providers is sealed to keys of type ssh-ed25519 or ssh-rsa, not";
-            value = head (match "([^ ]*).*" clean.hosts.${h}.sshHostKey);
-            remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub of this host";
-          })
-        ]
+        faultIf (clean.hosts.${h}.sshHostKey != "" && !isInvalid clean.hosts.${h}.sshHostKey && match "ssh-(ed25519|rsa) .*" clean.hosts.${h}.sshHostKey == null) {
+          id = "FL066";
+          place = "hosts.${attribute h}.sshHostKey";
+          problem = "the sealing key of providers is sealed to keys of type ssh-ed25519 or ssh-rsa, not";
+          value = head (match "([^ ]*).*" clean.hosts.${h}.sshHostKey);
+          remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub of this host";
+        }
       ) (distinct (concatMap (kind: t.providers.${kind}.hosts) (attrNames t.providers)))
     )
     ++ host "providers.store.from" store.from
@@ -103,47 +102,39 @@ let
         others = concatStringsSep "" (map (n: "${n} = ${k.settings.${n}.hint}; ") required);
       in
       host "providers.${kind}.hosts" hosts
-      ++ when (k ? alone && length hosts > 1 && store.kind != "etcd") [
-        (fault {
-          id = "FL062";
-          place = "providers.${kind}.hosts";
-          problem = "its hosts share no store, and ${k.alone}: found";
-          value = concatStringsSep ", " hosts;
-          remedy = "choose one: providers.${kind}.hosts = [ ${show (head hosts)} ]; or have all share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
-        })
-      ]
-      ++ when (k ? reasons && hosts == [ ] && reasons != [ ]) [
-        (fault {
-          id = "FL031";
-          place = "providers.${kind}";
-          problem = "no host provides";
-          value = show kind;
-          remedy = "${head reasons}: write providers.${kind} = { hosts = [ \"…\" ]; ${others}};";
-        })
-      ]
+      ++ faultIf (k ? alone && length hosts > 1 && store.kind != "etcd") {
+        id = "FL062";
+        place = "providers.${kind}.hosts";
+        problem = "its hosts share no store, and ${k.alone}: found";
+        value = concatStringsSep ", " hosts;
+        remedy = "choose one: providers.${kind}.hosts = [ ${show (head hosts)} ]; or have all share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
+      }
+      ++ faultIf (k ? reasons && hosts == [ ] && reasons != [ ]) {
+        id = "FL031";
+        place = "providers.${kind}";
+        problem = "no host provides";
+        value = show kind;
+        remedy = "${head reasons}: write providers.${kind} = { hosts = [ \"…\" ]; ${others}};";
+      }
     ) (attrNames all)
     ++ shared
     ++ concatMap (k: k.top or [ ]) kinds;
 
   trust =
-    when (clean.trust.roots == [ ]) [
-      (fault {
-        id = "FL007";
-        place = "trust.roots";
-        problem = "hosts would trust";
-        value = "no certificate at all";
-        remedy = "make a root with `florctl ca init` and write trust.roots = [ ./ca.crt ];";
-      })
-    ]
-    ++ when (clean.trust.threshold > 1 && clean.trust.threshold > signers) [
-      (fault {
-        id = "FL159";
-        place = "trust.threshold";
-        problem = "nobody could publish, because trust.signingKeys has ${toString signers} different keys, and so many must sign:";
-        value = toString clean.trust.threshold;
-        remedy = "list the public key of each operator who signs in trust.signingKeys, or write trust.threshold = ${toString (max1 signers)};";
-      })
-    ];
+    faultIf (clean.trust.roots == [ ]) {
+      id = "FL007";
+      place = "trust.roots";
+      problem = "hosts would trust";
+      value = "no certificate at all";
+      remedy = "make a root with `florctl ca init` and write trust.roots = [ ./ca.crt ];";
+    }
+    ++ faultIf (clean.trust.threshold > 1 && clean.trust.threshold > signers) {
+      id = "FL159";
+      place = "trust.threshold";
+      problem = "nobody could publish, because trust.signingKeys has ${toString signers} different keys, and so many must sign:";
+      value = toString clean.trust.threshold;
+      remedy = "list the public key of each operator who signs in trust.signingKeys, or write trust.threshold = ${toString (max1 signers)};";
+    };
 
   signers = import ./signers.nix clean;
   max1 = n: if n > 1 then n else 1;
@@ -166,15 +157,13 @@ let
     section: what: set: value:
     concatMap (
       n:
-      when (!set ? ${n} && !any (f: f.place == section || f.place == "mkCluster" && f.id == "FL002") shapes.top) [
-        (fault {
-          id = "FL017";
-          place = section;
-          problem = "the reserved ${what} is missing:";
-          value = n;
-          remedy = "write ${section}.${n} = ${value.${n}};";
-        })
-      ]
+      faultIf (!set ? ${n} && !any (f: f.place == section || f.place == "mkCluster" && f.id == "FL002") shapes.top) {
+        id = "FL017";
+        place = section;
+        problem = "the reserved ${what} is missing:";
+        value = n;
+        remedy = "write ${section}.${n} = ${value.${n}};";
+      }
     ) (attrNames value);
 in
 providers

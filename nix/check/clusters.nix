@@ -19,9 +19,9 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     show
     twice
-    when
     ;
   inherit (import ../lib) toSet;
   elsewhere = import ./elsewhere.nix {
@@ -81,16 +81,14 @@ let
       place = places n;
     in
     elsewhere n place c
-    ++ when (n == clean.name || clean.federated ? ${n}) [
-      (fault {
-        id = "FL146";
-        inherit place;
-        problem =
-          if n == clean.name then "this cluster itself is called" else "federated.${attribute n} is another one called";
-        value = show n;
-        remedy = "call each by a name of its own, so that \"wiki@${n}\" is one thing";
-      })
-    ]
+    ++ faultIf (n == clean.name || clean.federated ? ${n}) {
+      id = "FL146";
+      inherit place;
+      problem =
+        if n == clean.name then "this cluster itself is called" else "federated.${attribute n} is another one called";
+      value = show n;
+      remedy = "call each by a name of its own, so that \"wiki@${n}\" is one thing";
+    }
     ++ concatMap (
       path: again "${place}.identities.${attribute path}" path [ (owner path) ]
     ) (attrNames c.identities)

@@ -13,7 +13,7 @@ let
     filter
     toJSON
     ;
-  inherit (lib) fault when;
+  inherit (lib) fault faultIf when;
 
   chosen = s: clean.services ? ${s} && clean.services.${s}.replicas != null;
   pinned = h: filter (s: clean.services ? ${s} && !chosen s) h.services;
@@ -65,13 +65,11 @@ in
   # keeps :: String -> Host -> [Fault]
   keeps =
     n: written:
-    when (written.keeps != [ ] && !written.cordon && !written.drain) [
-      (fault {
-        id = "FL148";
-        place = "hosts.${n}.keeps";
-        problem = "keeps has an effect only with cordon or drain:";
-        value = concatStringsSep ", " written.keeps;
-        remedy = "write cordon = true;, or take it out; of a service that is to be here write placement.pins = [ ${toJSON n} ];";
-      })
-    ];
+    faultIf (written.keeps != [ ] && !written.cordon && !written.drain) {
+      id = "FL148";
+      place = "hosts.${n}.keeps";
+      problem = "keeps has an effect only with cordon or drain:";
+      value = concatStringsSep ", " written.keeps;
+      remedy = "write cordon = true;, or take it out; of a service that is to be here write placement.pins = [ ${toJSON n} ];";
+    };
 }

@@ -20,6 +20,7 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     reserved
     role
     show
@@ -57,15 +58,13 @@ let
         excluded "take the name out: strangers who send datagrams name nobody" "${at}.tlsName"
           "protocol = \"udp\""
       )
-      ++ when (!isInvalid s.tlsName && own ++ others != [ ]) [
-        (fault {
-          id = "FL027";
-          place = "${at}.tlsName";
-          problem = "service ${if own != [ ] then (head own).s.name else (head others).name} has it, too:";
-          value = show s.tlsName;
-          remedy = "give one of them another name, or tell them apart by path behind one service";
-        })
-      ]
+      ++ faultIf (!isInvalid s.tlsName && own ++ others != [ ]) {
+        id = "FL027";
+        place = "${at}.tlsName";
+        problem = "service ${if own != [ ] then (head own).s.name else (head others).name} has it, too:";
+        value = show s.tlsName;
+        remedy = "give one of them another name, or tell them apart by path behind one service";
+      }
       ++ lib.host "${at}.ingress.hosts" s.ingress.hosts
       ++ map (
         p:
@@ -77,15 +76,13 @@ let
           remedy = "take the port out, or declare it as a service of its own";
         }
       ) (filter (p: p.port != "") (attrValues s.ingress.paths))
-      ++ when (!isInvalid s.tlsName && serving == [ ]) [
-        (fault {
-          id = "FL176";
-          place = "${at}.tlsName";
-          problem = "no ingress here reaches the service, so strangers cannot at";
-          value = show s.tlsName;
-          remedy = "give the node of a host with capabilities = [ \"ingress\" ] a role that leads to the service";
-        })
-      ];
+      ++ faultIf (!isInvalid s.tlsName && serving == [ ]) {
+        id = "FL176";
+        place = "${at}.tlsName";
+        problem = "no ingress here reaches the service, so strangers cannot at";
+        value = show s.tlsName;
+        remedy = "give the node of a host with capabilities = [ \"ingress\" ] a role that leads to the service";
+      };
 
   # Reports whether s@n is also a part of a service.
   isPart =
@@ -110,15 +107,13 @@ concatMap (
     at = "${place}.identities.${attribute i}";
     of = f.identities.${i}.roles;
   in
-  when (!isIdentity i) [
-    (fault {
-      id = "FL004";
-      place = at;
-      problem = "no identity of a trust domain:";
-      value = show i;
-      remedy = "write what follows the trust domain in its SPIFFE ID: \"user/alice\", \"service/backup\", \"service/forge/backup\" or \"node/forge\"";
-    })
-  ]
+  faultIf (!isIdentity i) {
+    id = "FL004";
+    place = at;
+    problem = "no identity of a trust domain:";
+    value = show i;
+    remedy = "write what follows the trust domain in its SPIFFE ID: \"user/alice\", \"service/backup\", \"service/forge/backup\" or \"node/forge\"";
+  }
   ++ role "${at}.roles" of
   ++ concatMap (r: when (elem r of) [ (reserved "${at}.roles" r) ]) [
     "node"
@@ -130,26 +125,22 @@ concatMap (
   let
     at = "${place}.services.${attribute s}";
   in
-  when (!isIdentity "service/${s}") [
-    (fault {
-      id = "FL004";
-      place = at;
-      problem = "no service of a trust domain:";
-      value = show s;
-      remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
-    })
-  ]
+  faultIf (!isIdentity "service/${s}") {
+    id = "FL004";
+    place = at;
+    problem = "no service of a trust domain:";
+    value = show s;
+    remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
+  }
   ++ role "${at}.roles" f.services.${s}.roles
   ++ publicName at (names.id (f.trustDomain or clean.trustDomain) "service/${s}") f.services.${s}
-  ++ when (isPart n s && named "${s}@${n}") [
-    (fault {
-      id = "FL136";
-      place = at;
-      problem = "${show "${s}@${n}"} also means the part of a service here, by the name";
-      value = show n;
-      remedy = "call ${place} something that no host, group of hosts or tag is called";
-    })
-  ]
+  ++ faultIf (isPart n s && named "${s}@${n}") {
+    id = "FL136";
+    place = at;
+    problem = "${show "${s}@${n}"} also means the part of a service here, by the name";
+    value = show n;
+    remedy = "call ${place} something that no host, group of hosts or tag is called";
+  }
 ) (attrNames f.services)
 ++ concatMap (
   path:
@@ -165,15 +156,13 @@ concatMap (
     ) clients;
     here = filter (node: any (w: w.id == need) (needs.${node} or [ ])) nodes;
   in
-  when (!isIdentity "service/${path}") [
-    (fault {
-      id = "FL004";
-      place = at;
-      problem = "no service of a trust domain:";
-      value = show path;
-      remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
-    })
-  ]
+  faultIf (!isIdentity "service/${path}") {
+    id = "FL004";
+    place = at;
+    problem = "no service of a trust domain:";
+    value = show path;
+    remedy = "write what follows service/ in its SPIFFE ID: \"wiki\", or \"forge/wiki\"";
+  }
   ++ when (client.redirectURIs == [ ]) (
     lib.missing at "redirectURIs" "write redirectURIs = [ \"https://…\" ]; as in the other cluster"
   )
@@ -184,15 +173,13 @@ concatMap (
     excluded "take it out: only an issuer of Florete has clients of other clusters" at
       "providers.oidc.registration"
   )
-  ++ when (rivals != [ ] || here != [ ]) [
-    (fault {
-      id = "FL185";
-      place = "${at}.nodes";
-      problem = "a node asks for two clients by the need";
-      value = need;
-      remedy = "let each node have one of them, or give one service another name";
-    })
-  ]
+  ++ faultIf (rivals != [ ] || here != [ ]) {
+    id = "FL185";
+    place = "${at}.nodes";
+    problem = "a node asks for two clients by the need";
+    value = need;
+    remedy = "let each node have one of them, or give one service another name";
+  }
 ) (attrNames (f.clients or { }))
 ++ concatMap (
   host:
@@ -200,15 +187,13 @@ concatMap (
     others = filter (c: c != n && clean.clusters.${c}.oidc.hosts ? ${host}) (attrNames clean.clusters);
     own = elem host clean.providers.oidc.hosts;
   in
-  when (own || others != [ ]) [
-    (fault {
-      id = "FL186";
-      place = "${place}.oidc.hosts.${attribute host}";
-      problem = "${
-        if own then "providers.oidc.hosts" else "clusters.${attribute (head others)}.oidc.hosts"
-      } has a host of the same name, and nobody can tell their providers apart:";
-      value = show host;
-      remedy = "move one of the two providers to another host";
-    })
-  ]
+  faultIf (own || others != [ ]) {
+    id = "FL186";
+    place = "${place}.oidc.hosts.${attribute host}";
+    problem = "${
+      if own then "providers.oidc.hosts" else "clusters.${attribute (head others)}.oidc.hosts"
+    } has a host of the same name, and nobody can tell their providers apart:";
+    value = show host;
+    remedy = "move one of the two providers to another host";
+  }
 ) (attrNames (f.oidc.hosts or { }))

@@ -25,7 +25,7 @@ let
   inherit (import ../lib) distinct;
   inherit (lib)
     attribute
-    fault
+    faultIf
     show
     when
     ;
@@ -132,29 +132,27 @@ in
       leading = filter (role: any (key: leads key role) of) who.roles;
       from = distinct (concatMap (givers p) leading);
     in
-    when (leading != [ ]) [
-      (fault {
-        id = "FL157";
-        inherit place;
-        problem = "the ${if length leading == 1 then "role" else "roles"} ${list leading} of ${p.name} ${
-          if length leading == 1 then "leads" else "lead"
-        } to";
-        value = show n;
-        remedy = "${
-          if from == [ ] then
-            ""
-          else
-            "take ${list (map toJSON leading)} out of ${list (map (f: "${f}.roles") from)}, "
-        }${if from == [ ] then "" else "or "}${
-          if reserved ? ${n} then
-            "take ${toJSON reserved.${n}} and ${
-              toJSON (reserved.${n} + constants.writeSuffix)
-            } out of ${list (map (r: "roles.${attribute r}.serviceGroups") leading)}"
-          else if t.elsewhere ? ${n} then
-            "take ${show n} out of ${list (map (r: "roles.${attribute r}.services") leading)}"
-          else
-            "write ${list (map (r: "roles.${attribute r}.except = [ ${show n} ];") leading)}"
-        }";
-      })
-    ];
+    faultIf (leading != [ ]) {
+      id = "FL157";
+      inherit place;
+      problem = "the ${if length leading == 1 then "role" else "roles"} ${list leading} of ${p.name} ${
+        if length leading == 1 then "leads" else "lead"
+      } to";
+      value = show n;
+      remedy = "${
+        if from == [ ] then
+          ""
+        else
+          "take ${list (map toJSON leading)} out of ${list (map (f: "${f}.roles") from)}, "
+      }${if from == [ ] then "" else "or "}${
+        if reserved ? ${n} then
+          "take ${toJSON reserved.${n}} and ${
+            toJSON (reserved.${n} + constants.writeSuffix)
+          } out of ${list (map (r: "roles.${attribute r}.serviceGroups") leading)}"
+        else if t.elsewhere ? ${n} then
+          "take ${show n} out of ${list (map (r: "roles.${attribute r}.services") leading)}"
+        else
+          "write ${list (map (r: "roles.${attribute r}.except = [ ${show n} ];") leading)}"
+      }";
+    };
 }

@@ -17,9 +17,9 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     show
     twice
-    when
     ;
   inherit (import ../lib) isInvalid;
   elsewhere = import ./elsewhere.nix {
@@ -65,42 +65,34 @@ let
       place = "federated.${attribute n}";
       part = match "spiffe://([^/]*)/.*" f.endpointID;
     in
-    when (part != null && f.trustDomain != "" && part != [ f.trustDomain ]) [
-      (fault {
-        id = "FL084";
-        place = "${place}.endpointID";
-        problem = "no identity of ${f.trustDomain}, whose bundle would have to verify it:";
-        value = show f.endpointID;
-        remedy = "write what the endpoint presents, spiffe://${f.trustDomain}/…; declare another trust domain apart";
-      })
-    ]
-    ++ when (f.profile == "https_spiffe" && f.endpointID == "") [
-      (fault {
-        id = "FL086";
-        place = "${place}.endpointID";
-        problem = "nothing that the endpoint is verified by:";
-        value = show f.endpoint;
-        remedy = "write the SPIFFE ID that it presents, spiffe://${f.trustDomain}/…; or profile = \"https_web\", where its name and a public CA are enough";
-      })
-    ]
-    ++ when (f.profile == "https_web" && f.endpointID != "" && !isInvalid f.endpointID) [
-      (fault {
-        id = "FL086";
-        place = "${place}.endpointID";
-        problem = "an endpoint of profile https_web presents none:";
-        value = show f.endpointID;
-        remedy = "take it out, or profile";
-      })
-    ]
-    ++ when (f.profile == "https_spiffe" && f.endpointRoots != [ ] && !builtins.elem "" f.endpointRoots) [
-      (fault {
-        id = "FL086";
-        place = "${place}.endpointRoots";
-        problem = "an endpoint of profile https_spiffe is verified by the bundle, not by";
-        value = "${toString (builtins.length f.endpointRoots)} root${if builtins.length f.endpointRoots == 1 then "" else "s"} of its own";
-        remedy = "take them out, or write profile = \"https_web\"";
-      })
-    ]
+    faultIf (part != null && f.trustDomain != "" && part != [ f.trustDomain ]) {
+      id = "FL084";
+      place = "${place}.endpointID";
+      problem = "no identity of ${f.trustDomain}, whose bundle would have to verify it:";
+      value = show f.endpointID;
+      remedy = "write what the endpoint presents, spiffe://${f.trustDomain}/…; declare another trust domain apart";
+    }
+    ++ faultIf (f.profile == "https_spiffe" && f.endpointID == "") {
+      id = "FL086";
+      place = "${place}.endpointID";
+      problem = "nothing that the endpoint is verified by:";
+      value = show f.endpoint;
+      remedy = "write the SPIFFE ID that it presents, spiffe://${f.trustDomain}/…; or profile = \"https_web\", where its name and a public CA are enough";
+    }
+    ++ faultIf (f.profile == "https_web" && f.endpointID != "" && !isInvalid f.endpointID) {
+      id = "FL086";
+      place = "${place}.endpointID";
+      problem = "an endpoint of profile https_web presents none:";
+      value = show f.endpointID;
+      remedy = "take it out, or profile";
+    }
+    ++ faultIf (f.profile == "https_spiffe" && f.endpointRoots != [ ] && !builtins.elem "" f.endpointRoots) {
+      id = "FL086";
+      place = "${place}.endpointRoots";
+      problem = "an endpoint of profile https_spiffe is verified by the bundle, not by";
+      value = "${toString (builtins.length f.endpointRoots)} root${if builtins.length f.endpointRoots == 1 then "" else "s"} of its own";
+      remedy = "take them out, or write profile = \"https_web\"";
+    }
     ++ elsewhere n place f;
 in
 {

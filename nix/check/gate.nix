@@ -19,6 +19,7 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     show
     when
     ;
@@ -115,13 +116,11 @@ in
         remedy = "give hosts.${h}.roles a role that reaches ${issuer}";
       })
     ]) away
-    ++ when (refused != [ ]) [
-      (fault {
-        id = "FL172";
-        place = "services.${n}.sso.mode";
-        problem = "inside the cluster, only users pass the gate, and it refuses these callers:";
-        value = concatStringsSep ", " refused;
-        remedy = "take services.${n} out of their roles, or let them reach another port of it";
-      })
-    ];
+    ++ faultIf (refused != [ ]) {
+      id = "FL172";
+      place = "services.${n}.sso.mode";
+      problem = "inside the cluster, only users pass the gate, and it refuses these callers:";
+      value = concatStringsSep ", " refused;
+      remedy = "take services.${n} out of their roles, or let them reach another port of it";
+    };
 }

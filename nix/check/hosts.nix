@@ -24,6 +24,7 @@ let
   inherit (import ../lib) isInvalid toSet;
   inherit (lib)
     fault
+    faultIf
     role
     service
     show
@@ -65,24 +66,20 @@ let
   # A host without a key in the flake joins over the network, at providers on other hosts.
   joins =
     n: h:
-    when (h.kinds != [ ]) [
-      (fault {
-        id = "FL080";
-        place = "hosts.${n}";
-        problem = "a host without sshHostKey joins by its providers, and cannot provide";
-        value = show (head h.kinds);
-        remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub on this host: sshHostKey = \"ssh-ed25519 AAAA…\";";
-      })
-    ]
-    ++ when (h.kinds == [ ] && (t.providers.config.hosts == [ ] || h.deploy != "network")) [
-      (fault {
-        id = "FL081";
-        place = "hosts.${n}";
-        problem = "a host without sshHostKey joins at a provider of its documents, and has";
-        value = "none";
-        remedy = "name hosts in providers.config.hosts and leave it deploy = \"network\"; or write sshHostKey = \"ssh-ed25519 AAAA…\";";
-      })
-    ];
+    faultIf (h.kinds != [ ]) {
+      id = "FL080";
+      place = "hosts.${n}";
+      problem = "a host without sshHostKey joins by its providers, and cannot provide";
+      value = show (head h.kinds);
+      remedy = "write the line of /etc/ssh/ssh_host_ed25519_key.pub on this host: sshHostKey = \"ssh-ed25519 AAAA…\";";
+    }
+    ++ faultIf (h.kinds == [ ] && (t.providers.config.hosts == [ ] || h.deploy != "network")) {
+      id = "FL081";
+      place = "hosts.${n}";
+      problem = "a host without sshHostKey joins at a provider of its documents, and has";
+      value = "none";
+      remedy = "name hosts in providers.config.hosts and leave it deploy = \"network\"; or write sshHostKey = \"ssh-ed25519 AAAA…\";";
+    };
 
   key =
     n: [

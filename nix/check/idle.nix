@@ -17,7 +17,12 @@ let
     intersectAttrs
     ;
   inherit (import ../lib) invert toSet;
-  inherit (lib) fault show when;
+  inherit (lib)
+    fault
+    faultIf
+    show
+    when
+    ;
 
   # A role that reaches nothing at all is an error, reported elsewhere.
   hidden =
@@ -67,44 +72,38 @@ let
 
   team =
     n: of:
-    when
+    faultIf
       (
         shapes.teams.${n} == [ ]
         && (of.roles == [ ] && of.until == { } && !above ? ${n} || nobody of)
       )
-      [
-        (fault {
-          id = "FL098";
-          place = "teams.${n}";
-          problem = "the team gives nobody access, having";
-          value = if nobody of then "no people" else "no role";
-          remedy = "write teams.${n}.users and roles, or take the team out";
-        })
-      ];
+      {
+        id = "FL098";
+        place = "teams.${n}";
+        problem = "the team gives nobody access, having";
+        value = if nobody of then "no people" else "no role";
+        remedy = "write teams.${n}.users and roles, or take the team out";
+      };
   nobody = of: of.users ++ of.teams == [ ] && of.usersUntil == { };
   above = invert (of: of.teams) (attrValues clean.teams);
 
   user =
     n: u:
     when (shapes.users.${n} == [ ]) (
-      when (u.roles ++ t.users.${n}.roles == [ ]) [
-        (fault {
-          id = "FL040";
-          place = "users.${n}";
-          problem = "the user may reach nothing, having";
-          value = "no role";
-          remedy = "write users.${n}.roles = [ \"…\" ];, put the user into a team that has one, or take the user out";
-        })
-      ]
-      ++ when (u.roles ++ t.users.${n}.roles != [ ] && t.users.${n}.hosts == [ ]) [
-        (fault {
-          id = "FL044";
-          place = "users.${n}";
-          problem = "the user can act on";
-          value = "no host";
-          remedy = "name the user in the users of a host, such as a laptop, or take the user out";
-        })
-      ]
+      faultIf (u.roles ++ t.users.${n}.roles == [ ]) {
+        id = "FL040";
+        place = "users.${n}";
+        problem = "the user may reach nothing, having";
+        value = "no role";
+        remedy = "write users.${n}.roles = [ \"…\" ];, put the user into a team that has one, or take the user out";
+      }
+      ++ faultIf (u.roles ++ t.users.${n}.roles != [ ] && t.users.${n}.hosts == [ ]) {
+        id = "FL044";
+        place = "users.${n}";
+        problem = "the user can act on";
+        value = "no host";
+        remedy = "name the user in the users of a host, such as a laptop, or take the user out";
+      }
     );
 in
 {

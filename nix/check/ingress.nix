@@ -22,6 +22,7 @@ let
     attribute
     excluded
     fault
+    faultIf
     host
     show
     when
@@ -100,38 +101,32 @@ in
         place = "redirects.${attribute name}";
         to = clean.redirects.${name};
       in
-      when (has ? ${name}) [
-        (fault {
-          id = "FL027";
-          inherit place;
-          problem = "service ${ownerOf name} already has";
-          value = show name;
-          remedy = "take the redirect out, or the name of the service";
-        })
-      ]
-      ++ when (isInside name) [
-        (fault {
-          id = "FL004";
-          inherit place;
-          problem = "a name below .rete leads to the forwarder, not to an ingress:";
-          value = show name;
-          remedy = "write a public name, or an alias of the service";
-        })
-      ]
-      ++ when (!isInvalid to && to != "" && (clean.redirects ? ${to} || ownerOf to == null)) [
-        (fault {
-          id = "FL170";
-          inherit place;
-          problem =
-            if to == name then
-              "the name would be redirected to itself:"
-            else if clean.redirects ? ${to} then
-              "the target is a name that is redirected, too:"
-            else
-              "no public service has the name";
-          value = show to;
-          remedy = "write the tlsName of a public service, or one of its tlsAliases";
-        })
-      ]
+      faultIf (has ? ${name}) {
+        id = "FL027";
+        inherit place;
+        problem = "service ${ownerOf name} already has";
+        value = show name;
+        remedy = "take the redirect out, or the name of the service";
+      }
+      ++ faultIf (isInside name) {
+        id = "FL004";
+        inherit place;
+        problem = "a name below .rete leads to the forwarder, not to an ingress:";
+        value = show name;
+        remedy = "write a public name, or an alias of the service";
+      }
+      ++ faultIf (!isInvalid to && to != "" && (clean.redirects ? ${to} || ownerOf to == null)) {
+        id = "FL170";
+        inherit place;
+        problem =
+          if to == name then
+            "the name would be redirected to itself:"
+          else if clean.redirects ? ${to} then
+            "the target is a name that is redirected, too:"
+          else
+            "no public service has the name";
+        value = show to;
+        remedy = "write the tlsName of a public service, or one of its tlsAliases";
+      }
     ) (attrNames clean.redirects);
 }

@@ -12,11 +12,10 @@ let
     ;
   inherit (lib)
     answers
-    fault
+    faultIf
     named
     serviceOf
     show
-    when
     ;
 in
 {
@@ -34,7 +33,7 @@ let
     let
       service = t.services.${publishing};
     in
-    when
+    faultIf
       (
         publishing != null
         && t.services ? ${publishing}
@@ -43,15 +42,13 @@ let
         && provider.hosts != [ ]
         && !any (h: elem h provider.hosts) service.hosts
       )
-      [
-        (fault {
-          id = "FL028";
-          place = "services.${publishing}";
-          problem = "the pages of the issuer are where providers.${kind} is, not on";
-          value = concatStringsSep ", " service.hosts;
-          remedy = "write services.${publishing}.host = ${show (head provider.hosts)};";
-        })
-      ];
+      {
+        id = "FL028";
+        place = "services.${publishing}";
+        problem = "the pages of the issuer are where providers.${kind} is, not on";
+        value = concatStringsSep ", " service.hosts;
+        remedy = "write services.${publishing}.host = ${show (head provider.hosts)};";
+      };
 in
 map (
   f:

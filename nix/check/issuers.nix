@@ -13,6 +13,7 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     missing
     when
     ;
@@ -40,15 +41,13 @@ in
         "providers.oidc.registration"
         "ldap or upstream"
     )
-    ++ when (registration != "" && clear registration) [
-      (fault {
-        id = "FL104";
-        place = "providers.oidc.registration";
-        problem = "clients' secrets would cross the network in clear, at";
-        value = registration;
-        remedy = "write its https:// address, or one below .rete";
-      })
-    ]
+    ++ faultIf (registration != "" && clear registration) {
+      id = "FL104";
+      place = "providers.oidc.registration";
+      problem = "clients' secrets would cross the network in clear, at";
+      value = registration;
+      remedy = "write its https:// address, or one below .rete";
+    }
     ++ map (
       n:
       fault {
@@ -69,24 +68,20 @@ in
         remedy = "write its https:// address, or one below .rete";
       }
     ) (filter (n: upstream.${n}.issuer != "" && clear upstream.${n}.issuer) (attrNames upstream))
-    ++ when (issuer != "" && registration == "" && afterHost issuer != "") [
-      (fault {
-        id = "FL145";
-        place = "providers.oidc.issuer";
-        problem = "the pages here are at a host, with nothing after it, not at";
-        value = issuer;
-        remedy = "write the address without what follows the host, or registration for an issuer of others";
-      })
-    ]
-    ++ when (registration != "" && match "[^?]*" issuer == null) [
-      (fault {
-        id = "FL145";
-        place = "providers.oidc.issuer";
-        problem = "an issuer has no query (OpenID Connect Discovery 1.0 section 2):";
-        value = issuer;
-        remedy = "write what its discovery document has as issuer";
-      })
-    ]
+    ++ faultIf (issuer != "" && registration == "" && afterHost issuer != "") {
+      id = "FL145";
+      place = "providers.oidc.issuer";
+      problem = "the pages here are at a host, with nothing after it, not at";
+      value = issuer;
+      remedy = "write the address without what follows the host, or registration for an issuer of others";
+    }
+    ++ faultIf (registration != "" && match "[^?]*" issuer == null) {
+      id = "FL145";
+      place = "providers.oidc.issuer";
+      problem = "an issuer has no query (OpenID Connect Discovery 1.0 section 2):";
+      value = issuer;
+      remedy = "write what its discovery document has as issuer";
+    }
     ++ when (registration == "" && registrar != "rfc7591") (
       missing "providers.oidc" "registration"
         "write registration = \"https://…\"; with the address of the issuer, whose API registers clients"
@@ -98,15 +93,13 @@ in
     let
       lacks =
         server: what: problem:
-        when (s.sso.${what} != [ ] && registrar == server) [
-          (fault {
-            id = "FL145";
-            place = "services.${n}.sso.${what}";
-            inherit problem;
-            value = concatStringsSep ", " s.sso.${what};
-            remedy = "take ${what} out";
-          })
-        ];
+        faultIf (s.sso.${what} != [ ] && registrar == server) {
+          id = "FL145";
+          place = "services.${n}.sso.${what}";
+          inherit problem;
+          value = concatStringsSep ", " s.sso.${what};
+          remedy = "take ${what} out";
+        };
 
       # Registrars that give a client no claims or groups of its own.
       server = if registrar == "pocket-id" then "Pocket ID" else "RFC 7591";
@@ -169,15 +162,13 @@ in
         ]
       ) s.sso.scopes;
     in
-    when (s.sso.allowedGroups != [ ] && registration != "" && registrar == "rfc7591") [
-      (fault {
-        id = "FL102";
-        place = "services.${n}.sso.allowedGroups";
-        problem = "RFC 7591 knows no groups, and the issuer would let all people sign in, not these alone:";
-        value = concatStringsSep ", " s.sso.allowedGroups;
-        remedy = "take allowedGroups out, and let the issuer decide who may sign in";
-      })
-    ]
+    faultIf (s.sso.allowedGroups != [ ] && registration != "" && registrar == "rfc7591") {
+      id = "FL102";
+      place = "services.${n}.sso.allowedGroups";
+      problem = "RFC 7591 knows no groups, and the issuer would let all people sign in, not these alone:";
+      value = concatStringsSep ", " s.sso.allowedGroups;
+      remedy = "take allowedGroups out, and let the issuer decide who may sign in";
+    }
     ++ when (registration != "" && registrar == "kanidm" && s.sso.mode == "oidc") kanidm
     ++ when (registration != "" && registrar != "kanidm" && s.sso.mode == "oidc") (
       when (s.sso.claims != { }) (
@@ -187,15 +178,13 @@ in
         unmade "groups" "take groups out, or sign people in at the ingress, with mode = \"gate\";"
       )
     )
-    ++ when (registration == "" && others != [ ] && s.sso.claims == { } && s.sso.groups == { }) [
-      (fault {
-        id = "FL178";
-        place = "services.${n}.sso.scopes";
-        problem = "the issuer has no claims for a scope besides email, groups, offline_access and profile:";
-        value = head others;
-        remedy = "correct it, or write the claims that the service expects in services.${n}.sso.claims";
-      })
-    ]
+    ++ faultIf (registration == "" && others != [ ] && s.sso.claims == { } && s.sso.groups == { }) {
+      id = "FL178";
+      place = "services.${n}.sso.scopes";
+      problem = "the issuer has no claims for a scope besides email, groups, offline_access and profile:";
+      value = head others;
+      remedy = "correct it, or write the claims that the service expects in services.${n}.sso.claims";
+    }
     ++ lacks "pocket-id" "scopes" "Pocket ID lets every client have all scopes, not these alone:"
     ++ lacks "kanidm" "postLogoutRedirectURIs" "Kanidm leads nobody back who signs out:";
 }

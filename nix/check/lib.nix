@@ -19,7 +19,7 @@ let
     tail
     ;
   inherit (import ../lib) isInvalid when;
-  inherit (import ../lib/fault.nix) fault;
+  inherit (import ../lib/fault.nix) fault faultIf;
   inherit ((import ../lib/constants.nix).spiffe) suffix;
   inherit (import ../lib/text.nix)
     attribute
@@ -69,6 +69,7 @@ in
   inherit
     attribute
     fault
+    faultIf
     show
     suggest
     unknown

@@ -20,6 +20,7 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     part
     show
     when
@@ -67,15 +68,13 @@ in
         else
           [ ]
       )
-      ++ when (elem "root" r.logins.${written} && !r.privileged) [
-        (fault {
-          id = "FL181";
-          place = at n written;
-          problem = "a role that is not privileged permits to log in as";
-          value = show "root";
-          remedy = "write roles.${n}.privileged = true;, or take it out";
-        })
-      ]
+      ++ faultIf (elem "root" r.logins.${written} && !r.privileged) {
+        id = "FL181";
+        place = at n written;
+        problem = "a role that is not privileged permits to log in as";
+        value = show "root";
+        remedy = "write roles.${n}.privileged = true;, or take it out";
+      }
     ) (attrNames r.logins);
 
   # service :: String -> [Fault]
@@ -97,15 +96,13 @@ in
       ) t.services.${n}.hosts;
       first = head shared;
     in
-    when (shared != [ ]) [
-      (fault {
-        id = "FL182";
-        inherit place;
-        problem = "logins at two services of one host cannot be told apart: on ${first.host} there is also";
-        value = "service ${first.other}";
-        remedy = "keep logins at one of the two";
-      })
-    ];
+    faultIf (shared != [ ]) {
+      id = "FL182";
+      inherit place;
+      problem = "logins at two services of one host cannot be told apart: on ${first.host} there is also";
+      value = "service ${first.other}";
+      remedy = "keep logins at one of the two";
+    };
 
   # Users who may log in, and do not reach the service.
   # warnings :: String -> Role -> [Fault]
@@ -123,14 +120,12 @@ in
         reaches = u: any (id: any (role: access.byRole.${role} ? ${id}) u.roles) ids;
         without = filter (u: !reaches u) holders;
       in
-      when (ids != [ ] && without != [ ]) [
-        (fault {
-          id = "FL183";
-          place = at n written;
-          problem = "these users may log in, and do not reach the service:";
-          value = concatStringsSep ", " (map (u: (import ../lib/names.nix).short u.id) without);
-          remedy = "write ${show written} in roles.${n}.services, or in another role of theirs";
-        })
-      ]
+      faultIf (ids != [ ] && without != [ ]) {
+        id = "FL183";
+        place = at n written;
+        problem = "these users may log in, and do not reach the service:";
+        value = concatStringsSep ", " (map (u: (import ../lib/names.nix).short u.id) without);
+        remedy = "write ${show written} in roles.${n}.services, or in another role of theirs";
+      }
     ) (attrNames r.logins);
 }

@@ -15,12 +15,7 @@ let
     genericClosure
     listToAttrs
     ;
-  inherit (lib)
-    fault
-    twice
-    unknown
-    when
-    ;
+  inherit (lib) faultIf twice unknown;
 
   # Need → the needs that it waits for, for needs whose dependsOn somebody wrote.
   waiting =
@@ -41,15 +36,13 @@ let
       circular = filter (id: elem id (reached id)) (attrNames after);
     in
     concatMap (w: unknown "FL019" "need of host ${n}" after "${w.place}.dependsOn" w.dependsOn) written
-    ++ when (circular != [ ]) [
-      (fault {
-        id = "FL033";
-        place = "hosts.${n}";
-        problem = "needs that wait for each other, so that none is ever fetched:";
-        value = concatStringsSep ", " circular;
-        remedy = "take one of them out of the other's dependsOn";
-      })
-    ];
+    ++ faultIf (circular != [ ]) {
+      id = "FL033";
+      place = "hosts.${n}";
+      problem = "needs that wait for each other, so that none is ever fetched:";
+      value = concatStringsSep ", " circular;
+      remedy = "take one of them out of the other's dependsOn";
+    };
 
   sameNeed =
     n:

@@ -19,7 +19,7 @@ let
   inherit (import ../lib/networks.nix) overlap;
   inherit (lib)
     attribute
-    fault
+    faultIf
     missing
     show
     when
@@ -62,21 +62,19 @@ let
         let
           others = clashes e;
         in
-        when (others != [ ]) [
-          (fault {
-            id = "FL167";
-            place = "outside.${attribute n}.reaches";
-            problem =
-              if o.mtls != (head others).caller.mtls then
-                "at port ${toString e.instance.port} of ${o.via}, outside.${(head others).caller.name}, which has ${
-                  if o.mtls then "no" else "a"
-                } certificate, can have the same address, on the way to"
-              else
-                "at port ${toString e.instance.port} of ${o.via}, an address of outside.${(head others).caller.name} leads to ${(head others).service.name} already, not to";
-            value = e.service.name;
-            remedy = "give one of the services another listenPort, or the callers different addresses or hosts";
-          })
-        ]
+        faultIf (others != [ ]) {
+          id = "FL167";
+          place = "outside.${attribute n}.reaches";
+          problem =
+            if o.mtls != (head others).caller.mtls then
+              "at port ${toString e.instance.port} of ${o.via}, outside.${(head others).caller.name}, which has ${
+                if o.mtls then "no" else "a"
+              } certificate, can have the same address, on the way to"
+            else
+              "at port ${toString e.instance.port} of ${o.via}, an address of outside.${(head others).caller.name} leads to ${(head others).service.name} already, not to";
+          value = e.service.name;
+          remedy = "give one of the services another listenPort, or the callers different addresses or hosts";
+        }
       ) own
     );
 
@@ -86,15 +84,13 @@ let
     distinct (
       concatMap (
         e:
-        when (e.caller.name == n && e.port.carried.protocol or "" == "udp") [
-          (fault {
-            id = "FL175";
-            place = "outside.${attribute n}.reaches";
-            problem = "over UDP, nothing asks the caller for its certificate on the way to";
-            value = e.service.name + (if e.service.several then ":${e.port.name}" else "");
-            remedy = "name a service or port over TCP, or give the machine addresses instead of mtls";
-          })
-        ]
+        faultIf (e.caller.name == n && e.port.carried.protocol or "" == "udp") {
+          id = "FL175";
+          place = "outside.${attribute n}.reaches";
+          problem = "over UDP, nothing asks the caller for its certificate on the way to";
+          value = e.service.name + (if e.service.several then ":${e.port.name}" else "");
+          remedy = "name a service or port over TCP, or give the machine addresses instead of mtls";
+        }
       ) (entries.outsideOn o.via)
     );
 in
@@ -107,14 +103,12 @@ mapAttrs (
   ++ when (o.reaches == [ ]) (missing place "reaches" "write the services that it reaches, reaches = [ \"mqtt\" ];")
   ++ lib.host "${place}.via" [ o.via ]
   ++ lib.part "${place}.reaches" o.reaches
-  ++ when (clean.roles ? ${role n}) [
-    (fault {
-      id = "FL005";
-      place = "roles.${role n}";
-      problem = "reserved name";
-      value = show (role n);
-      remedy = "call it otherwise: the node of ${o.via} connects outside.${n} by a role of this name";
-    })
-  ]
+  ++ faultIf (clean.roles ? ${role n}) {
+    id = "FL005";
+    place = "roles.${role n}";
+    problem = "reserved name";
+    value = show (role n);
+    remedy = "call it otherwise: the node of ${o.via} connects outside.${n} by a role of this name";
+  }
   ++ when (t.hosts ? ${o.via}) (mistaken n o ++ when o.mtls (unproven n o))
 ) clean.outside

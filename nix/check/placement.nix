@@ -24,6 +24,7 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     host
     missing
     service
@@ -219,15 +220,13 @@ let
     let
       bound = t.placement.bound n;
     in
-    when (h.capacity != null && !isInvalid h.capacity && bound > h.capacity) [
-      (fault {
-        id = "FL123";
-        place = "hosts.${n}.capacity";
-        problem = "those services that name the host need ${toString bound}, it has";
-        value = toString h.capacity;
-        remedy = "write capacity = ${toString bound}; or more, or have some of them on other hosts";
-      })
-    ];
+    faultIf (h.capacity != null && !isInvalid h.capacity && bound > h.capacity) {
+      id = "FL123";
+      place = "hosts.${n}.capacity";
+      problem = "those services that name the host need ${toString bound}, it has";
+      value = toString h.capacity;
+      remedy = "write capacity = ${toString bound}; or more, or have some of them on other hosts";
+    };
 in
 {
   inherit full isNamed where;

@@ -27,6 +27,7 @@ let
     attribute
     excluded
     fault
+    faultIf
     missing
     show
     unknown
@@ -159,15 +160,13 @@ let
         alike = a.p.port == b.p.port && (a.port.carried.protocol or "") == (b.port.carried.protocol or "");
         clash = same != [ ] || a.p.serverNames == [ ] && b.p.serverNames == [ ];
       in
-      when (alike && clash) [
-        (fault {
-          id = "FL165";
-          place = at b.service.name b.p;
-          problem = "on host ${n}, public port ${a.p.name} of service ${a.service.name} already has";
-          value = toString b.p.port + (if same == [ ] then "" else " for ${head same}");
-          remedy = "give one of them another port, other hosts, or serverNames by which callers mean it";
-        })
-      ]
+      faultIf (alike && clash) {
+        id = "FL165";
+        place = at b.service.name b.p;
+        problem = "on host ${n}, public port ${a.p.name} of service ${a.service.name} already has";
+        value = toString b.p.port + (if same == [ ] then "" else " for ${head same}");
+        remedy = "give one of them another port, other hosts, or serverNames by which callers mean it";
+      }
     ) (pairs (entries.on n));
 in
 {

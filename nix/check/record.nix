@@ -22,9 +22,9 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     show
     twice
-    when
     ;
 
   # The port at which the sshd of a host serves a service, or null.
@@ -98,15 +98,13 @@ in
           })
         ]
       else
-        when (differing != [ ]) [
-          (fault {
-            id = "FL200";
-            inherit place;
-            problem = "the sshd at port ${head (port s)} of ${first.host} is recorded otherwise for";
-            value = "service ${first.name}";
-            remedy = "write the same protocol and record in both, or let another sshd serve one of them";
-          })
-        ]
+        faultIf (differing != [ ]) {
+          id = "FL200";
+          inherit place;
+          problem = "the sshd at port ${head (port s)} of ${first.host} is recorded otherwise for";
+          value = "service ${first.name}";
+          remedy = "write the same protocol and record in both, or let another sshd serve one of them";
+        }
     );
 
   # warnings :: String -> Service -> [Fault]
@@ -116,13 +114,11 @@ in
       s = t.services.${n};
       withoutLogins = filter (h: !access.logins.allows s h) s.hosts;
     in
-    when (s.protocol == "ssh" && s.published && port s != null && withoutLogins != [ ]) [
-      (fault {
-        id = "FL148";
-        place = "services.${n}.record";
-        problem = "it has an effect only where a role permits logins, and none does on";
-        value = "host ${head withoutLogins}";
-        remedy = "write roles.<name>.logins.${lib.attribute n}, or take it out";
-      })
-    ];
+    faultIf (s.protocol == "ssh" && s.published && port s != null && withoutLogins != [ ]) {
+      id = "FL148";
+      place = "services.${n}.record";
+      problem = "it has an effect only where a role permits logins, and none does on";
+      value = "host ${head withoutLogins}";
+      remedy = "write roles.<name>.logins.${lib.attribute n}, or take it out";
+    };
 }

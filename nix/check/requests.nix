@@ -24,6 +24,7 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     show
     unknown
     when
@@ -123,14 +124,12 @@ in
       let
         others = filter (o: o != n) (map (o: o.user) owners.${key});
       in
-      when (others != [ ]) [
-        (fault {
-          id = "FL195";
-          place = "users.${n}.approvalKeys";
-          problem = "the key is also that of";
-          value = "users.${attribute (head others)}";
-          remedy = "list the key of each user once";
-        })
-      ]
+      faultIf (others != [ ]) {
+        id = "FL195";
+        place = "users.${n}.approvalKeys";
+        problem = "the key is also that of";
+        value = "users.${attribute (head others)}";
+        remedy = "list the key of each user once";
+      }
     ) (filter (key: isString key && owners ? ${key}) u.approvalKeys);
 }

@@ -24,6 +24,7 @@ let
     attribute
     excluded
     fault
+    faultIf
     missing
     show
     unknown
@@ -114,41 +115,35 @@ let
         })
       ]
     else
-      when (!isInvalid b.most && b.most >= length hosts) [
-        (fault {
-          id = "FL161";
-          place = "${place}.most";
-          problem = "the budget holds no host back, because ${toString (length hosts)} hosts have the tags ${concatStringsSep ", " b.tags}: found";
-          value = toString b.most;
-          remedy = "write less, or take the budget out";
-        })
-      ];
+      faultIf (!isInvalid b.most && b.most >= length hosts) {
+        id = "FL161";
+        place = "${place}.most";
+        problem = "the budget holds no host back, because ${toString (length hosts)} hosts have the tags ${concatStringsSep ", " b.tags}: found";
+        value = toString b.most;
+        remedy = "write less, or take the budget out";
+      };
 in
 concatMap budget (genList (i: i) (length atOnce))
 ++ when (waves != [ ] || atOnce != [ ]) (
   concatMap wave (filter (i: !wrong (elemAt waves i)) (genList (i: i) (length waves)))
-  ++ when (hosts == [ ] || (length hosts > 1 && clean.providers.store.kind != "etcd")) [
-    (fault {
-      id = "FL068";
-      place = "rollout";
-      problem = "one provider of documents decides how far a version has come, found";
-      value = if hosts == [ ] then "none" else concatStringsSep ", " hosts;
-      remedy =
-        if hosts == [ ] then
-          "write providers.config.hosts = [ \"…\" ];"
-        else
-          "hosts of providers.config share no store: write providers.config.hosts = [ ${show (head hosts)} ]; or have them share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
-    })
-  ]
-  ++ when (!isInvalid within && within <= clean.providers.config.interval) [
-    (fault {
-      id = "FL009";
-      place = "rollout.within";
-      problem = "hosts look for documents every ${toString clean.providers.config.interval} seconds, and would be late: found";
-      value = toString within;
-      remedy = "write more than providers.config.interval, 3600 for an hour";
-    })
-  ]
+  ++ faultIf (hosts == [ ] || (length hosts > 1 && clean.providers.store.kind != "etcd")) {
+    id = "FL068";
+    place = "rollout";
+    problem = "one provider of documents decides how far a version has come, found";
+    value = if hosts == [ ] then "none" else concatStringsSep ", " hosts;
+    remedy =
+      if hosts == [ ] then
+        "write providers.config.hosts = [ \"…\" ];"
+      else
+        "hosts of providers.config share no store: write providers.config.hosts = [ ${show (head hosts)} ]; or have them share one: providers.store = { kind = \"etcd\"; hosts = [ … ]; };";
+  }
+  ++ faultIf (!isInvalid within && within <= clean.providers.config.interval) {
+    id = "FL009";
+    place = "rollout.within";
+    problem = "hosts look for documents every ${toString clean.providers.config.interval} seconds, and would be late: found";
+    value = toString within;
+    remedy = "write more than providers.config.interval, 3600 for an hour";
+  }
 )
 ++ concatMap (
   g:
@@ -156,13 +151,11 @@ concatMap budget (genList (i: i) (length atOnce))
     place = "rollout.maintenance.${attribute g}";
   in
   unknown "FL016" "group of hosts" clean.hostGroups place [ g ]
-  ++ when (maintenance.${g}.days == [ ]) [
-    (fault {
-      id = "FL069";
-      place = "${place}.days";
-      problem = "its hosts would be offered nothing: found";
-      value = "no day";
-      remedy = "write one, or take the days out for all of them";
-    })
-  ]
+  ++ faultIf (maintenance.${g}.days == [ ]) {
+    id = "FL069";
+    place = "${place}.days";
+    problem = "its hosts would be offered nothing: found";
+    value = "no day";
+    remedy = "write one, or take the days out for all of them";
+  }
 ) (attrNames maintenance)

@@ -26,7 +26,7 @@ let
   inherit (import ../resolve/secrets.nix) hosts texts written;
   inherit (lib)
     excluded
-    fault
+    faultIf
     missing
     show
     unknown
@@ -42,15 +42,13 @@ let
     let
       has = halves s;
     in
-    when (has != null && (has.generation != s.generation || has.generate != s.generate)) [
-      (fault {
-        id = "FL095";
-        place = "secrets.${n}.public";
-        problem = "the public half that is recorded is of another key, which no reader has any more:";
-        value = "${has.generate} of generation ${toString has.generation}";
-        remedy = "publish, wait until a reader has fetched it, and run florctl secret record";
-      })
-    ];
+    faultIf (has != null && (has.generation != s.generation || has.generate != s.generate)) {
+      id = "FL095";
+      place = "secrets.${n}.public";
+      problem = "the public half that is recorded is of another key, which no reader has any more:";
+      value = "${has.generate} of generation ${toString has.generation}";
+      remedy = "publish, wait until a reader has fetched it, and run florctl secret record";
+    };
 
   # A file that all accounts can read.
   open =
@@ -58,15 +56,13 @@ let
     let
       inherit (elemAt s.readers i) mode;
     in
-    when (match "0.*[45]" mode != null) [
-      (fault {
-        id = "FL151";
-        place = "secrets.${n}.readers[${toString i}].mode";
-        problem = "every account of the reader's hosts could read the secret, with";
-        value = show mode;
-        remedy = "write mode = \"0440\"; or less, or acknowledge this";
-      })
-    ];
+    faultIf (match "0.*[45]" mode != null) {
+      id = "FL151";
+      place = "secrets.${n}.readers[${toString i}].mode";
+      problem = "every account of the reader's hosts could read the secret, with";
+      value = show mode;
+      remedy = "write mode = \"0440\"; or less, or acknowledge this";
+    };
 in
 {
   entries.secrets =
@@ -93,24 +89,20 @@ in
           ++ when (written r == [ ]) (
             missing at "service" "write service = \"…\"; host = \"…\"; group = \"…\"; or tags = [ \"…\" ];"
           )
-          ++ when (r.tags != [ ] && length (written r) == 1 && hosts t r == [ ]) [
-            (fault {
-              id = "FL174";
-              place = "${at}.tags";
-              problem = "no host has all of these tags:";
-              value = concatStringsSep ", " r.tags;
-              remedy = "correct them, or write them into hosts.<name>.tags";
-            })
-          ]
-          ++ when (stringLength r.service + stringLength n > 55) [
-            (fault {
-              id = "FL025";
-              place = at;
-              problem = "names of service and secret together have at most 55 characters, these";
-              value = toString (stringLength r.service + stringLength n);
-              remedy = "shorten one of them";
-            })
-          ]
+          ++ faultIf (r.tags != [ ] && length (written r) == 1 && hosts t r == [ ]) {
+            id = "FL174";
+            place = "${at}.tags";
+            problem = "no host has all of these tags:";
+            value = concatStringsSep ", " r.tags;
+            remedy = "correct them, or write them into hosts.<name>.tags";
+          }
+          ++ faultIf (stringLength r.service + stringLength n > 55) {
+            id = "FL025";
+            place = at;
+            problem = "names of service and secret together have at most 55 characters, these";
+            value = toString (stringLength r.service + stringLength n);
+            remedy = "shorten one of them";
+          }
         );
     in
     # A secret with wrong values has been reported.
@@ -127,24 +119,20 @@ in
         excluded "take it out, or generate a key pair: age, ssh or wireguard" "${place}.public"
           "generate = ${show s.generate}"
       )
-      ++ when (s.public != null && s.rotate > 0) [
-        (fault {
-          id = "FL093";
-          place = "${place}.rotate";
-          problem = "the key would be replaced by itself, and the flake would have a former public half until somebody records the next one: found";
-          value = toString s.rotate;
-          remedy = "take rotate out and raise ${place}.generation, then run florctl secret record";
-        })
-      ]
-      ++ when (s.public != null && clean.providers.secret.hosts != [ ] && answering == [ ]) [
-        (fault {
-          id = "FL094";
-          place = "${place}.public";
-          problem = "operators read public halves at hosts of providers.config, and none of those provides secrets: found";
-          value = concatStringsSep ", " clean.providers.secret.hosts;
-          remedy = "name one of them in providers.config.hosts, or take public out";
-        })
-      ]
+      ++ faultIf (s.public != null && s.rotate > 0) {
+        id = "FL093";
+        place = "${place}.rotate";
+        problem = "the key would be replaced by itself, and the flake would have a former public half until somebody records the next one: found";
+        value = toString s.rotate;
+        remedy = "take rotate out and raise ${place}.generation, then run florctl secret record";
+      }
+      ++ faultIf (s.public != null && clean.providers.secret.hosts != [ ] && answering == [ ]) {
+        id = "FL094";
+        place = "${place}.public";
+        problem = "operators read public halves at hosts of providers.config, and none of those provides secrets: found";
+        value = concatStringsSep ", " clean.providers.secret.hosts;
+        remedy = "name one of them in providers.config.hosts, or take public out";
+      }
     )
     ++ concatLists (genList reads (length s.readers));
   warnings.entries.secrets =

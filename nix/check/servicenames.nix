@@ -15,6 +15,7 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     missing
     show
     when
@@ -39,13 +40,11 @@ let
       let
         owner = first name;
       in
-      when (owner != null) [
-        (fault {
-          inherit id place remedy;
-          problem = "service ${owner} already has";
-          value = show name;
-        })
-      ]
+      faultIf (owner != null) {
+        inherit id place remedy;
+        problem = "service ${owner} already has";
+        value = show name;
+      }
     ) names;
   # The service that has a name before service n, or null if n has it, and only once.
   before =

@@ -23,7 +23,7 @@ let
   portsOf = import ../resolve/ports.nix;
   inherit (lib)
     excluded
-    fault
+    faultIf
     missing
     show
     twice
@@ -49,15 +49,13 @@ let
 
   protocol =
     place: of: protocols:
-    when (elem "udp" protocols && socket of) [
-      (fault {
-        id = "FL037";
-        place = "${place}.protocol";
-        problem = "a Unix socket takes connections only, not";
-        value = show "udp";
-        remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
-      })
-    ];
+    faultIf (elem "udp" protocols && socket of) {
+      id = "FL037";
+      place = "${place}.protocol";
+      problem = "a Unix socket takes connections only, not";
+      value = show "udp";
+      remedy = "write where it takes datagrams, upstream = \"127.0.0.1:53\";";
+    };
 
   # Announcing callers in HTTP headers needs a protocol with requests; a header before the bytes
   # needs one with connections.
@@ -107,7 +105,7 @@ let
   # A wrong protocol has been reported.
   protocols =
     place: p:
-    when
+    faultIf
       (
         !any isInvalid p.protocol
         && (
@@ -116,15 +114,13 @@ let
           || elem "tcp" p.protocol && elem "http" p.protocol
         )
       )
-      [
-        (fault {
-          id = "FL131";
-          place = "${place}.protocol";
-          problem = "a port is carried as TCP, as UDP, or as both, each once, not as";
-          value = written p.protocol;
-          remedy = "write protocol = \"tcp\";, \"http\" or \"udp\", or [ \"tcp\" \"udp\" ]";
-        })
-      ];
+      {
+        id = "FL131";
+        place = "${place}.protocol";
+        problem = "a port is carried as TCP, as UDP, or as both, each once, not as";
+        value = written p.protocol;
+        remedy = "write protocol = \"tcp\";, \"http\" or \"udp\", or [ \"tcp\" \"udp\" ]";
+      };
 
   # Each number may be used once, because the ports share one address.
   taken =
@@ -143,15 +139,13 @@ let
     let
       enters = s.ports ? ${entrance} && s.ports.${entrance}.protocol != [ "udp" ];
     in
-    when (s.visibility == "public" && !enters && (s.publicPorts == { } || s.tlsName != "")) [
-      (fault {
-        id = "FL129";
-        place = "services.${n}.ports";
-        problem = "an ingress passes strangers to the port that is called ${entrance}, over TCP, and the ports are";
-        value = concatStringsSep ", " (attrNames s.ports);
-        remedy = "call the port of web pages ${entrance}, or make what strangers reach a service of its own";
-      })
-    ];
+    faultIf (s.visibility == "public" && !enters && (s.publicPorts == { } || s.tlsName != "")) {
+      id = "FL129";
+      place = "services.${n}.ports";
+      problem = "an ingress passes strangers to the port that is called ${entrance}, over TCP, and the ports are";
+      value = concatStringsSep ", " (attrNames s.ports);
+      remedy = "call the port of web pages ${entrance}, or make what strangers reach a service of its own";
+    };
 in
 n: s:
 if s.ports == { } then

@@ -30,6 +30,7 @@ let
   inherit (lib)
     excluded
     fault
+    faultIf
     host
     role
     show
@@ -148,21 +149,19 @@ let
       );
       open = h: any (id: access.reachableOn.${h.name} ? ${id}) entered;
     in
-    when (s.visibility == "public" && entered != [ ] && !any open entrances) [
-      (fault {
-        id = "FL036";
-        place = "services.${n}.visibility";
-        problem = "no ingress reaches the service, which is";
-        value = show s.visibility;
-        remedy =
-          if entrances == [ ] then
-            "declare capabilities = [ \"ingress\" ] on the host that takes in strangers, and give it or its reverse proxy a role that reaches ${n}"
-          else
-            "give ${
-              concatStringsSep " or " (map (h: h.name) entrances)
-            }, or a service there, a role that reaches ${n}";
-      })
-    ];
+    faultIf (s.visibility == "public" && entered != [ ] && !any open entrances) {
+      id = "FL036";
+      place = "services.${n}.visibility";
+      problem = "no ingress reaches the service, which is";
+      value = show s.visibility;
+      remedy =
+        if entrances == [ ] then
+          "declare capabilities = [ \"ingress\" ] on the host that takes in strangers, and give it or its reverse proxy a role that reaches ${n}"
+        else
+          "give ${
+            concatStringsSep " or " (map (h: h.name) entrances)
+          }, or a service there, a role that reaches ${n}";
+    };
 in
 # A service that is no set has been reported. Because there are many services, each check first
 # compares whether the service uses the feature at all.

@@ -25,6 +25,7 @@ let
     attribute
     excluded
     fault
+    faultIf
     missing
     named
     serviceOf
@@ -111,38 +112,34 @@ in
         excluded "write mode = \"oidc\"; or mode = \"gate\";, or take out what it would be for" "services.${n}.sso"
           "mode = \"none\""
       )
-      ++ when (s.sso.rotate > 0 && shared n) [
-        (fault {
-          id = "FL063";
-          place = "services.${n}.sso.rotate";
-          problem = "the secret is that of several hosts, where one alone would have the new one:";
-          value = concatStringsSep ", " t.services.${n}.hosts;
-          remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
-        })
-      ]
+      ++ faultIf (s.sso.rotate > 0 && shared n) {
+        id = "FL063";
+        place = "services.${n}.sso.rotate";
+        problem = "the secret is that of several hosts, where one alone would have the new one:";
+        value = concatStringsSep ", " t.services.${n}.hosts;
+        remedy = "take rotate out and raise services.${n}.sso.generation, or give each host a client with services.${n}.scope = \"node\";";
+      }
       ++ when (s.sso.public && s.sso.rotate > 0) (
         excluded "take one of them out: such a client has no secret" "services.${n}.sso.rotate"
           "public = true"
       )
       ++ when (s.sso.cluster == "" && shapes.services.${n} == [ ]) (issuers.service n s)
       ++ when (s.sso.cluster != "" && !isInvalid s.sso.cluster) (
-        when (at s == null || (at s).oidc.hosts == { }) [
-          (fault {
-            id = "FL184";
-            place = "services.${n}.sso.cluster";
-            problem =
-              if at s == null then
-                "unknown cluster"
-              else
-                "clusters.${attribute s.sso.cluster} has no issuer: found";
-            value = if at s == null then show s.sso.cluster else "no oidc";
-            remedy =
-              if at s == null then
-                suggest "cluster" s.sso.cluster (attrNames clean.clusters)
-              else
-                "write clusters.${attribute s.sso.cluster}.oidc = { issuer = \"https://…\"; hosts = { … }; };";
-          })
-        ]
+        faultIf (at s == null || (at s).oidc.hosts == { }) {
+          id = "FL184";
+          place = "services.${n}.sso.cluster";
+          problem =
+            if at s == null then
+              "unknown cluster"
+            else
+              "clusters.${attribute s.sso.cluster} has no issuer: found";
+          value = if at s == null then show s.sso.cluster else "no oidc";
+          remedy =
+            if at s == null then
+              suggest "cluster" s.sso.cluster (attrNames clean.clusters)
+            else
+              "write clusters.${attribute s.sso.cluster}.oidc = { issuer = \"https://…\"; hosts = { … }; };";
+        }
         ++ when (s.sso.mode == "gate") (
           excluded "take cluster out: an ingress signs people in at the issuer of its own cluster"
             "services.${n}.sso.cluster"

@@ -18,6 +18,7 @@ let
     ;
   inherit (lib)
     fault
+    faultIf
     show
     suggest
     when
@@ -32,15 +33,13 @@ rec {
   runtime =
     { config, token, ... }:
     n: e:
-    when (e.runtimeRules == true && token.hosts != [ ] && !any (h: elem h config.hosts) token.hosts) [
-      (fault {
-        id = "FL144";
-        place = "tenants.${n}.runtimeRules";
-        problem = "operators change rules through the provider of documents, which is not beside providers.token, on";
-        value = concatStringsSep ", " token.hosts;
-        remedy = "add ${show (head token.hosts)} to providers.config.hosts, or take runtimeRules out";
-      })
-    ];
+    faultIf (e.runtimeRules == true && token.hosts != [ ] && !any (h: elem h config.hosts) token.hosts) {
+      id = "FL144";
+      place = "tenants.${n}.runtimeRules";
+      problem = "operators change rules through the provider of documents, which is not beside providers.token, on";
+      value = concatStringsSep ", " token.hosts;
+      remedy = "add ${show (head token.hosts)} to providers.config.hosts, or take runtimeRules out";
+    };
 
   # Faults of a tenant: its rules, quotas and issuers.
   # tenant :: String -> Tenant -> [Fault]
@@ -56,15 +55,13 @@ rec {
         concatLists (genList (i: f "${place}.${attribute}[${toString i}]" (elemAt all i)) (length all));
       quota =
         attribute:
-        when (!isInvalid e.quotas.${attribute} && length e.${attribute} > e.quotas.${attribute}) [
-          (fault {
-            id = "FL108";
-            place = "${place}.${attribute}";
-            problem = "its quota is ${toString e.quotas.${attribute}}, found";
-            value = toString (length e.${attribute});
-            remedy = "raise ${place}.quotas.${attribute}, or take some out";
-          })
-        ];
+        faultIf (!isInvalid e.quotas.${attribute} && length e.${attribute} > e.quotas.${attribute}) {
+          id = "FL108";
+          place = "${place}.${attribute}";
+          problem = "its quota is ${toString e.quotas.${attribute}}, found";
+          value = toString (length e.${attribute});
+          remedy = "raise ${place}.quotas.${attribute}, or take some out";
+        };
     in
     each "policies" (
       at: p:
@@ -153,15 +150,13 @@ rec {
           })
         ]
       else
-        when (namespace != null && namespace != "*" && !elem namespace tenant.namespaces) [
-          (fault {
-            id = "FL106";
-            inherit place;
-            problem = "tenant ${tenant.name} has no namespace";
-            value = show namespace;
-            remedy = suggest "namespace" namespace tenant.namespaces;
-          })
-        ]
+        faultIf (namespace != null && namespace != "*" && !elem namespace tenant.namespaces) {
+          id = "FL106";
+          inherit place;
+          problem = "tenant ${tenant.name} has no namespace";
+          value = show namespace;
+          remedy = suggest "namespace" namespace tenant.namespaces;
+        }
     );
 
   # Faults of a subject: a user of the tenant's issuers, or an identity of the cluster.
@@ -179,15 +174,13 @@ rec {
     if isInvalid s then
       [ ]
     else if claimed != null then
-      when (!tenant.issuers ? ${issuer}) [
-        (fault {
-          id = "FL106";
-          inherit place;
-          problem = "tenant ${tenant.name} has no issuer";
-          value = show issuer;
-          remedy = suggest "issuer" issuer (attrNames tenant.issuers);
-        })
-      ]
+      faultIf (!tenant.issuers ? ${issuer}) {
+        id = "FL106";
+        inherit place;
+        problem = "tenant ${tenant.name} has no issuer";
+        value = show issuer;
+        remedy = suggest "issuer" issuer (attrNames tenant.issuers);
+      }
     else if identity == null then
       [ ]
     else if kind == "node" then

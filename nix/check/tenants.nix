@@ -20,6 +20,7 @@ let
     ;
   inherit (lib)
     fault
+    faultIf
     show
     suggest
     when
@@ -37,15 +38,13 @@ let
         let
           inherit (elemAt tenant.policies i) subject;
         in
-        when (match "role:.*" subject != null && !elem subject roles) [
-          (fault {
-            id = "FL152";
-            place = "tenants.${n}.policies[${toString i}].subject";
-            problem = "no grouping gives the role";
-            value = show subject;
-            remedy = suggest "role" subject (sorted (filter (r: !isInvalid r) roles));
-          })
-        ];
+        faultIf (match "role:.*" subject != null && !elem subject roles) {
+          id = "FL152";
+          place = "tenants.${n}.policies[${toString i}].subject";
+          problem = "no grouping gives the role";
+          value = show subject;
+          remedy = suggest "role" subject (sorted (filter (r: !isInvalid r) roles));
+        };
     in
     when (tenant.runtimeRules != true) (concatLists (genList at (length tenant.policies)));
 

@@ -30,6 +30,7 @@ let
   inherit (lib)
     attribute
     fault
+    faultIf
     show
     suggest
     when
@@ -60,15 +61,13 @@ let
       machine = if of.upstream == "" then null else names.machine of.upstream;
       there = at.${machine} or (if t.hosts ? ${machine} then [ machine ] else [ ]);
     in
-    when (machine != null && there != [ ] && !any (h: elem h t.services.${n}.hosts) there) [
-      (fault {
-        id = "FL043";
-        place = "${place}.upstream";
-        problem = "bytes would leave the forwarder in the clear for host ${head there}, at";
-        value = show of.upstream;
-        remedy = "write host = ${show (head there)};, which carries them encrypted, or acknowledge this";
-      })
-    ];
+    faultIf (machine != null && there != [ ] && !any (h: elem h t.services.${n}.hosts) there) {
+      id = "FL043";
+      place = "${place}.upstream";
+      problem = "bytes would leave the forwarder in the clear for host ${head there}, at";
+      value = show of.upstream;
+      remedy = "write host = ${show (head there)};, which carries them encrypted, or acknowledge this";
+    };
 
   # Services that no role with a holder leads to.
   unreached = removeAttrs clean.services (
@@ -78,19 +77,17 @@ let
   );
   reachable =
     n: _:
-    when (t.services.${n}.published && t.services.${n}.hosts != [ ] && shapes.services.${n} == [ ]) [
-      (fault {
-        id = "FL041";
-        place = "services.${n}";
-        problem = "the service is published, but it may be reached by";
-        value = "no principal";
-        remedy =
-          if access.leading.${n} or [ ] != [ ] then
-            "give ${concatStringsSep " or " access.leading.${n}} to someone"
-          else
-            "name it in a role that someone has, or set visibility = \"host\"";
-      })
-    ];
+    faultIf (t.services.${n}.published && t.services.${n}.hosts != [ ] && shapes.services.${n} == [ ]) {
+      id = "FL041";
+      place = "services.${n}";
+      problem = "the service is published, but it may be reached by";
+      value = "no principal";
+      remedy =
+        if access.leading.${n} or [ ] != [ ] then
+          "give ${concatStringsSep " or " access.leading.${n}} to someone"
+        else
+          "name it in a role that someone has, or set visibility = \"host\"";
+    };
 
   # A group applies to the hosts in it and in the groups below it.
   inhabited = toSet (concatMap t.outward (attrNames (groupBy (h: h.group) (attrValues clean.hosts))));
@@ -130,15 +127,13 @@ let
         let
           acts = first.${account};
         in
-        when (!h.callers ? ${acts.key} && removeAttrs i.reach (attrNames acts.reach) != { }) [
-          (fault {
-            id = "FL047";
-            place = "hosts.${n}.callers.${attribute i.key}";
-            problem = "account ${account} reaches less than it should, for it acts as";
-            value = acts.key;
-            remedy = "give each an account of its own, or say in hosts.${n}.callers who acts as what";
-          })
-        ];
+        faultIf (!h.callers ? ${acts.key} && removeAttrs i.reach (attrNames acts.reach) != { }) {
+          id = "FL047";
+          place = "hosts.${n}.callers.${attribute i.key}";
+          problem = "account ${account} reaches less than it should, for it acts as";
+          value = acts.key;
+          remedy = "give each an account of its own, or say in hosts.${n}.callers who acts as what";
+        };
     in
     when (length (attrNames (groupBy toString all)) < length all) (
       concatMap (i: concatMap (lost i) (of i)) identities

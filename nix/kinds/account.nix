@@ -123,7 +123,7 @@ in
       ...
     }@has:
     let
-      inherit (lib) fault show;
+      inherit (lib) faultIf show;
       inherit (clean.providers.${kind}) hosts;
       all = clean.providers.${kind}.${servers};
       besides = wrong has;
@@ -167,15 +167,13 @@ in
           in
           lib.unknown unknown server all "${here}.on" [ on ]
           ++ besides.needed s n
-          ++ when (others != [ ] && !isInvalid on) [
-            (fault {
-              inherit (taken) id;
-              place = here;
-              problem = taken.problem (head others).place;
-              value = show account;
-              remedy = "choose another name for one of them";
-            })
-          ]
+          ++ faultIf (others != [ ] && !isInvalid on) {
+            inherit (taken) id;
+            place = here;
+            problem = taken.problem (head others).place;
+            value = show account;
+            remedy = "choose another name for one of them";
+          }
         ) (attrNames s.${needed});
 
       # Without access to the server's service, the account is useless.
@@ -190,14 +188,12 @@ in
           let
             of = all.${s.${needed}.${n}.on}.service or "";
           in
-          when (t.services ? ${of} && length t.services.${s.name}.hosts > 0 && !reaches of) [
-            (fault {
-              inherit (unreached) id problem;
-              place = place s n;
-              value = "service ${of}";
-              remedy = "give services.${s.name}.roles a role that reaches ${of}";
-            })
-          ]
+          faultIf (t.services ? ${of} && length t.services.${s.name}.hosts > 0 && !reaches of) {
+            inherit (unreached) id problem;
+            place = place s n;
+            value = "service ${of}";
+            remedy = "give services.${s.name}.roles a role that reaches ${of}";
+          }
         ) (attrNames s.${needed});
     };
 }

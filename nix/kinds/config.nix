@@ -33,36 +33,32 @@ in
   check =
     { clean, lib, ... }:
     let
-      inherit (lib) fault when;
+      inherit (lib) faultIf;
       inherit (clean.providers.config) hosts interval staleAfter;
     in
     {
       # A wrong value is negative, and has been reported.
       top =
-        when (staleAfter >= 0 && staleAfter <= interval) [
-          (fault {
-            id = "FL009";
-            place = "providers.config.staleAfter";
-            problem = "hosts would raise the alarm between two requests, which come every ${toString interval} seconds: found";
-            value = toString staleAfter;
-            remedy = "write more than providers.config.interval, 86400 for a day";
-          })
-        ]
+        faultIf (staleAfter >= 0 && staleAfter <= interval) {
+          id = "FL009";
+          place = "providers.config.staleAfter";
+          problem = "hosts would raise the alarm between two requests, which come every ${toString interval} seconds: found";
+          value = toString staleAfter;
+          remedy = "write more than providers.config.interval, 86400 for a day";
+        }
         ++
-          when
+          faultIf
             (
               clean.trust.signingKeys == [ ]
               && hosts != [ ]
               && any (h: h.deploy == "network") (attrValues clean.hosts)
             )
-            [
-              (fault {
-                id = "FL008";
-                place = "trust.signingKeys";
-                problem = "hosts would refuse every document from providers.config, for they pin";
-                value = "no key";
-                remedy = "make one with `nix key generate-secret` and write its public half, trust.signingKeys = [ \"name:base64\" ];";
-              })
-            ];
+            {
+              id = "FL008";
+              place = "trust.signingKeys";
+              problem = "hosts would refuse every document from providers.config, for they pin";
+              value = "no key";
+              remedy = "make one with `nix key generate-secret` and write its public half, trust.signingKeys = [ \"name:base64\" ];";
+            };
     };
 }

@@ -94,20 +94,18 @@ in
         ...
       }:
       let
-        inherit (lib) fault show when;
+        inherit (lib) faultIf show;
       in
       {
         server =
           place: s:
-          when (t.services.${s.service}.several or false) [
-            (fault {
-              id = "FL130";
-              place = "${place}.service";
-              problem = "its users connect to one port, and several has service";
-              value = show s.service;
-              remedy = "give services.${s.service} one port, and make what its other ports lead to a service of its own";
-            })
-          ];
+          faultIf (t.services.${s.service}.several or false) {
+            id = "FL130";
+            place = "${place}.service";
+            problem = "its users connect to one port, and several has service";
+            value = show s.service;
+            remedy = "give services.${s.service} one port, and make what its other ports lead to a service of its own";
+          };
         needed =
           s: d:
           let
@@ -116,24 +114,20 @@ in
             long = stringLength s.name + stringLength d;
             kind = clean.providers.database.servers.${d'.on}.kind or "";
           in
-          when (long > 53 && d'.called == "") [
-            (fault {
-              id = "FL025";
-              inherit place;
-              problem = "names of service and database together have at most 53 characters, these";
-              value = toString long;
-              remedy = "shorten one of them";
-            })
-          ]
-          ++ when (match "pg_.*" (called s.name d d') != null && kind == "postgres") [
-            (fault {
-              id = "FL005";
-              inherit place;
-              problem = "names of PostgreSQL's own begin with pg_, as this would:";
-              value = show (called s.name d d');
-              remedy = "choose another name for the service, or write ${place}.called = \"…\";";
-            })
-          ];
+          faultIf (long > 53 && d'.called == "") {
+            id = "FL025";
+            inherit place;
+            problem = "names of service and database together have at most 53 characters, these";
+            value = toString long;
+            remedy = "shorten one of them";
+          }
+          ++ faultIf (match "pg_.*" (called s.name d d') != null && kind == "postgres") {
+            id = "FL005";
+            inherit place;
+            problem = "names of PostgreSQL's own begin with pg_, as this would:";
+            value = show (called s.name d d');
+            remedy = "choose another name for the service, or write ${place}.called = \"…\";";
+          };
       };
   };
 }

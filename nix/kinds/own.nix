@@ -99,7 +99,7 @@ in
       inherit (lib)
         attribute
         excluded
-        fault
+        faultIf
         missing
         show
         suggest
@@ -132,43 +132,37 @@ in
           service = names.provider kind;
           near = suggest "kind" kind (attrNames builtIn);
         in
-        when (p.run == "" && p.url == "") [
-          (fault {
-            id = "FL090";
-            inherit place;
-            problem = "neither an executable nor a service answers for the kind";
-            value = show kind;
-            remedy =
-              if substring 0 12 near == "did you mean" then
-                near
-              else
-                "write run = \"/path\"; or url = \"unix:/path\";";
-          })
-        ]
+        faultIf (p.run == "" && p.url == "") {
+          id = "FL090";
+          inherit place;
+          problem = "neither an executable nor a service answers for the kind";
+          value = show kind;
+          remedy =
+            if substring 0 12 near == "did you mean" then
+              near
+            else
+              "write run = \"/path\"; or url = \"unix:/path\";";
+        }
         ++ when (p.run != "" && p.url != "") (
           excluded "keep one of the two" "${place}.url" "run = ${show p.run}"
         )
         ++ when (p.answer == { } && p.run + p.url != "") (
           missing place "answer" "write answer = { password = { }; }; with the names of what is delivered"
         )
-        ++ when (length p.hosts > 1) [
-          (fault {
-            id = "FL092";
-            place = "${place}.hosts";
-            problem = "two hosts would act at the same time, for they do not know what the other's executable or service does: found";
-            value = concatStringsSep ", " p.hosts;
-            remedy = "choose one: ${place}.hosts = [ ${show (head p.hosts)} ];";
-          })
-        ]
-        ++ when (clean.services ? ${service}) [
-          (fault {
-            id = "FL005";
-            place = "services.${service}";
-            problem = "reserved name";
-            value = show service;
-            remedy = "choose another name for this service, or for the kind ${kind}";
-          })
-        ]
+        ++ faultIf (length p.hosts > 1) {
+          id = "FL092";
+          place = "${place}.hosts";
+          problem = "two hosts would act at the same time, for they do not know what the other's executable or service does: found";
+          value = concatStringsSep ", " p.hosts;
+          remedy = "choose one: ${place}.hosts = [ ${show (head p.hosts)} ];";
+        }
+        ++ faultIf (clean.services ? ${service}) {
+          id = "FL005";
+          place = "services.${service}";
+          problem = "reserved name";
+          value = show service;
+          remedy = "choose another name for this service, or for the kind ${kind}";
+        }
         ++ concatMap (
           n:
           let
@@ -196,25 +190,21 @@ in
             unknown "FL091" "kind of your own" own "${place}.kind" [ of.kind ]
           else
             (requestOf of.kind own.${of.kind}.request).faults "${place}.request" of.request
-            ++ when (long > 61) [
-              (fault {
-                id = "FL025";
-                inherit place;
-                problem = "names of kind, service and need together have at most 61 characters, these";
-                value = toString long;
-                remedy = "shorten one of them";
-              })
-            ]
+            ++ faultIf (long > 61) {
+              id = "FL025";
+              inherit place;
+              problem = "names of kind, service and need together have at most 61 characters, these";
+              value = toString long;
+              remedy = "shorten one of them";
+            }
             ++ taken place
-            ++ when (of.rotate > 0 && s.scope == "cluster" && length on > 1) [
-              (fault {
-                id = "FL063";
-                place = "${place}.rotate";
-                problem = "the secret is that of several hosts, where one alone would have the new one:";
-                value = concatStringsSep ", " on;
-                remedy = "take rotate out and raise ${place}.generation, or give each host a secret with services.${n}.scope = \"node\";";
-              })
-            ]
+            ++ faultIf (of.rotate > 0 && s.scope == "cluster" && length on > 1) {
+              id = "FL063";
+              place = "${place}.rotate";
+              problem = "the secret is that of several hosts, where one alone would have the new one:";
+              value = concatStringsSep ", " on;
+              remedy = "take rotate out and raise ${place}.generation, or give each host a secret with services.${n}.scope = \"node\";";
+            }
         ) (attrNames s.needs);
     };
 }

@@ -142,21 +142,24 @@ in
       ...
     }:
     let
-      inherit (lib) excluded fault show;
+      inherit (lib)
+        excluded
+        fault
+        faultIf
+        show
+        ;
       p = clean.providers.tls;
       provided = p.hosts != [ ];
       public = filter (d: !isInvalid d && !isInternal p d);
       withoutDNS =
         place: names:
-        when (provided && p.dns == "none" && names != [ ]) [
-          (fault {
-            id = "FL109";
-            inherit place;
-            problem = "no CA issues a wildcard by HTTP-01: found";
-            value = concatStringsSep ", " (sorted names);
-            remedy = "write providers.tls.dns = \"httpreq\"; or \"exec\", or take wildcards out";
-          })
-        ];
+        faultIf (provided && p.dns == "none" && names != [ ]) {
+          id = "FL109";
+          inherit place;
+          problem = "no CA issues a wildcard by HTTP-01: found";
+          value = concatStringsSep ", " (sorted names);
+          remedy = "write providers.tls.dns = \"httpreq\"; or \"exec\", or take wildcards out";
+        };
     in
     {
       top = withoutDNS "providers.tls.wildcards" (public p.wildcards);

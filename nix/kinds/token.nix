@@ -178,7 +178,7 @@ in
     }:
     let
       inherit (lib)
-        fault
+        faultIf
         serviceOf
         show
         unknown
@@ -198,21 +198,19 @@ in
           inherit t;
         }
         ++
-          when
+          faultIf
             (
               pages != null
               && clean.services ? ${pages}
               && clean.services.${pages}.identity != "proxy-v2"
             )
-            [
-          (fault {
-            id = "FL028";
-            place = "services.${pages}.identity";
-            problem = "providers.token answers callers that are announced by \"proxy-v2\", found";
-            value = show clean.services.${pages}.identity;
-            remedy = "write services.${pages}.identity = \"proxy-v2\";";
-          })
-        ];
+            {
+          id = "FL028";
+          place = "services.${pages}.identity";
+          problem = "providers.token answers callers that are announced by \"proxy-v2\", found";
+          value = show clean.services.${pages}.identity;
+          remedy = "write services.${pages}.identity = \"proxy-v2\";";
+        };
       service =
         n: s:
         known "services.${n}.verifies" s.verifies
@@ -222,15 +220,13 @@ in
             place = "services.${n}.tokens.${k.name}";
           in
           known "${place}.tenant" [ k.tenant ]
-          ++ when (stringLength n + stringLength k.name > 56) [
-            (fault {
-              id = "FL025";
-              inherit place;
-              problem = "names of service and token together have at most 56 characters, these";
-              value = toString (stringLength n + stringLength k.name);
-              remedy = "shorten one of them";
-            })
-          ]
+          ++ faultIf (stringLength n + stringLength k.name > 56) {
+            id = "FL025";
+            inherit place;
+            problem = "names of service and token together have at most 56 characters, these";
+            value = toString (stringLength n + stringLength k.name);
+            remedy = "shorten one of them";
+          }
           ++ when (clean.tenants ? ${k.tenant}) (
             concatMap (rules.object "${place}.resources" clean.tenants.${k.tenant}) k.resources
           )

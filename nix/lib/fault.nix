@@ -71,7 +71,7 @@ let
 
   count = n: noun: "${toString n} ${noun}${if n == 1 then "" else "s"}";
 in
-{
+rec {
   # Attributes may contain names that people wrote, so control characters are escaped for terminals.
   # fault :: { id, place, problem, value, remedy } -> Fault
   fault =
@@ -90,6 +90,10 @@ in
       remedy = escape remedy;
       inherit (rules.${id}) severity;
     };
+
+  # A fault if a condition holds.
+  # faultIf :: Bool -> { id, place, problem, value, remedy } -> [Fault]
+  faultIf = condition: fields: if condition then [ (fault fields) ] else [ ];
 
   # Sorts by place, rule and value.
   # order :: [Fault] -> [Fault]

@@ -1,12 +1,10 @@
 # Faults of other clusters in this trust domain: an identity belongs to one cluster only.
 {
-  access,
   clean,
   lib,
-  needs,
   t,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     attrNames
@@ -24,15 +22,7 @@ let
     twice
     ;
   inherit (import ../lib) toSet;
-  elsewhere = import ./elsewhere.nix {
-    inherit
-      access
-      clean
-      lib
-      needs
-      t
-      ;
-  };
+  elsewhere = import ./elsewhere.nix arguments;
   places = n: "clusters.${attribute n}";
 
   # The attribute that declares an identity here, by its path below the trust domain, or null.

@@ -1,12 +1,13 @@
 # Faults of a declaration of another cluster: its identities with roles, and its services that roles
 # lead to.
-# { access, clean, lib, needs, t } -> name -> place -> { identities, services, … } -> [Fault]
+# { access, clean, lib, needs, t, … } -> name -> place -> { identities, services, … } -> [Fault]
 {
   access,
   clean,
   lib,
   needs,
   t,
+  ...
 }:
 let
   inherit (builtins)

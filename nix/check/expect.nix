@@ -1,11 +1,9 @@
 # Faults of access that the topology expects, and of access that it expects not to be there.
 {
-  access,
   clean,
-  t,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     attrNames
@@ -28,20 +26,12 @@ let
     when
     ;
   inherit (clean) expect;
-  expected = import ./expectednames.nix {
-    inherit
-      access
-      clean
-      lib
-      t
-      ;
-  };
+  expected = import ./expectednames.nix arguments;
   inherit (expected)
     meant
     named
     reserved
     sections
-    serviceOf
     ;
   unreserved = filter (n: !reserved ? ${n});
 
@@ -107,30 +97,12 @@ let
   ];
 
   inherit
-    (import ./expectedsignins.nix {
-      inherit
-        clean
-        lib
-        reserved
-        serviceOf
-        t
-        untrue
-        ;
-    })
+    (import ./expectedsignins.nix (arguments // { inherit expected untrue; }))
     admitted
     refused
     ;
   inherit
-    (import ./expectedaccess.nix {
-      inherit
-        access
-        clean
-        expected
-        lib
-        t
-        untrue
-        ;
-    })
+    (import ./expectedaccess.nix (arguments // { inherit expected untrue; }))
     reached
     unreached
     ;

@@ -1,6 +1,6 @@
 # Faults of users, hosts and services that do not, or do, reach a service. `expected` is
 # expectednames.nix.
-# { access, clean, expected, lib, t, untrue } -> { reached, unreached }
+# { access, clean, expected, lib, t, untrue, … } -> { reached, unreached }
 {
   access,
   clean,
@@ -8,6 +8,7 @@
   lib,
   t,
   untrue,
+  ...
 }:
 let
   inherit (builtins)

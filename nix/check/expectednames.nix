@@ -1,10 +1,11 @@
 # What the names in `expect` stand for: who, which services, and which instances of these.
-# { access, clean, lib, t } -> { barred, keys, meant, named, parts, reserved, sections, serviceOf }
+# { access, clean, lib, t, … } -> { barred, keys, meant, named, parts, reserved, sections, serviceOf }
 {
   access,
   clean,
   lib,
   t,
+  ...
 }:
 let
   inherit (builtins)

@@ -1,15 +1,17 @@
-# Faults of people of a group who do not, or do, sign in to a service.
-# { clean, lib, reserved, serviceOf, t, untrue } -> { admitted, refused }
+# Faults of people of a group who do not, or do, sign in to a service. `expected` is
+# expectednames.nix.
+# { clean, expected, lib, t, untrue, … } -> { admitted, refused }
 {
   clean,
+  expected,
   lib,
-  reserved,
-  serviceOf,
   t,
   untrue,
+  ...
 }:
 let
   inherit (builtins) elem toJSON;
+  inherit (expected) reserved serviceOf;
   inherit (lib) attribute when;
 
   # The sign-in of a service, null for one to which nobody signs in.

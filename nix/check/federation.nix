@@ -1,12 +1,9 @@
 # Faults of foreign trust domains.
 {
-  access,
   clean,
   lib,
-  needs,
-  t,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     attrNames
@@ -22,15 +19,7 @@ let
     twice
     ;
   inherit (import ../lib) isInvalid;
-  elsewhere = import ./elsewhere.nix {
-    inherit
-      access
-      clean
-      lib
-      needs
-      t
-      ;
-  };
+  elsewhere = import ./elsewhere.nix arguments;
   names = attrNames clean.federated;
   # A trust domain of wrong form has been reported.
   written = filter (n: clean.federated.${n}.trustDomain != "") names;

@@ -5,6 +5,7 @@
   issuer,
   lib,
   t,
+  ...
 }:
 let
   inherit (builtins)

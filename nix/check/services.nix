@@ -119,18 +119,13 @@ let
       let
         name = called "${n}${if t.services.${n}.scope != "cluster" then ".${h}" else ""}" t.trustDomain;
       in
-      if stringLength name <= 253 then
-        [ ]
-      else
-        [
-          (fault {
-            id = "FL025";
-            place = "services.${n}";
-            problem = "a DNS name has at most 253 characters, that of this service";
-            value = toString (stringLength name);
-            remedy = "shorten its name, that of host ${h}, or the trust domain";
-          })
-        ]
+      faultIf (stringLength name > 253) {
+        id = "FL025";
+        place = "services.${n}";
+        problem = "a DNS name has at most 253 characters, that of this service";
+        value = toString (stringLength name);
+        remedy = "shorten its name, that of host ${h}, or the trust domain";
+      }
     ) t.services.${n}.hosts;
 
   # Hosts with an ingress whose proxy reaches the service.

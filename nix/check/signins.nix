@@ -6,7 +6,7 @@
   t,
   lib,
   ...
-}:
+}@arguments:
 let
   inherit (builtins)
     any
@@ -78,15 +78,7 @@ let
 
   inherit (clean.providers.oidc) registration;
   issuers = import ./issuers.nix { inherit clean lib; };
-  gates = import ./gate.nix {
-    inherit
-      access
-      clean
-      issuer
-      lib
-      t
-      ;
-  };
+  gates = import ./gate.nix (arguments // { inherit issuer; });
 in
 {
   top =

@@ -120,6 +120,8 @@ type conn struct {
 	place *list.Element // entry in its network; nil if the caller is verified, or if the connection has left the listener
 	began time.Time     // beginning of its turn; zero once the connection has been answered
 	turn  *time.Timer   // ends its turn; nil if the connection has no turn
+	lasts time.Duration // longest duration of its turn
+	keeps bool          // its turn continues after the next answer, see KeepTurn
 }
 
 func (c *conn) Close() error {
@@ -147,6 +149,37 @@ func EndTurn(ctx context.Context) {
 	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
 		c.endTurn()
 	}
+}
+
+// KeepTurn makes the connection of a request keep its turn after the answer, so that the next
+// request on it is served before the handshakes of others begin. A handler calls it, with the
+// context of the request, if its answer is only the first of two that the peer needs. The time
+// limit of the turn stays the same.
+func KeepTurn(ctx context.Context) {
+	if c, _ := ctx.Value(contextKey{}).(*conn); c != nil {
+		c.of.mu.Lock()
+		c.keeps = true
+		c.of.mu.Unlock()
+	}
+}
+
+// HoldTurn stops the time limit of a connection's turn until the returned function is called. A
+// handler calls it, with the context of the request, before the server itself makes the peer wait.
+// Otherwise others would take turns meanwhile, and the requests of all of them would wait.
+func HoldTurn(ctx context.Context) (resume func()) {
+	c, _ := ctx.Value(contextKey{}).(*conn)
+	if c == nil {
+		return func() {}
+	}
+	limit := func(set func()) {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		if c.turn != nil {
+			set()
+		}
+	}
+	limit(func() { c.turn.Stop() })
+	return func() { limit(func() { c.turn.Reset(c.lasts) }) }
 }
 
 // Release makes the Listener stop counting a connection. It is called when the peer is verified and
@@ -177,10 +210,10 @@ func Context(ctx context.Context, c net.Conn) context.Context {
 
 // State tells the Listener of a connection about its progress. Use it as http.Server.ConnState. A
 // complete request counts as progress. After an answer, the next waiting connection may begin (see
-// Limit.Turns).
+// Limit.Turns and KeepTurn).
 func State(c net.Conn, to http.ConnState) {
 	if c := find(c); c != nil {
-		if to == http.StateIdle || to == http.StateClosed {
+		if to == http.StateIdle && !c.kept() || to == http.StateClosed {
 			c.endTurn()
 		}
 		c.of.mu.Lock()

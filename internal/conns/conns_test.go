@@ -1,6 +1,7 @@
 package conns_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net"
@@ -276,6 +277,64 @@ func TestTurns(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 	})
+}
+
+// TestKeptTurns checks that a connection keeps its turn beyond an answer if the handler wants so, and
+// for as long as the server makes its peer wait.
+func TestKeptTurns(t *testing.T) {
+	for name, test := range map[string]struct {
+		serve func(context.Context, net.Conn)
+		want  time.Duration // when the next connection has its turn
+	}{
+		"answered": {func(_ context.Context, c net.Conn) { conns.State(c, http.StateIdle) }, 0},
+		"answered twice": {func(ctx context.Context, c net.Conn) {
+			conns.KeepTurn(ctx)
+			conns.State(c, http.StateIdle)
+			time.Sleep(100 * time.Millisecond)
+			conns.State(c, http.StateIdle)
+		}, 100 * time.Millisecond},
+		"answered once of two": {func(ctx context.Context, c net.Conn) {
+			conns.KeepTurn(ctx)
+			conns.State(c, http.StateIdle)
+		}, 500 * time.Millisecond},
+		"waits": {func(ctx context.Context, c net.Conn) {
+			resume := conns.HoldTurn(ctx)
+			time.Sleep(10 * time.Second)
+			resume()
+			conns.State(c, http.StateIdle)
+		}, 10 * time.Second},
+		"waits and reads no answer": {func(ctx context.Context, c net.Conn) {
+			resume := conns.HoldTurn(ctx)
+			time.Sleep(10 * time.Second)
+			resume()
+		}, 10*time.Second + 500*time.Millisecond},
+		"waits without a turn": {func(ctx context.Context, c net.Conn) {
+			conns.EndTurn(ctx)
+			conns.HoldTurn(ctx)()
+		}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				inner := kit.NewPipe()
+				l := conns.Listen(inner, conns.Limit{Total: 10, Prefix: 10, Turns: 1})
+				began := func() net.Conn {
+					go inner.Dial(t.Context())
+					c, err := l.Accept()
+					if err != nil || conns.Begin(c) != nil {
+						t.Fatal("it does not begin", err)
+					}
+					return c
+				}
+				first, at := began(), time.Now()
+				go test.serve(conns.Context(t.Context(), first), first)
+				began()
+				if waited := time.Since(at); waited != test.want {
+					t.Errorf("the next connection has its turn after %s, want %s", waited, test.want)
+				}
+				time.Sleep(time.Minute)
+			})
+		})
+	}
 }
 
 // TestTurnsPace checks that turns last longer if verified callers take long, and that silent

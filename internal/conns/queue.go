@@ -120,7 +120,8 @@ func (c *conn) takeTurn() error {
 	}
 	c.began = time.Now()
 	l.queue.note(came, c.began)
-	c.turn = time.AfterFunc(min(max(2*l.queue.pace, shortTurn), longTurn), c.loseTurn)
+	c.lasts = min(max(2*l.queue.pace, shortTurn), longTurn)
+	c.turn = time.AfterFunc(c.lasts, c.loseTurn)
 	return nil
 }
 
@@ -187,6 +188,15 @@ func (c *conn) loseTurn() {
 	c.of.mu.Lock()
 	defer c.of.mu.Unlock()
 	c.passTurn()
+}
+
+// kept reports whether the turn of the connection continues after the answer that was just sent.
+func (c *conn) kept() bool {
+	c.of.mu.Lock()
+	defer c.of.mu.Unlock()
+	kept := c.keeps
+	c.keeps = false
+	return kept
 }
 
 // endTurn ends the turn of the connection, and records its duration. If the turn has already ended,

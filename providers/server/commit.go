@@ -49,6 +49,7 @@ func (a *Request) Reply(w http.ResponseWriter, r *http.Request, refused error, d
 	answer, err := a.Commit(r.Context(), refused, decide)
 	if err == nil && a.Row.Enrolment {
 		peerOf(r.Context()).enrol(answer)
+		conns.Vouch(r.Context())
 	}
 	Reply(w, answer, err)
 }
@@ -73,6 +74,7 @@ func (a *Request) Commit(ctx context.Context, refused error, decide func() (any,
 		return nil, busy(a.callers.Max(), " of yours").After(time.Second)
 	}
 	defer free()
+	defer conns.HoldTurn(ctx)()
 	patience := time.NewTimer(slotPatience)
 	defer patience.Stop()
 	select {

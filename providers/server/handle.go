@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/florete/florete/internal/conns"
 	"github.com/florete/florete/internal/hostapi"
 )
 
@@ -34,6 +35,7 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request) {
 func (s *Server) nonce(w http.ResponseWriter, r *http.Request, k Enroller) {
 	now := time.Now()
 	s.Audit.count(r.RemoteAddr, CodeNonce, now)
+	conns.KeepTurn(r.Context()) // for the request with the proof
 	Reply(w, hostapi.Nonce{Nonce: k.Nonce(now)}, nil)
 }
 

@@ -158,6 +158,7 @@ type activation struct {
 	tried     map[string]bool  // see needstate.Table
 	host      *fetch.Host      // this host, as the documents in force describe it
 	after     *fetch.Pass      // pass that continues on the connection on which this host enrolled; nil for none
+	svids     hostdir.SVIDCache
 	identity  identity
 	enrolled  int64     // modification time of the identity file whose documents were last accepted
 	moment    time.Time // last check for due needs, with the reading of the monotonic clock
@@ -181,7 +182,7 @@ func (a *activation) open(note string) error {
 	a.documents.Store.ExpectGrants()
 	a.host = &fetch.Host{
 		Layout: a.State, Manifest: set.Manifest, Serial: e.Serial, Tag: set.Tag(), Roots: set.Roots, Grants: a.documents.Store.GrantsTag,
-		HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
+		SVIDs: &a.svids, HostKey: a.HostKey, TPM: a.TPM, Dial: a.Dial,
 	}
 	a.report(event.Event{Event: event.Documents, Message: fmt.Sprintf("%s: manifest of %s, serial %d, %d needs", note, e.Host, e.Serial, len(set.Manifest.Needs))})
 	a.table = &needstate.Table{

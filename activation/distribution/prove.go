@@ -72,7 +72,7 @@ func (f *Follower) proved(p proof, provider string) {
 		err = documents.NoteAnswered(f.table.Host.Layout, p.ID, time.Now())
 	} else {
 		text = fmt.Sprintf("%s is confirmed: provider %s answers under it", p, provider)
-		err = documents.Confirm(f.table.Host.Layout, p.ID, f.table.Step, nil)
+		err = f.Store.Confirm(p.ID, nil)
 	}
 	if err != nil {
 		f.prover.next = time.Now().Round(0).Add(proveEvery)
@@ -199,6 +199,6 @@ func (f *Follower) foreign(set documents.Set) bool {
 	if n == nil || n.Foreign {
 		return false
 	}
-	host := &fetch.Host{Layout: f.table.Host.Layout, Manifest: set.Manifest, Roots: set.Roots.With(f.set.Roots.Revocations())}
+	host := &fetch.Host{Layout: f.table.Host.Layout, SVIDs: f.table.Host.SVIDs, Manifest: set.Manifest, Roots: set.Roots.With(f.set.Roots.Revocations())}
 	return !host.Trusts(n.Need)
 }

@@ -152,13 +152,19 @@ func Extend(l hostdir.Layout, id string, left, most time.Duration) error {
 // Confirm also returns an error if this commit is not pending. If step is not nil, it is called
 // before each change on disk, for tests.
 func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.Commit) error) error {
-	unlock, err := lock(l)
+	s := Store{layout: l, dir: dirOf(l, step)}
+	return s.Confirm(id, check)
+}
+
+// Confirm is like the function Confirm. It does not decode the documents in force again if they are
+// those of the Store.
+func (s *Store) Confirm(id string, check func(hostdir.Commit) error) error {
+	unlock, err := lock(s.layout)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	s := Store{layout: l, dir: dirOf(l, step)}
-	c, err := l.PendingCommit()
+	c, err := s.layout.PendingCommit()
 	if err != nil {
 		return err
 	}
@@ -173,7 +179,7 @@ func Confirm(l hostdir.Layout, id string, step func(string), check func(hostdir.
 			return err
 		}
 	}
-	return s.remove(l.CommitFile())
+	return s.remove(s.layout.CommitFile())
 }
 
 // inForce returns an error if the documents of a commit, or its system, are not in force.

@@ -210,9 +210,10 @@ func (s *Store) Set() Set {
 	return set
 }
 
-// held reads the documents of the current generation from disk.
+// held reads the documents of the current generation from disk. It decodes only those that differ
+// from the documents in s.set.
 func (s *Store) held() (Set, error) {
-	set, err := readSet(hostdir.Current(s.dir.Path), Set{})
+	set, err := readSet(hostdir.Current(s.dir.Path), s.set)
 	if err != nil {
 		return Set{}, err
 	}

@@ -72,7 +72,7 @@ func (h *Host) completeSVID(n document.Need, p pending, answer *hostapi.Answer) 
 	if err != nil {
 		return hostapi.Errorf(hostapi.CodeMalformed, "%v", err)
 	}
-	svid, err := trust.ParseSVID([]byte(answer.Values["svid"]), []byte(p.PrivateKey), id)
+	svid, err := h.SVIDs.Parse(h.Layout.Need(n.ID), answer.Values["svid"], p.PrivateKey, id)
 	if err != nil {
 		return hostapi.Errorf(hostapi.CodeMalformed, "answer: svid: %v", err)
 	}

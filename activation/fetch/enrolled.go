@@ -132,7 +132,7 @@ func (h *Host) Awaits(n document.Need, s *trust.SVID) bool {
 	if _, expiry := trust.Window(s.Chain); time.Now().After(expiry) {
 		return false
 	}
-	held, err := hostdir.LoadSVID(h.Layout.Need(n.ID), s.ID)
+	held, err := h.SVIDs.Load(h.Layout.Need(n.ID), s.ID)
 	if err != nil || h.verify(held) != nil {
 		return true
 	}

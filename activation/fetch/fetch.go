@@ -39,6 +39,7 @@ type Host struct {
 	// it. It is nil if the host fetches no grants.
 	Grants func() string
 	Roots  *trust.Roots // roots of trust, with the revocation list in force
+	SVIDs  *hostdir.SVIDCache
 
 	// HostKey is the path of the host's SSH private key. The host proves its identity with this key
 	// when it enrols and in every later request.

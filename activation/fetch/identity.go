@@ -17,7 +17,6 @@ import (
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostapi"
-	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/nss"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
@@ -51,7 +50,7 @@ func (h *Host) svid() (*tls.Certificate, *Error) {
 		if !h.IsNode(n) {
 			continue
 		}
-		svid, err := hostdir.LoadSVID(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
+		svid, err := h.SVIDs.Load(h.Layout.Need(n.ID), h.Manifest.Identity.ID)
 		if err != nil {
 			return nil, local(CodeDisk, fmt.Errorf("the node's SVID, need %s: %w", n.ID, err))
 		}
@@ -71,7 +70,7 @@ func (h *Host) Trusts(n document.Need) bool {
 	if err != nil {
 		return false
 	}
-	svid, err := hostdir.LoadSVID(h.Layout.Need(n.ID), id)
+	svid, err := h.SVIDs.Load(h.Layout.Need(n.ID), id)
 	if err != nil {
 		return false
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"sync"
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
@@ -18,7 +19,20 @@ const maxDelivered = 1 << 20
 // LoadSVID reads the SVID with the given SPIFFE ID from dir, the directory of a need, and checks
 // that the private key belongs to it. It does not check whether peers accept the SVID, which
 // trust.SVID.Check does. It returns fs.ErrNotExist if nothing was delivered yet.
-func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
+func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) { return (*SVIDCache)(nil).Load(dir, id) }
+
+// SVIDCache remembers delivered SVIDs, so that they are parsed only once. The zero SVIDCache is
+// empty, and a nil one remembers nothing. It is safe for concurrent use.
+type SVIDCache struct{ parsed sync.Map } // values are parsedSVID, by the directory of the need
+
+// parsedSVID is an SVID with the texts from which it was parsed.
+type parsedSVID struct {
+	svid, key string
+	*trust.SVID
+}
+
+// Load is like LoadSVID. It reads the files each time, but parses them only if they have changed.
+func (c *SVIDCache) Load(dir string, id spiffe.ID) (*trust.SVID, error) {
 	gen, err := OpenCurrent(dir)
 	if err != nil {
 		return nil, err
@@ -32,11 +46,28 @@ func LoadSVID(dir string, id spiffe.ID) (*trust.SVID, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := trust.ParseSVID(svid, key, id)
+	s, err := c.Parse(dir, string(svid), string(key), id)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return s, nil
+}
+
+// Parse is like trust.ParseSVID. The next Load from dir does not have to parse the SVID again.
+func (c *SVIDCache) Parse(dir, svid, key string, id spiffe.ID) (*trust.SVID, error) {
+	if c == nil {
+		return trust.ParseSVID([]byte(svid), []byte(key), id)
+	}
+	if had, ok := c.parsed.Load(dir); ok {
+		if had := had.(parsedSVID); had.svid == svid && had.key == key && had.ID == id {
+			return had.SVID, nil
+		}
+	}
+	s, err := trust.ParseSVID([]byte(svid), []byte(key), id)
+	if err == nil {
+		c.parsed.Store(dir, parsedSVID{svid, key, s})
+	}
+	return s, err
 }
 
 func readDelivered(gen *os.Root, name string) ([]byte, error) {

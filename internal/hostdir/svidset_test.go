@@ -1,6 +1,8 @@
 package hostdir_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
+	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 )
@@ -75,6 +78,44 @@ func TestSameUntilRenewed(t *testing.T) {
 	third, _ := hostdir.LoadSVIDs(h.Layout, svidManifest(t, h), second)
 	if third.SVID(alice) == first.SVID(alice) {
 		t.Error("a renewed SVID is the same value")
+	}
+}
+
+// TestSVIDCache checks that an SVID is parsed anew exactly when its files have changed.
+func TestSVIDCache(t *testing.T) {
+	ca, h := svidSetup(t)
+	dir := h.Layout.Need(kit.CertNeed(alice).ID)
+	var cache hostdir.SVIDCache
+	load := func() *trust.SVID {
+		t.Helper()
+		svid, err := cache.Load(dir, alice)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return svid
+	}
+	if _, err := cache.Load(dir, alice); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("nothing is delivered: %v", err)
+	}
+	h.Deliver(ca, alice, time.Hour)
+	first := load()
+	if load() != first {
+		t.Error("an SVID is parsed twice")
+	}
+	if _, err := cache.Load(dir, node); err == nil {
+		t.Error("alice's SVID is taken for the node's")
+	}
+	h.Deliver(ca, alice, time.Hour)
+	if second := load(); second.Cert.Leaf.Equal(first.Cert.Leaf) {
+		t.Error("a renewed SVID is not read")
+	}
+	key := filepath.Join(hostdir.Current(dir), hostdir.FileKey)
+	os.Remove(key)
+	if err := os.WriteFile(key, []byte("damaged"), 0o400); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := cache.Load(dir, alice); err == nil {
+		t.Error("a damaged key is not noticed")
 	}
 }
 

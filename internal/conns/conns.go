@@ -202,8 +202,8 @@ func find(c net.Conn) *conn {
 
 type contextKey struct{}
 
-// Context returns a copy of ctx that contains the connection, so that Vouch and EndTurn can find
-// it. Use it as http.Server.ConnContext.
+// Context returns a copy of ctx that contains the connection, so that functions such as Vouch and
+// EndTurn can find it. Use it as http.Server.ConnContext.
 func Context(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, contextKey{}, find(c))
 }

@@ -29,7 +29,7 @@ type Config struct {
 	// Units returns the state of systemd units by their names. The default is units.ListLogs.
 	Units func(ctx context.Context, names []string) ([]units.Unit, error)
 
-	// Guards reports whether the nftables table of package guard exists. By default, nft is asked.
+	// Guards reports whether the nftables table of flor guard exists. By default, nft is asked.
 	Guards func(ctx context.Context) bool
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/agent/forward/upstream"
 )
 
-// guard checks that the nftables table of package guard is in force. Without it, other accounts of
+// guard checks that the nftables table of flor guard is in force. Without it, other accounts of
 // the host can connect to upstreams on loopback, where the allow list is not checked.
 func (h *host) guard(ctx context.Context) (string, []Finding) {
 	var open []string

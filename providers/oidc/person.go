@@ -19,7 +19,7 @@ const endedLives = 31 * 24 * time.Hour
 
 // person tells a client whether the session of a person may go on, and ends the sessions of the
 // person if the client asks for it. It is not part of OpenID Connect: the sign-in in front of
-// services (package gate of the agent) uses it.
+// services (package ingress of the agent) uses it.
 //
 //	POST /person sub=CgExEgVsb2NhbA&since=1760000000&end=true, with client_secret_basic
 //	→ {"active":true,"groups":["writers"]}

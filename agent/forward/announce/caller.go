@@ -17,7 +17,7 @@
 // element contains By (the service), Hash (the SHA-256 of the caller's certificate) and URI (the
 // caller's SPIFFE ID). X-Forwarded-For contains the address of the caller's forwarder.
 //
-// A service behind a gate (see package gate) is also told which user calls, in the headers in which
+// A service behind a gate (see ingress.Gate) is also told which user calls, in the headers in which
 // an ingress tells it who signed in. X-Forwarded-User contains the SPIFFE ID of the user. For users
 // of the service's own trust domain, X-Forwarded-Preferred-Username contains the user's name.
 package announce

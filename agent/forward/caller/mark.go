@@ -9,7 +9,7 @@ import (
 // Datagrams carry marks because UDP has no connections by which a sender can be found. A process
 // may send a datagram from any address of the host, and may have ended when the forwarder reads it.
 // The sender is certain only if the kernel marks the datagram with the sender's uid (SO_MARK,
-// socket(7)). Package guard sets this up. Eight bits identify the mark, and 24 bits contain the
+// socket(7)). upstream.RunGuard sets this up. Eight bits identify the mark, and 24 bits contain the
 // uid.
 const (
 	markTag  = 0xf1 << 24

@@ -15,6 +15,8 @@ const (
 	// two probes of the spare path while the connection works.
 	probeTimeout = 2 * time.Second
 	probePause   = 30 * time.Second
+	// probeQueued is the time after which a probe is in quic-go's queue.
+	probeQueued = 10 * time.Millisecond
 	// migratePause is the time that a silent connection stays on a path before it migrates again.
 	migratePause = 1500 * time.Millisecond
 )
@@ -55,25 +57,35 @@ func (p *Pool) prepare(l *quicLink, now time.Time) {
 // with the smallest packet size. The streams of the connection only notice a pause.
 //
 // If the spare path is not ready, migrate resets the congestion state on the current path, because
-// quic-go would retransmit at ever longer intervals. The caller holds the lock of the pool.
+// quic-go would retransmit at ever longer intervals. It cannot do so on a connection that has never
+// migrated, and probes the spare path of such a connection now.
+//
+// The path that becomes the spare one is probed at once. The peer may have got packets over both
+// paths before it could validate one, and then has no connection ID left for the second. The
+// connection returns to the first path if it stays silent. The caller holds the lock of the pool.
 func (p *Pool) migrate(l *quicLink) {
 	p.withPaths(l, func() {
 		x := &l.paths
+		former := x.used
 		switch {
-		case x.ready.Swap(false):
-			if x.spare.Switch() != nil {
-				return
-			}
-			if x.used != nil {
-				_ = x.used.Close()
-			}
+		case x.ready.Swap(false) || former == nil && x.probe(l.Conn, p.quic[1-x.socket.Load()]):
 			x.used, x.spare = x.spare, nil
 			x.socket.Store(1 - x.socket.Load())
-		case x.used == nil || x.used.Switch() != nil:
+		case former == nil:
 			return
 		}
-		x.migrated.Store(true)
-		_ = l.SendDatagram(nil) // the peer follows at the first packet that is not a probe
+		// quic-go sends queued probes first when the congestion window opens, which Switch does.
+		answered := make(chan bool, 1)
+		p.busy.Go(func() { answered <- x.probe(l.Conn, p.quic[1-x.socket.Load()]) })
+		time.Sleep(probeQueued)
+		if x.used.Switch() == nil {
+			if former != nil && former != x.used {
+				_ = former.Close()
+			}
+			x.migrated.Store(true)
+			_ = l.SendDatagram(nil) // the peer follows at the first packet that is not a probe
+		}
+		x.ready.Store(<-answered)
 	})
 }
 

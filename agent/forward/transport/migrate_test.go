@@ -37,6 +37,27 @@ func TestNATForgets(t *testing.T) {
 	}
 }
 
+// TestAnswersComeLate covers a new network in which the first answers of the peer come only after the
+// connection has migrated: the peer has then seen packets over both paths, and has no connection ID
+// left for the path in use.
+func TestAnswersComeLate(t *testing.T) {
+	n := newNetwork(t)
+	st, err := n.open(t, document.OverQUIC)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exchange(t, st, 1<<20)
+	kit.Eventually(t, "another path", n.pool.Prepared)
+	n.out.Store(1)
+	n.forgets.Store(true)
+	done := make(chan struct{})
+	go func() { defer close(done); exchange(t, st, 1<<20) }()
+	kit.Eventually(t, "the connection to migrate", func() bool { return !n.pool.Prepared() })
+	n.out.Store(0)
+	<-done
+	finish(t, st)
+}
+
 // TestPacketsBecomeTooLarge covers a path that begins to drop large packets silently, in each
 // direction.
 func TestPacketsBecomeTooLarge(t *testing.T) {

@@ -28,11 +28,14 @@ const (
 )
 
 // stops end the servers, when all tests have.
-var stops []func()
+var stops struct {
+	sync.Mutex
+	all []func()
+}
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	for _, stop := range stops {
+	for _, stop := range stops.all {
 		stop()
 	}
 	os.Exit(code)
@@ -79,11 +82,13 @@ func serve(dir string, answers func(ctx context.Context, address string) error, 
 	if err != nil {
 		return place{missing: err}
 	}
-	stops = append(stops, func() {
+	stops.Lock()
+	stops.all = append(stops.all, func() {
 		cmd.Process.Signal(syscall.SIGINT)
 		cmd.Wait()
 		os.RemoveAll(dir)
 	})
+	stops.Unlock()
 	address := "127.0.0.1:" + port
 	ctx, cancel := context.WithTimeout(context.Background(), kit.Patience)
 	defer cancel()

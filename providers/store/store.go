@@ -45,9 +45,9 @@ type Store interface {
 	// of them were read.
 	List(ctx context.Context, prefix string) ([]Entry, int64, error)
 
-	// Page reads the keys that start with prefix and come after a given key, sorted. It returns at
-	// most the number of keys given by most, so that a caller can go through many keys with few of
-	// them in memory.
+	// Page reads the keys that start with prefix and come after a given key, sorted. It returns the
+	// number of keys given by most, so that a caller can go through many keys with few of them in
+	// memory, and fewer only if there are no more.
 	Page(ctx context.Context, prefix, after string, most int) ([]Entry, error)
 
 	// Snapshot calls the function read with all keys that start with prefix, sorted, as of one

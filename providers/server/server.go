@@ -66,7 +66,7 @@ type Server struct {
 	Config
 	slots   chan struct{}
 	callers *conns.PerKey[string]
-	queues  queues
+	locks   keyLocks
 	lately  *lru.Cache[string, lately] // by place
 
 	turnedAway conns.Failures // connections for which there was no turn soon

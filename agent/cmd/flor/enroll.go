@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/activation"
-	"github.com/florete/florete/activation/enrol"
+	"github.com/florete/florete/activation/identityfile"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/agefile"
 	"github.com/florete/florete/internal/hostapi"
@@ -28,7 +28,7 @@ func newIDCmd(m *instance) *cobra.Command {
 }
 
 func newIDCreateCmd(m *instance) *cobra.Command {
-	var h enrol.Host
+	var h identityfile.Host
 	cmd := &cobra.Command{
 		Use:   "create > FILE",
 		Short: "Request an identity file",
@@ -66,7 +66,7 @@ host, the operator passes this fingerprint to florctl id issue --device.`,
 const enrollWait = 45 * time.Second
 
 func newEnrollCmd(m *instance) *cobra.Command {
-	var h enrol.Host
+	var h identityfile.Host
 	var out, trust string
 	cmd := &cobra.Command{
 		Use:   "enroll FILE",
@@ -129,7 +129,7 @@ func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identit
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
-	svid, err := enrol.One(plain, dir, trust, time.Now())
+	svid, err := identityfile.One(plain, dir, trust, time.Now())
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}
@@ -158,7 +158,7 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 
 // openWith decrypts an identity file with the host's own key or with the age identities that the
 // caller named.
-func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error) {
+func openWith(h identityfile.Host, sealed []byte, named []age.Identity) ([]byte, error) {
 	doc, err := h.State.Manifest()
 	if err != nil {
 		return nil, fmt.Errorf("%w: install this host's documents and start its units first", err)
@@ -173,7 +173,7 @@ func openWith(h enrol.Host, sealed []byte, named []age.Identity) ([]byte, error)
 
 // deliverEnrolled makes activation deliver the identity file that was installed, and waits until
 // the delivery is complete.
-func deliverEnrolled(ctx context.Context, m *instance, h enrol.Host, o *enrol.Offer, out io.Writer) error {
+func deliverEnrolled(ctx context.Context, m *instance, h identityfile.Host, o *identityfile.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {
 		fmt.Fprintln(out, "no systemd runs here: flor activate delivers it")

@@ -1,4 +1,4 @@
-// Package enrol admits a host to a cluster by files that a person carries between the operator and
+// Package identityfile admits a host to a cluster by files that a person carries between the operator and
 // the host. It creates the request for an identity file, verifies the identity file that the
 // operator issues, and leaves that file for activation.
 //
@@ -8,7 +8,7 @@
 //
 // After everything is verified, join/identity.json is written by a single rename. If flor enroll is
 // interrupted, there is either no file, or a complete file that activation delivers.
-package enrol
+package identityfile
 
 import (
 	"bytes"

@@ -1,4 +1,4 @@
-package enrol
+package identityfile
 
 import (
 	"crypto/x509"

@@ -9,7 +9,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 )
 
-// identity is the identity file that flor enroll left for activation.
+// identity is the identity file that flor identity install left for activation.
 type identity struct {
 	file *hostapi.IdentityFile // nil if there is none
 	left int64                 // modification time

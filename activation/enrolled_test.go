@@ -22,7 +22,7 @@ import (
 	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
-// leave leaves an identity file with SVIDs and documents, as flor enroll does.
+// leave leaves an identity file with SVIDs and documents, as flor identity install does.
 func leave(t *testing.T, l hostdir.Layout, documents []hostapi.SignedDocument, svids ...*tls.Certificate) {
 	t.Helper()
 	f := hostapi.IdentityFile{SVIDs: []hostapi.IdentitySVID{}, Schema: hostapi.IdentityFileSchema, Format: document.NewestFormat, Cluster: "demo", Node: Node, Artifact: hostapi.Artifact{Documents: documents}}

@@ -17,7 +17,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads the identity file that flor enroll has installed for activation. It also
+// ReadEnrolled reads the identity file that flor identity install has installed for activation. It also
 // returns the modification time of the file, in nanoseconds since 1970. If there is no such file,
 // it returns nil without an error.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {

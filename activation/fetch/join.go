@@ -148,7 +148,7 @@ func (h *Host) Join(ctx context.Context) (a hostapi.Joined, failed *Error) {
 
 // unjoined returns the error for a host that has not asked to join the cluster.
 func (h *Host) unjoined() *Error {
-	return local(hostapi.CodeJoinTransient, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
+	return local(hostapi.CodeJoinTransient, fmt.Errorf("%s has no SSH host key in the flake, and no device that was admitted: florctl join token create --host %s, then flor join - here", h.Manifest.Host, h.Manifest.Host))
 }
 
 // admit returns the signed admission to store. If the provider returned a grant for the join token

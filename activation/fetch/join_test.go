@@ -45,7 +45,7 @@ func TestBeginJoin(t *testing.T) {
 		{declared, token.String(), "declares its SSH host key"},
 		{elsewhere, token.String(), `of provider "drhorrible", which the manifest of elm does not have`},
 		{joins, token.String()[:40], "cut short or changed"},
-		{joins, "florete", "want what florctl token create prints"},
+		{joins, "florete", "want what florctl join token create prints"},
 	} {
 		if err := begin(c.manifest, c.token); err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token.String()[30:]) {
 			t.Errorf("got %v, want %q", err, c.want)

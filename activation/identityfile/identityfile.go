@@ -2,11 +2,11 @@
 // the host. It creates the request for an identity file, verifies the identity file that the
 // operator issues, and leaves that file for activation.
 //
-//	flor id create     generates keys ──▶ join/keys.json, and a request signed by the device key
-//	florctl id issue   certificates, documents, revocation list, signed by the operator, encrypted with age
-//	flor enroll        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
+//	flor identity create     generates keys ──▶ join/keys.json, and a request signed by the device key
+//	florctl identity issue   certificates, documents, revocation list, signed by the operator, encrypted with age
+//	flor identity install        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
 //
-// After everything is verified, join/identity.json is written by a single rename. If flor enroll is
+// After everything is verified, join/identity.json is written by a single rename. If flor identity install is
 // interrupted, there is either no file, or a complete file that activation delivers.
 package identityfile
 
@@ -106,7 +106,7 @@ func (h Host) Verify(b []byte, now time.Time) (*Offer, error) {
 	m := o.Set.Manifest
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
-		return nil, fmt.Errorf("identity file: %w: want a file that florctl id issue wrote", err)
+		return nil, fmt.Errorf("identity file: %w: want a file that florctl identity issue wrote", err)
 	}
 	// One key is enough for the file: enough keys sign each document, list and admission in it.
 	if o.File, err = signed.Verify(m.Cluster, m.Identity.ID, signers.Any(m.Trust.SigningKeys...)); err != nil {
@@ -159,12 +159,12 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 	}
 	if !m.Identity.Joins {
 		if f.DeviceKey != "" || f.Admission != nil {
-			return fmt.Errorf("identity file: for a host without an SSH host key, but the manifest of %s declares one: make a new file with florctl id issue", m.Host)
+			return fmt.Errorf("identity file: for a host without an SSH host key, but the manifest of %s declares one: make a new file with florctl identity issue", m.Host)
 		}
 		return list.CheckKey(ssh.FingerprintSHA256(key.PublicKey()))
 	}
 	if f.Admission == nil {
-		return fmt.Errorf("identity file: admits no device, but the manifest of %s declares no SSH host key: make a new file with florctl id issue", m.Host)
+		return fmt.Errorf("identity file: admits no device, but the manifest of %s declares no SSH host key: make a new file with florctl identity issue", m.Host)
 	}
 	a, _, err := f.Admission.Verify(m.Cluster, m.Identity.ID, m.Trust.Signers())
 	if err != nil {
@@ -184,10 +184,10 @@ func (h Host) checkDevice(f hostapi.IdentityFile, m document.Manifest, list *tru
 		}
 	}
 	if key == nil {
-		return fmt.Errorf("identity file: for the device with key %s, but this host has no device key: run flor id create to make a key and request a new file", ssh.FingerprintSHA256(admitted))
+		return fmt.Errorf("identity file: for the device with key %s, but this host has no device key: run flor identity create to make a key and request a new file", ssh.FingerprintSHA256(admitted))
 	}
 	if !bytes.Equal(admitted.Marshal(), key.PublicKey().Marshal()) {
-		return fmt.Errorf("identity file: for the device with key %s, but this host has key %s: run flor id create to request a new file", ssh.FingerprintSHA256(admitted), ssh.FingerprintSHA256(key.PublicKey()))
+		return fmt.Errorf("identity file: for the device with key %s, but this host has key %s: run flor identity create to request a new file", ssh.FingerprintSHA256(admitted), ssh.FingerprintSHA256(key.PublicKey()))
 	}
 	return list.CheckKey(ssh.FingerprintSHA256(admitted))
 }
@@ -215,12 +215,12 @@ func (o *Offer) checkSVIDs(list *trust.Revocations, now time.Time) error {
 		}
 		if s.Key == "" {
 			if s.Key = keys[s.ID.String()]; s.Key == "" {
-				return fmt.Errorf("identity file: %s: for a key that this host does not have: run flor id create to request a new file", s.ID.Short())
+				return fmt.Errorf("identity file: %s: for a key that this host does not have: run flor identity create to request a new file", s.ID.Short())
 			}
 		}
 		svid, err := trust.ParseSVID([]byte(s.SVID), []byte(s.Key), s.ID)
 		if err != nil {
-			return fmt.Errorf("identity file: %s: %w: the file answers another request: run flor id create to request a new file", s.ID.Short(), err)
+			return fmt.Errorf("identity file: %s: %w: the file answers another request: run flor identity create to request a new file", s.ID.Short(), err)
 		}
 		if _, err := roots.Verify(svid.Chain, now, x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth); err != nil {
 			return fmt.Errorf("identity file: %w", err)

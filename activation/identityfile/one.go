@@ -24,7 +24,7 @@ import (
 func One(b []byte, dir, signingKey string, now time.Time) (*trust.SVID, error) {
 	var signed hostapi.SignedIdentityFile
 	if err := strictjson.Decode(b, &signed); err != nil {
-		return nil, fmt.Errorf("identity file: %w: want a file that florctl id issue wrote", err)
+		return nil, fmt.Errorf("identity file: %w: want a file that florctl identity issue wrote", err)
 	}
 	f, err := signed.Verify("", spiffe.ID{}, signers.Any(signingKey))
 	if err != nil {

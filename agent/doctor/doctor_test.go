@@ -276,9 +276,9 @@ func TestDoctor(t *testing.T) {
 		"a host that has not requested to join": {
 			hurt: func(p *patient) {
 				p.joins()
-				p.state("cert-node", `{"state":"waiting","error":{"kind":"transient","code":"join","message":"laptop has no SSH host key in the flake, and no device that was admitted: florctl token create --host laptop, then flor join - here"}}`)
+				p.state("cert-node", `{"state":"waiting","error":{"kind":"transient","code":"join","message":"laptop has no SSH host key in the flake, and no device that was admitted: florctl join token create --host laptop, then flor join - here"}}`)
 			},
-			begin: "identity: this host's device is not admitted", fix: "florctl token create --host laptop, then flor join - here",
+			begin: "identity: this host's device is not admitted", fix: "florctl join token create --host laptop, then flor join - here",
 		},
 		"a host whose join waits for approval": {
 			hurt: func(p *patient) {
@@ -290,16 +290,16 @@ func TestDoctor(t *testing.T) {
 		"a host that requests to join with a token that has expired": {
 			hurt: func(p *patient) {
 				p.joins("device.key", "request.json")
-				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"token","message":"join token 0123 expired: florctl token create"}}`)
+				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"token","message":"join token 0123 expired: florctl join token create"}}`)
 			},
-			begin: "needs: need cert-node is denied: denied (token)", fix: "florctl token create",
+			begin: "needs: need cert-node is denied: denied (token)", fix: "florctl join token create",
 		},
 		"a host whose join was rejected": {
 			hurt: func(p *patient) {
 				p.joins("device.key")
 				p.state("cert-node", `{"state":"denied","error":{"kind":"denied","code":"join","message":"an operator rejected device SHA256:abc: flor join with another token"}}`)
 			},
-			begin: "identity: this host's device is not admitted: an operator rejected device SHA256:abc", fix: "florctl token create --host laptop, then flor join - here",
+			begin: "identity: this host's device is not admitted: an operator rejected device SHA256:abc", fix: "florctl join token create --host laptop, then flor join - here",
 		},
 		"a host that was rejected and joins again": {
 			hurt: func(p *patient) {

@@ -243,7 +243,7 @@ func (h *host) admitted() (Finding, bool) {
 		} else {
 			problem += "there is no " + file
 		}
-		return do(problem, fmt.Sprintf("florctl token create --host %s, then flor join - here", h.manifest.Host)), false
+		return do(problem, fmt.Sprintf("florctl join token create --host %s, then flor join - here", h.manifest.Host)), false
 	}
 	return Finding{}, true
 }

@@ -92,13 +92,13 @@ func (s SignedIdentityFile) Verify(cluster string, node spiffe.ID, by signers.Se
 		return f, fmt.Errorf("identity file: schema %.64q, want %q", f.Schema, IdentityFileSchema)
 	}
 	if f.Node.IsZero() != node.IsZero() {
-		return f, errors.New("identity file: want one of a host, made with florctl id issue --host, or with --out one of a single identity, made with --id")
+		return f, errors.New("identity file: want one of a host, made with florctl identity issue --host, or with --out one of a single identity, made with --id")
 	}
 	if cluster != "" && f.Cluster != cluster || f.Node != node {
 		return f, fmt.Errorf("identity file: for %s of cluster %.64q, this host is %s of %q", f.Node, f.Cluster, node, cluster)
 	}
 	if err := by.Verify("identity file", IdentityFileText(s.File), s.Signature); err != nil {
-		return f, fmt.Errorf("%w: want one that florctl id issue signed with a key that this host pins", err)
+		return f, fmt.Errorf("%w: want one that florctl identity issue signed with a key that this host pins", err)
 	}
 	return f, nil
 }
@@ -171,7 +171,7 @@ func (s SignedIdentityRequest) Verify() (r IdentityRequest, key ssh.PublicKey, e
 		err = sshsig.Verify(bytes.NewReader([]byte(s.Request)), sig, key, sshsig.HashSHA512, IdentityRequestNamespace)
 	}
 	if err != nil {
-		return r, nil, fmt.Errorf("identity request: %w: it was changed since flor id create", err)
+		return r, nil, fmt.Errorf("identity request: %w: it was changed since flor identity create", err)
 	}
 	return r, key, nil
 }

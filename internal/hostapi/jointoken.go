@@ -36,11 +36,11 @@ func (t JoinToken) String() string {
 func ParseJoinToken(text string) (JoinToken, error) {
 	part := strings.Split(strings.TrimSpace(text), ".")
 	if len(part) != 3 || part[0] != tokenPrefix || part[1] == "" {
-		return JoinToken{}, errors.New("join token: want what florctl token create prints, " + tokenPrefix + ".PROVIDER.…, whole")
+		return JoinToken{}, errors.New("join token: want what florctl join token create prints, " + tokenPrefix + ".PROVIDER.…, whole")
 	}
 	seed, err := base64.RawURLEncoding.Strict().DecodeString(part[2])
 	if err != nil || len(seed) != ed25519.SeedSize {
-		return JoinToken{}, errors.New("join token: cut short or changed: copy what florctl token create printed")
+		return JoinToken{}, errors.New("join token: cut short or changed: copy what florctl join token create printed")
 	}
 	return JoinToken{part[1], ed25519.NewKeyFromSeed(seed)}, nil
 }

@@ -113,8 +113,8 @@ func (l Layout) DeviceKeyIn() string {
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
 
-// IdentityKeys returns the path of the file with the private keys for which flor id create requests
-// certificates. IdentityFile returns the path of the copy of the identity file that flor enroll
+// IdentityKeys returns the path of the file with the private keys for which flor identity create requests
+// certificates. IdentityFile returns the path of the copy of the identity file that flor identity install
 // verified. The copy exists until activation has delivered its content.
 func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
 func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }

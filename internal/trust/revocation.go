@@ -108,7 +108,7 @@ type RevokedError struct {
 
 func (e *RevokedError) Error() string {
 	if e.Suspended {
-		return fmt.Sprintf("%s is suspended, by revocation list %d: florctl resume", e.What, e.Number)
+		return fmt.Sprintf("%s is suspended, by revocation list %d: florctl unsuspend", e.What, e.Number)
 	}
 	if e.ValidAfter.IsZero() {
 		return fmt.Sprintf("%s is revoked, by revocation list %d: florctl reinstate, if that is wrong", e.What, e.Number)

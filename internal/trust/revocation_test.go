@@ -67,7 +67,7 @@ func TestRevoked(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", name, err, x.want)
 		}
 	}
-	const want = "node/elm is suspended, by revocation list 7: florctl resume"
+	const want = "node/elm is suspended, by revocation list 7: florctl unsuspend"
 	if err := verify(kit.Suspensions(7, key, kit.ID("node/elm")), issue("node/elm", "elm", now)); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("reinstated, reissued, suspended: got %v, want %q", err, want)
 	}
@@ -81,7 +81,7 @@ func TestSuspended(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "suspended, by revocation list 7: florctl resume"
+	const want = "suspended, by revocation list 7: florctl unsuspend"
 	for what, err := range map[string]error{
 		"of it, whenever":       list.CheckID(elm),
 		"issued since":          list.CheckIssued(elm, "elm", time.Now()),
@@ -94,7 +94,7 @@ func TestSuspended(t *testing.T) {
 		}
 	}
 	next := revocation.Next(list, "demo", time.Now(), time.Hour)
-	if err := revocation.Resume(next, elm); err != nil {
+	if err := revocation.Unsuspend(next, elm); err != nil {
 		t.Fatal(err)
 	}
 	s, err := revocation.Sign(next, key)

@@ -66,7 +66,7 @@ func TestFollows(t *testing.T) {
 				_ = revocation.Reinstate(next, target)
 			case 3:
 				if revocation.Suspend(next, id) != nil || r.IntN(2) == 0 {
-					_ = revocation.Resume(next, id)
+					_ = revocation.Unsuspend(next, id)
 				}
 			}
 			list := sign(next)

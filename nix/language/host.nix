@@ -51,7 +51,7 @@ record "a host" {
   hidden = of "Whether the other hosts get no address of the host and reach it through its `relays` alone. Needs `pathSalt`." flag;
   sshHostKey =
     of
-      "Public SSH host key, which proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without it the host makes a key, which an operator admits: `florctl token create`."
+      "Public SSH host key, which proves the host when it enrols: the line of /etc/ssh/ssh_host_ed25519_key.pub. Without it the host makes a key, which an operator admits: `florctl join token create`."
       sshKey;
   kind = of "Kind of machine. Services with replicas are placed on servers only." (enum [
     "server"

@@ -37,7 +37,7 @@ func TestRevocationAudited(t *testing.T) {
 			return revocation.Reinstate(l, revocation.Target{ID: carol, Certificates: []string{"3f"}})
 		}, []string{"reinstate certificate 3f, spiffe://demo.flor/user/carol"}},
 		{"suspend", func(l *trust.Revocations) error { return revocation.Suspend(l, elm) }, []string{"suspend spiffe://demo.flor/node/elm"}},
-		{"resume", func(l *trust.Revocations) error { return revocation.Resume(l, elm) }, []string{"resume spiffe://demo.flor/node/elm"}},
+		{"unsuspend", func(l *trust.Revocations) error { return revocation.Unsuspend(l, elm) }, []string{"unsuspend spiffe://demo.flor/node/elm"}},
 		{"several", func(l *trust.Revocations) error {
 			if err := revocation.Reinstate(l, revocation.Target{Keys: []string{"SHA256:k"}}); err != nil {
 				return err

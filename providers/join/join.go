@@ -188,7 +188,7 @@ func findToken(ctx context.Context, s store.Store, id string) (t storedToken, er
 // use counts one use of the token for a request. It returns an error if the token cannot be used.
 func (t storedToken) use(c server.Call, public string, r *Request, d *server.Decision) error {
 	refuse := func(format string, args ...any) error {
-		return hostapi.Errorf(hostapi.CodeToken, "join request of %s: "+format+": florctl token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
+		return hostapi.Errorf(hostapi.CodeToken, "join request of %s: "+format+": florctl join token create --host %s", append(append([]any{c.Caller}, args...), r.Host)...)
 	}
 	if public == "" {
 		return refuse("no join token")

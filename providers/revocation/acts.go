@@ -14,11 +14,11 @@ type Verb string
 
 // These are the changes that an operator can make to the revocation list.
 const (
-	Revoked    Verb = "revoke"
-	Reinstated Verb = "reinstate"
-	Suspended  Verb = "suspend"
-	Resumed    Verb = "resume"
-	Renewed    Verb = "renew-revocations" // signed anew, as it was
+	Revoked     Verb = "revoke"
+	Reinstated  Verb = "reinstate"
+	Suspended   Verb = "suspend"
+	Unsuspended Verb = "unsuspend"
+	Renewed     Verb = "renew-revocations" // signed anew, as it was
 )
 
 // Act is an operator's change to the revocation list, such as a revocation, with the identities,
@@ -56,7 +56,7 @@ func Acts(last, next *trust.Revocations) (acts []Act) {
 	}
 	for what := range paused {
 		if !pauses[what] && !is[what].Equal(forever) { // else it was revoked, which is more
-			of[Resumed] = append(of[Resumed], what)
+			of[Unsuspended] = append(of[Unsuspended], what)
 		}
 	}
 	for _, verb := range slices.Sorted(maps.Keys(of)) {

@@ -143,7 +143,7 @@ func Reinstate(list *trust.Revocations, t Target) error {
 			return fmt.Errorf("%s is not revoked: florctl revocations lists those that are", t.ID.Short())
 		}
 		if list.Entries[i].Suspended {
-			return fmt.Errorf("%s is suspended: florctl resume", t.ID.Short())
+			return fmt.Errorf("%s is suspended: florctl unsuspend", t.ID.Short())
 		}
 		list.Entries[i].ValidAfter, list.Entries[i].EnrolKeyFingerprints = list.Signed, nil
 	} else {
@@ -166,7 +166,7 @@ func Reinstate(list *trust.Revocations, t Target) error {
 }
 
 // Suspend adds a suspension to a list that Next made. A suspended identity receives no certificates
-// and reaches no services until Resume is called. If the identity is revoked, Suspend returns an
+// and reaches no services until Unsuspend is called. If the identity is revoked, Suspend returns an
 // error.
 func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	was := len(list.Entries)
@@ -178,10 +178,10 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 	return nil
 }
 
-// Resume removes the suspension of an identity from a list that Next made. Certificates that the
+// Unsuspend removes the suspension of an identity from a list that Next made. Certificates that the
 // identity received before are valid again, unless they were revoked. If the identity is not
 // suspended, Resume returns an error.
-func Resume(list *trust.Revocations, id spiffe.ID) error {
+func Unsuspend(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {
 		return fmt.Errorf("%s is not suspended: florctl revocations lists those that are", id.Short())

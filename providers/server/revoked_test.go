@@ -159,11 +159,11 @@ func TestSuspendedCaller(t *testing.T) {
 		return err
 	}
 	suspend := func(l *trust.Revocations) error { return revocation.Suspend(l, ursula) }
-	resume := func(l *trust.Revocations) error { return revocation.Resume(l, ursula) }
+	resume := func(l *trust.Revocations) error { return revocation.Unsuspend(l, ursula) }
 	change(suspend)
 	err := do()
 	providertest.WantError(t, err, hostapi.CodeRevokedTransient)
-	if e := hostapi.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl resume") {
+	if e := hostapi.AsError(err); e.RetryAfter != 30 || !strings.Contains(e.Message, "node/ursula is suspended, by revocation list 1: florctl unsuspend") {
 		t.Errorf("got %+v", e)
 	}
 	if err := revocation.Reinstate(revocation.Next(last, "demo", time.Now(), time.Hour), revocation.Target{ID: ursula}); err == nil {
@@ -193,7 +193,7 @@ func TestSuspendedCaller(t *testing.T) {
 		t.Fatal(err)
 	}
 	revocation.Revoke(both, revocation.Target{Before: []spiffe.ID{raishan}})
-	if err := revocation.Resume(both, raishan); err != nil || len(both.Entries) != 1 || both.Entries[0].ValidAfter.IsZero() {
+	if err := revocation.Unsuspend(both, raishan); err != nil || len(both.Entries) != 1 || both.Entries[0].ValidAfter.IsZero() {
 		t.Errorf("what was revoked while it was suspended is good again: %+v, %v", both.Entries, err)
 	}
 	for what, do := range map[string]func(*trust.Revocations) error{"suspended": suspend, "resumed": resume} {

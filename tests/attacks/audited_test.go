@@ -143,7 +143,7 @@ func TestAudited(t *testing.T) {
 		{name: "a revocation", root: as, do: listed("revoke", "user/eve"), row: dora("revoke", "revoke spiffe://demo.flor/user/eve")},
 		{name: "a reinstatement", root: as, do: listed("reinstate", "user/eve"), row: dora("reinstate", "reinstate spiffe://demo.flor/user/eve")},
 		{name: "a suspension", root: as, do: listed("suspend", "user/frank"), row: dora("suspend", "suspend spiffe://demo.flor/user/frank")},
-		{name: "an end of a suspension", root: as, do: listed("resume", "user/frank"), row: dora("resume", "resume spiffe://demo.flor/user/frank")},
+		{name: "an end of a suspension", root: as, do: listed("unsuspend", "user/frank"), row: dora("unsuspend", "unsuspend spiffe://demo.flor/user/frank")},
 		{
 			name: "what a person on a host accepts of an audit log", do: c.acceptLog,
 			row: local.Decision{Caller: b, Kind: "config", Decision: "changed", Code: "audit-accepted", Message: "2 rows are gone"},

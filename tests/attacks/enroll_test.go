@@ -41,7 +41,7 @@ func (c identityFiles) keyFile() string { return c.Path("operator", "identity.ke
 func (c identityFiles) issue(t *testing.T, host string) []byte {
 	t.Helper()
 	out := c.Path("operator", host+".age")
-	_, err := c.Run(t.Context(), "florctl", "id", "issue", "git+file://"+c.Path("cluster"), "--offline", "--host", host,
+	_, err := c.Run(t.Context(), "florctl", "identity", "issue", "git+file://"+c.Path("cluster"), "--offline", "--host", host,
 		"--dir", c.Path("operator"), "--key", c.Path("operator", "signing.key"), "--seal-to", c.opens.Recipient().String(), "--out", out)
 	if err != nil {
 		t.Fatal(err)
@@ -76,7 +76,7 @@ func (c identityFiles) edit(t *testing.T, sealed []byte, by *signature.SecretKey
 	return sealed
 }
 
-// enroll runs flor enroll on a host. If the identity file is refused, it checks that nothing was
+// enroll runs flor identity install on a host. If the file is refused, it checks that nothing was
 // left on the host.
 func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error {
 	t.Helper()
@@ -85,7 +85,7 @@ func (c identityFiles) enroll(t *testing.T, h *local.Host, sealed []byte) error 
 		t.Fatal(err)
 	}
 	before := listing(t, filepath.Dir(h.Layout().IdentityFile()))
-	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "flor"), "enroll", file, "--state", string(h.Layout()), "--identity", c.keyFile())
+	cmd := exec.CommandContext(t.Context(), filepath.Join(c.Bin, "flor"), "identity", "install", file, "--state", string(h.Layout()), "--identity", c.keyFile())
 	var problem bytes.Buffer
 	cmd.Stderr = &problem
 	if cmd.Run() == nil {
@@ -206,7 +206,7 @@ func TestEnroll(t *testing.T) {
 	if _, _, err := copied.Once(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Run(t.Context(), "flor", "id", "create", "--state", string(copied.Layout())); err != nil {
+	if _, err := c.Run(t.Context(), "flor", "identity", "create", "--state", string(copied.Layout())); err != nil {
 		t.Fatal(err)
 	}
 	run(t, []attack{

@@ -299,7 +299,7 @@ func TestSuspendedHost(t *testing.T) {
 			refusal: refusal, row: local.Decision{Caller: node, Need: "cert-node", Decision: "transient", Code: hostapi.CodeRevoked.Name},
 		},
 	})
-	offer(func(l *trust.Revocations) error { return revocation.Resume(l, id) })
+	offer(func(l *trust.Revocations) error { return revocation.Unsuspend(l, id) })
 	kit.Succeeds(t, "c once it is resumed", func() error { return c.knock(t.Context(), "echo", svid) })
 }
 

@@ -47,7 +47,7 @@ with subtest("a host that has no SSH host key in the flake waits, and its status
     print(f"       {needs(raishan)['cert-node']['error']['message']}")
 
 with subtest("with a token it becomes a request, which outlives the provider's death and its own reboot"):
-    out = florctl("token create --host raishan")
+    out = florctl("join token create --host raishan")
     token = next(line for line in out.splitlines() if line.startswith("florete-join-v1."))
     raishan.succeed(f"systemd-run --quiet --unit=joining sh -c 'echo {token} | flor join -'")
     wait_until(lambda: "raishan" in joins(), lambda: f"it requests: {florctl('join list')}")
@@ -56,10 +56,10 @@ with subtest("with a token it becomes a request, which outlives the provider's d
     raishan.start()
     wait_until(lambda: joins().get("raishan", {}).get("state") == "pending", lambda: f"it is pending: {florctl('join list')}")
     wait_until(lambda: error(raishan, "cert-node") == "join", lambda: f"it waits: {needs(raishan)}")
-    assert token not in florctl("token list --json")
+    assert token not in florctl("join token list --json")
     assert "waits for approval as this host: florctl join approve raishan" in florctl("status"), florctl("status")
     doctor = raishan.execute("flor doctor")[1]
-    assert doctor.count("florctl join approve raishan") == 1 and "florctl token create" not in doctor, doctor
+    assert doctor.count("florctl join approve raishan") == 1 and "florctl join token create" not in doctor, doctor
 
 with subtest("an operator approves it by its fingerprint: it enrols by itself, and serves and reaches what it may"):
     device = joins()["raishan"]["fingerprint"]
@@ -83,7 +83,7 @@ with subtest("the token is good for no other machine"):
     laptop.succeed(f"mkdir -p /root/thief/documents && cp -r {STATE}/documents/. /root/thief/documents/")
     code, out = laptop.execute(f"flor join --state /root/thief {token} 2>&1")
     assert code == 1 and "declares its SSH host key" in out, (code, out)
-    assert "0 of 1" in florctl("token list")
+    assert "0 of 1" in florctl("join token list")
 
 with subtest("its manifest is applied again: it keeps what it is and runs"):
     before = serial(raishan)
@@ -94,18 +94,18 @@ with subtest("its manifest is applied again: it keeps what it is and runs"):
     wait_reaches(raishan, "outline")
 
 with subtest("an identity file brings it certificates of keys that it makes, and starts its activation"):
-    (operator.home / "raishan.request").write_text(raishan.succeed("flor id create 2>/dev/null"))
-    issue = f"id issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {SIGNS}"
+    (operator.home / "raishan.request").write_text(raishan.succeed("flor identity create 2>/dev/null"))
+    issue = f"identity issue --request ~/raishan.request --device {device} --dir {PREPARED}/operator --out ~/raishan.age {SIGNS}"
     out = florctl(issue)
     assert "such as a key in a TPM, which cannot decrypt files: pass --passphrase" in out, out
     (operator.home / "passphrase").write_text("correct horse battery")
     (operator.home / "passphrase").chmod(0o600)
     out = florctl(issue + " --passphrase-file ~/passphrase")
-    assert "identity file of raishan: flor enroll there" in out, out
+    assert "identity file of raishan: flor identity install there" in out, out
     raishan.copy_from_host(str(operator.home / "raishan.age"), "/root/raishan.age")
     raishan.copy_from_host(str(operator.home / "passphrase"), "/root/passphrase")
     raishan.succeed("systemctl stop florete-activate")
-    out = raishan.succeed("flor enroll --passphrase-file /root/passphrase /root/raishan.age")
+    out = raishan.succeed("flor identity install --passphrase-file /root/passphrase /root/raishan.age")
     assert "raishan is delivered" in out, out
     assert "enrolment" in raishan.succeed(f"openssl x509 -noout -issuer -in {STATE}/needs/cert-node/current/svid.pem")
     assert raishan.succeed(f"ls {STATE}/join") == "admission.json\ndevice.tpm\n"
@@ -125,7 +125,7 @@ with subtest("suspended it reaches and obtains nothing, and keeps what it has"):
     assert serial(raishan) == before
 
 with subtest("resumed it goes on, with the certificate that it had"):
-    out = florctl(f"resume raishan {SIGNS} --wait 10s")
+    out = florctl(f"unsuspend raishan {SIGNS} --wait 10s")
     assert "revocation list 2 is offered" in out, out
     # By itself it requests that every half minute, and its next certificate, too.
     raishan.succeed("flor refetch config-documents")

@@ -33,7 +33,7 @@ The help of the commands uses these words:
 	terminal.AddCommands(root, examples,
 		terminal.CommandGroup{Title: "This host", Commands: []*cobra.Command{newStatusCmd(m), newDoctorCmd(m), newSyncCmd(m), newRefetchCmd(m), newRotateCmd(m), newWitnessCmd(m)}},
 		terminal.CommandGroup{Title: "Services", Commands: []*cobra.Command{newPingCmd(m), newTopCmd(m), newWhoisCmd(m), newRemoteCmd(m), newSessionsCmd(m), newSSHCmd(m)}},
-		terminal.CommandGroup{Title: "Joining a cluster", Commands: []*cobra.Command{newJoinCmd(m), newEnrollCmd(m), newIDCmd(m)}},
+		terminal.CommandGroup{Title: "Joining a cluster", Commands: []*cobra.Command{newJoinCmd(m), newIdentityCmd(m)}},
 		terminal.CommandGroup{Title: "Run by systemd", Commands: []*cobra.Command{newActivateCmd(m), newAgentCmd(m), newCredentialsCmd(m), newGuardCmd(m), newHostCmd(m), newHostsFileCmd(m), newIngressCmd(m), newRecorderCmd(m), newStoreCertsCmd(m), newWorkloadCmd(m)}},
 	)
 	root.AddCommand(manual.Command())
@@ -53,16 +53,16 @@ var examples = map[string]string{
   flor credentials`,
 	"doctor": `# Print what is wrong with this host.
   flor doctor`,
-	"enroll": `# Install the identity file raishan.age.
-  flor enroll raishan.age`,
+	"identity install": `# Install the identity file raishan.age.
+  flor identity install raishan.age`,
 	"guard": `# Keep the table until interrupted.
   flor guard`,
 	"host run": `# Serve the API until interrupted.
   flor host run`,
 	"hosts-file": `# Keep the names in /etc/hosts until interrupted.
   flor hosts-file`,
-	"id create": `# Write the request for an identity file to request.json.
-  flor id create > request.json`,
+	"identity create": `# Write the request for an identity file to request.json.
+  flor identity create > request.json`,
 	"ingress": `# Configure nginx until interrupted.
   flor ingress`,
 	"join": `# Join with the token in the file token.

@@ -30,7 +30,7 @@ creates a root. The command writes four files to DIR, and does not overwrite exi
   ca.crt       the root certificate, which belongs in the flake
   ca.key       the root key, which you keep offline; florctl ca sign uses it
   enrol.crt    the certificate that signs the certificates in identity files
-  enrol.key    the key of enrol.crt; florctl id issue uses it
+  enrol.key    the key of enrol.crt; florctl identity issue uses it
 
 To encrypt the keys with age, pass --passphrase or --seal-to. To decrypt a key later, run age
 --decrypt. To keep the root key on a PKCS #11 token, from which nobody can copy it, pass

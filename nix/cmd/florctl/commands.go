@@ -35,9 +35,9 @@ The help of the commands uses these words:
 	}
 	terminal.AddCommands(root, examples,
 		terminal.CommandGroup{Title: "Cluster", Commands: []*cobra.Command{newInitCmd(), newServiceCmd(), newValidateCmd(), newPlanCmd(), newExplainCmd(), newWhoCanCmd(), newGraphCmd(), newCompileCmd()}},
-		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newHostCmd(), newJoinCmd(), newTokenCmd(), newIDCmd(), newDeployCmd(), newStatusCmd(), newUnitsCmd(), newBundleCmd()}},
+		terminal.CommandGroup{Title: "Hosts", Commands: []*cobra.Command{newHostCmd(), newJoinCmd(), newIdentityCmd(), newDeployCmd(), newStatusCmd(), newUnitsCmd(), newBundleCmd()}},
 		terminal.CommandGroup{Title: "People", Commands: []*cobra.Command{newUserCmd(), newTenantCmd()}},
-		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newResumeCmd(), newRevocationsCmd(), newAccessCmd(), newSessionsCmd(), newRotateCmd(), newSecretCmd()}},
+		terminal.CommandGroup{Title: "Access and secrets", Commands: []*cobra.Command{newRevokeCmd(), newReinstateCmd(), newSuspendCmd(), newUnsuspendCmd(), newRevocationsCmd(), newAccessCmd(), newSessionsCmd(), newRotateCmd(), newSecretCmd()}},
 		terminal.CommandGroup{Title: "Providers", Commands: []*cobra.Command{newCACmd(), newStoreCmd(), newStateCmd()}},
 		terminal.CommandGroup{Title: "Releases", Commands: []*cobra.Command{newPublishCmd(), newRolloutCmd(), newVersionsCmd(), newDiffCmd(), newRollbackCmd()}},
 		terminal.CommandGroup{Title: "Audit", Commands: []*cobra.Command{newAuditCmd()}},
@@ -84,10 +84,10 @@ var examples = map[string]string{
   florctl graph --format svg --out cluster.svg`,
 	"host add": `# Add the host ursula, at this address, to the group home.
   florctl host add ursula 192.0.2.7 --group home`,
-	"id issue": `# Issue an identity file for the host raishan, encrypted to its SSH host key.
-  florctl id issue --host raishan --key ~/demo-ca/signing.key --out raishan.age`,
-	"id list": `# Print the certificates that were signed with ~/demo-ca/enrol.key.
-  florctl id list --dir ~/demo-ca`,
+	"identity issue": `# Issue an identity file for the host raishan, encrypted to its SSH host key.
+  florctl identity issue --host raishan --key ~/demo-ca/signing.key --out raishan.age`,
+	"identity list": `# Print the certificates that were signed with ~/demo-ca/enrol.key.
+  florctl identity list --dir ~/demo-ca`,
 	"init": `# Create the cluster demo in the directory demo.
   florctl init demo`,
 	"join list": `# Print the devices that ask to become hosts.
@@ -100,8 +100,8 @@ var examples = map[string]string{
   florctl publish --key ~/demo-ca/signing.key`,
 	"reinstate": `# Give the user alice access again.
   florctl reinstate user/alice --key ~/demo-ca/signing.key`,
-	"resume": `# End the suspension of the host ursula.
-  florctl resume ursula --key ~/demo-ca/signing.key`,
+	"unsuspend": `# End the suspension of the host ursula.
+  florctl unsuspend ursula --key ~/demo-ca/signing.key`,
 	"revocations": `# Print the revocation list, and the hosts that have an older one.
   florctl revocations`,
 	"revoke": `# Revoke the user alice on every device.
@@ -158,12 +158,12 @@ var examples = map[string]string{
   florctl tenant policy remove acme user/bob read reports`,
 	"tenant rules": `# Print the rules of the tenant acme.
   florctl tenant rules acme`,
-	"token create": `# Create a token with which three machines may become hosts named lab-….
-  florctl token create --host 'lab-*' --uses 3`,
-	"token list": `# Print the join tokens.
-  florctl token list`,
-	"token revoke": `# Revoke the token with this ID.
-  florctl token revoke 3f9a1c2b`,
+	"join token create": `# Create a token with which three machines may become hosts named lab-….
+  florctl join token create --host 'lab-*' --uses 3`,
+	"join token list": `# Print the join tokens.
+  florctl join token list`,
+	"join token revoke": `# Revoke the token with this ID.
+  florctl join token revoke 3f9a1c2b`,
 	"units": `# Print the services and units of the host ursula.
   florctl units --host ursula`,
 	"user add": `# Add the person alice, with the role reader.

@@ -15,8 +15,8 @@ import (
 )
 
 func newJoinCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "join", Short: "Admit devices that ask to become hosts"}
-	cmd.AddCommand(newJoinListCmd(), newJoinApproveCmd(), newJoinRejectCmd())
+	cmd := &cobra.Command{Use: "join", Short: "Admit devices as hosts, and manage join tokens"}
+	cmd.AddCommand(newJoinListCmd(), newJoinApproveCmd(), newJoinRejectCmd(), newTokenCmd())
 	return cmd
 }
 

@@ -18,23 +18,23 @@ func newSuspendCmd() *cobra.Command {
 		Long: `Take access away for a while, for example while you investigate an incident. HOST is a host
 name, or another identity such as user/alice. Within seconds, all hosts refuse the suspended
 identity and close its connections. The suspended host keeps its state, keys and certificates.
-To end the suspension, run florctl resume.
+To end the suspension, run florctl unsuspend.
 
 The command prints the hosts that have not reported the new list yet. It exits 2 if there are
 any.`,
 	}, revocation.Suspend)
 }
 
-func newResumeCmd() *cobra.Command {
+func newUnsuspendCmd() *cobra.Command {
 	return suspension(&cobra.Command{
-		Use:   "resume HOST [FLAKE] --key FILE",
+		Use:   "unsuspend HOST [FLAKE] --key FILE",
 		Short: "End a suspension",
 		Long: `End a suspension that florctl suspend began. HOST is a host name, or another identity such as
 user/alice. Within seconds, all hosts accept the identity again.
 
 Certificates from before the suspension are valid again. If some of them expired meanwhile, the
 host replaces them within an hour, or at once if you run flor refetch on it.`,
-	}, revocation.Resume)
+	}, revocation.Unsuspend)
 }
 
 func suspension(cmd *cobra.Command, with func(*trust.Revocations, spiffe.ID) error) *cobra.Command {

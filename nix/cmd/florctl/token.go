@@ -34,7 +34,7 @@ with florctl join approve HOST.
 With --approve and --key, the machine that uses the token is admitted at once. Such a token is
 valid for one host and one use.
 
-To revoke a token, run florctl token revoke.`,
+To revoke a token, run florctl join token revoke.`,
 	}
 	f := cmd.Flags()
 	var t join.Token
@@ -92,7 +92,7 @@ func newTokenRevokeCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "revoke TOKEN [FLAKE]",
 		Short: "Revoke a join token",
-		Long: `Revoke a join token, so that no more machines can use it. TOKEN is an ID that florctl token list
+		Long: `Revoke a join token, so that no more machines can use it. TOKEN is an ID that florctl join token list
 prints. Machines that have already joined are not affected: revoke the key of such a machine
 with florctl revoke --host-key.`,
 	}

@@ -196,7 +196,7 @@ func (d Deployment) canReport(ctx context.Context, h Host, remote *remote) error
 		return err
 	}
 	if h.Topology.SSHHostKey == "" {
-		return fmt.Errorf("it joins with a token, and cannot report before its device is approved: %s, then florctl token create --host %s, and flor join - on the host", d.byHand(h), h.Name)
+		return fmt.Errorf("it joins with a token, and cannot report before its device is approved: %s, then florctl join token create --host %s, and flor join - on the host", d.byHand(h), h.Name)
 	}
 	sign := d.byHand(h) + ", then sign its issuing certificate and publish, as docs/tutorial/three-machines.md does"
 	if h.Issues {

@@ -116,8 +116,8 @@ func TestCannotReport(t *testing.T) {
 		reports error
 		want    string
 	}{
-		"joins":        {Host{Bundle: new(bundle.Bundle)}, nil, "florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then florctl token create --host forge, and flor join - on the host"},
-		"NixOS, joins": {Host{}, nil, "nixos-rebuild switch --flake .#forge --target-host root@forge, then florctl token create --host forge"},
+		"joins":        {Host{Bundle: new(bundle.Bundle)}, nil, "florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then florctl join token create --host forge, and flor join - on the host"},
+		"NixOS, joins": {Host{}, nil, "nixos-rebuild switch --flake .#forge --target-host root@forge, then florctl join token create --host forge"},
 		"issues certificates alone": {
 			Host{Bundle: new(bundle.Bundle), Issues: true, Topology: compile.Host{SSHHostKey: key}}, nil,
 			"florctl bundle --host forge --out - | ssh root@forge 'tar xzf - && florete-forge/install.sh', then sign its issuing certificate and publish",

@@ -70,11 +70,11 @@ func (i *Issuing) issue() error {
 	}
 	for id := range i.wanted {
 		if !granted[id] {
-			return fmt.Errorf("%s: requests %s, which the flake does not give %s: deploy the newest documents to the host, and run flor id create again", i.Request, id, i.Host)
+			return fmt.Errorf("%s: requests %s, which the flake does not give %s: deploy the newest documents to the host, and run flor identity create again", i.Request, id, i.Host)
 		}
 	}
 	if len(i.record) == 0 {
-		return errors.New("no certificate to issue: deploy the newest documents to the host, and run flor id create again")
+		return errors.New("no certificate to issue: deploy the newest documents to the host, and run flor identity create again")
 	}
 	return nil
 }

@@ -122,10 +122,10 @@ func (i *Issuing) Print(w io.Writer, path string) {
 		fmt.Fprintf(w, "%s: certificate %s until %s\n", r.ID.Short(), r.Serial, r.Until.UTC().Format(time.RFC3339))
 	}
 	if i.ID != "" {
-		fmt.Fprintf(w, "%s: identity file of %s: flor enroll --out DIR --trust %s there\n", path, i.ID, i.Key.ToPublicKey())
+		fmt.Fprintf(w, "%s: identity file of %s: flor identity install --out DIR --trust %s there\n", path, i.ID, i.Key.ToPublicKey())
 		return
 	}
-	fmt.Fprintf(w, "%s: identity file of %s: flor enroll there\n", path, i.Host)
+	fmt.Fprintf(w, "%s: identity file of %s: flor identity install there\n", path, i.Host)
 }
 
 // read reads the request and the host's part of the flake.
@@ -138,7 +138,7 @@ func (i *Issuing) read(ctx context.Context, src compile.Source) error {
 		}
 		var signed hostapi.SignedIdentityRequest
 		if err := strictjson.Decode(bytes.TrimSpace(b), &signed); err != nil {
-			return fmt.Errorf("%s: %w: want what flor id create printed", i.Request, err)
+			return fmt.Errorf("%s: %w: want what flor identity create printed", i.Request, err)
 		}
 		if request, i.proves, err = signed.Verify(); err != nil {
 			return fmt.Errorf("%s: %w", i.Request, err)
@@ -182,7 +182,7 @@ func (i *Issuing) requested(r hostapi.IdentityRequest) error {
 	fingerprint := ssh.FingerprintSHA256(i.proves)
 	switch declared, err := hostapi.ParseHostKey(m.Identity.SSHHostKey); {
 	case m.Identity.Joins && i.Device == "":
-		return fmt.Errorf("%s: --device FINGERPRINT: want the one that flor id create printed on %s: whoever had the file since may have replaced it", i.Request, i.Host)
+		return fmt.Errorf("%s: --device FINGERPRINT: want the one that flor identity create printed on %s: whoever had the file since may have replaced it", i.Request, i.Host)
 	case m.Identity.Joins && i.Device != fingerprint:
 		return fmt.Errorf("%s: found a request of device %s, want %s: nothing is issued", i.Request, fingerprint, i.Device)
 	case !m.Identity.Joins && err != nil:
@@ -245,7 +245,7 @@ func (i *Issuing) compare(ctx context.Context, c published.Cluster) error {
 	}
 	for _, device := range devices {
 		if device != i.fingerprint() && list.CheckKey(device) == nil {
-			return fmt.Errorf("the device with key %s already is host %s: run flor id create on it, or, if another device replaces it, florctl revoke --host-key %[1]s", device, i.Host)
+			return fmt.Errorf("the device with key %s already is host %s: run flor identity create on it, or, if another device replaces it, florctl revoke --host-key %[1]s", device, i.Host)
 		}
 	}
 	return nil

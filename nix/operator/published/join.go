@@ -176,7 +176,7 @@ func (c Cluster) RevokeToken(ctx context.Context, id string) error {
 		return err
 	}
 	if at == nil {
-		return fmt.Errorf("no join token %.64q: want at least the first eight characters of an ID that florctl token list prints", id)
+		return fmt.Errorf("no join token %.64q: want at least the first eight characters of an ID that florctl join token list prints", id)
 	}
 	t, err := at.RevokeToken(ctx, whole)
 	if err == nil {

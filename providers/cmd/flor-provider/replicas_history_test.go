@@ -187,7 +187,7 @@ func TestHistory(t *testing.T) {
 		for i := 0; ctx.Err() == nil; i++ {
 			in, do := suspend, revocation.Suspend
 			if i%2 == 1 {
-				in, do = resume, revocation.Resume
+				in, do = resume, revocation.Unsuspend
 			}
 			call := time.Now()
 			lists.change(do, ursula)

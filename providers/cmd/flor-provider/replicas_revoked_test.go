@@ -79,7 +79,7 @@ func TestReplicasRevoked(t *testing.T) {
 		if err := ask(b); !refused(err) {
 			t.Errorf("the replica that was stopped, a moment later: got %v, want %s", err, hostapi.CodeRevoked.Name)
 		}
-		change(revocation.Resume)
+		change(revocation.Unsuspend)
 	}
 
 	t.Log("a list that the policy here has no key for")

@@ -21,47 +21,47 @@ import (
 	"github.com/florete/florete/providers/ca"
 )
 
-func newIDCmd() *cobra.Command {
-	cmd := &cobra.Command{Use: "id", Short: "Issue identity files"}
-	cmd.AddCommand(newIDIssueCmd(), newIDListCmd())
+func newIdentityCmd() *cobra.Command {
+	cmd := &cobra.Command{Use: "identity", Short: "Issue identity files"}
+	cmd.AddCommand(newIdentityIssueCmd(), newIdentityListCmd())
 	return cmd
 }
 
-func newIDIssueCmd() *cobra.Command {
+func newIdentityIssueCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "issue [FLAKE] (--host HOST | --request FILE | --id ID) --key FILE --out FILE",
 		Short: "Issue an identity file for a machine",
 		Long: `Issue an identity file for a machine that cannot reach a provider, or for the machine of the
 first operator. The file contains the certificates of the host, its documents and the revocation
-list. On the machine, install the file with flor enroll FILE. After that, the machine renews its
+list. On the machine, install the file with flor identity install FILE. After that, the machine renews its
 certificates over the network, if it has one.
 
 The private keys can be created here:
 
-  florctl id issue --host laptop --key ~/demo-ca/signing.key --out laptop.age --passphrase
+  florctl identity issue --host laptop --key ~/demo-ca/signing.key --out laptop.age --passphrase
 
 Or they can be created on the machine, and never leave it:
 
-  flor id create > laptop.request                                        (on the machine)
-  florctl id issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
+  flor identity create > laptop.request                                        (on the machine)
+  florctl identity issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
 With --id, the file contains the certificate of a single user, service, vertex or outside caller.
-Use --id for a machine that is not a host of the flake. To install the file, run flor enroll FILE
+Use --id for a machine that is not a host of the flake. To install the file, run flor identity install FILE
 --out DIR --trust KEY.
 
 The file is encrypted with age, to the SSH host key of the host if the flake has this key.
 Otherwise, pass a passphrase or a recipient.
 
 The certificates in the file are signed with enrol.key. To print the certificates that were
-signed, run florctl id list. To revoke them, run florctl revoke.`,
+signed, run florctl identity list. To revoke them, run florctl revoke.`,
 	}
 	i := &identityfile.Issuing{}
 	from, reach, key := source(cmd), via(cmd), signing(cmd)
 	f := cmd.Flags()
 	f.StringVar(&i.Host, "host", "", "name of the `HOST` to issue the file for; its private keys are created here")
-	f.StringVar(&i.Request, "request", "", "`FILE` that contains the request which flor id create printed on the machine")
+	f.StringVar(&i.Request, "request", "", "`FILE` that contains the request which flor identity create printed on the machine")
 	f.StringVar(&i.ID, "id", "", "issue a single certificate for this `ID`, such as user/alice, to a machine that is not a host of the flake")
-	f.StringVar(&i.Device, "device", "", "`FINGERPRINT` that flor id create printed on the machine, if the flake has no sshHostKey of the host")
+	f.StringVar(&i.Device, "device", "", "`FINGERPRINT` that flor identity create printed on the machine, if the flake has no sshHostKey of the host")
 	cmd.MarkFlagsOneRequired("host", "request", "id")
 	cmd.MarkFlagsMutuallyExclusive("host", "request", "id")
 	cmd.MarkFlagRequired("key")
@@ -111,11 +111,11 @@ signed, run florctl id list. To revoke them, run florctl revoke.`,
 	return cmd
 }
 
-func newIDListCmd() *cobra.Command {
+func newIdentityListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
 		Short: "Print the certificates that are in identity files",
-		Long: `Print the certificates that florctl id issue has signed for identity files. florctl id issue
+		Long: `Print the certificates that florctl identity issue has signed for identity files. florctl identity issue
 records them beside enrol.crt. To revoke a certificate, pass its serial number to florctl revoke
 --serial.`,
 		Args: cobra.NoArgs,
@@ -125,7 +125,7 @@ records them beside enrol.crt. To revoke a certificate, pass its serial number t
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		cert := ca.Dir(*dir).Path(ca.EnrolmentCertificate)
 		if _, err := os.Lstat(cert); errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s: there is no enrolment certificate, want the directory that has it: florctl id list --dir DIR", cert)
+			return fmt.Errorf("%s: there is no enrolment certificate, want the directory that has it: florctl identity list --dir DIR", cert)
 		}
 		all, err := identityfile.Record(ca.Dir(*dir))
 		if err != nil {

@@ -21,13 +21,13 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-func newIDCmd(m *instance) *cobra.Command {
-	cmd := &cobra.Command{Use: "id", Short: "Request an identity file"}
-	cmd.AddCommand(newIDCreateCmd(m))
+func newIdentityCmd(m *instance) *cobra.Command {
+	cmd := &cobra.Command{Use: "identity", Short: "Request and install identity files"}
+	cmd.AddCommand(newIdentityCreateCmd(m), newIdentityInstallCmd(m))
 	return cmd
 }
 
-func newIDCreateCmd(m *instance) *cobra.Command {
+func newIdentityCreateCmd(m *instance) *cobra.Command {
 	var h identityfile.Host
 	cmd := &cobra.Command{
 		Use:   "create > FILE",
@@ -36,11 +36,11 @@ func newIDCreateCmd(m *instance) *cobra.Command {
 machine. The command creates the private keys of the machine's certificates, and prints a
 request. The private keys stay on the machine, and the request contains no secrets.
 
-An operator makes the identity file from the request with florctl id issue --request FILE. Then
-install the identity file on this machine with flor enroll.
+An operator makes the identity file from the request with florctl identity issue --request FILE. Then
+install the identity file on this machine with flor identity install.
 
 The command prints a fingerprint on standard error. If the flake has no SSH host key of this
-host, the operator passes this fingerprint to florctl id issue --device.`,
+host, the operator passes this fingerprint to florctl identity issue --device.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			r, fingerprint, err := h.Request()
@@ -51,7 +51,7 @@ host, the operator passes this fingerprint to florctl id issue --device.`,
 			if err != nil {
 				return err
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "request signed by key %s: florctl id issue --request FILE, and flor enroll here\n", fingerprint)
+			fmt.Fprintf(cmd.ErrOrStderr(), "request signed by key %s: florctl identity issue --request FILE, and flor identity install here\n", fingerprint)
 			_, err = cmd.OutOrStdout().Write(append(b, '\n'))
 			return err
 		},
@@ -61,18 +61,18 @@ host, the operator passes this fingerprint to florctl id issue --device.`,
 	return cmd
 }
 
-// enrollWait is the time that flor enroll waits for activation to deliver the certificate.
+// deliveryWait is the time that flor identity install waits for activation to deliver the certificate.
 // Activation checks for a new identity file every ten seconds.
-const enrollWait = 45 * time.Second
+const deliveryWait = 45 * time.Second
 
-func newEnrollCmd(m *instance) *cobra.Command {
+func newIdentityInstallCmd(m *instance) *cobra.Command {
 	var h identityfile.Host
 	var out, trust string
 	cmd := &cobra.Command{
-		Use:   "enroll FILE",
+		Use:   "install FILE",
 		Short: "Install an identity file",
 		Long: `Install an identity file, which gives this machine its certificates without a network. An
-operator makes the file with florctl id issue. The command verifies the file, and flor activate
+operator makes the file with florctl identity issue. The command verifies the file, and flor activate
 delivers its content. If anything is wrong with the file, nothing is installed. Later, the
 machine renews its certificates over the network, if it has one.
 
@@ -86,7 +86,7 @@ To undo the installation, remove the directory.`,
 	}
 	identities := agefile.Opening(cmd, "", "the file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		sealed, err := readEnrolled(cmd.InOrStdin(), args[0])
+		sealed, err := readIdentityFile(cmd.InOrStdin(), args[0])
 		if err != nil {
 			return err
 		}
@@ -95,7 +95,7 @@ To undo the installation, remove the directory.`,
 			return err
 		}
 		if out != "" {
-			return enrollOne(cmd.OutOrStdout(), args[0], sealed, open, out, trust)
+			return installOne(cmd.OutOrStdout(), args[0], sealed, open, out, trust)
 		}
 		plain, err := openWith(h, sealed, open)
 		if err != nil {
@@ -111,7 +111,7 @@ To undo the installation, remove the directory.`,
 		manifest := offer.Set.Manifest
 		fmt.Fprintf(cmd.OutOrStdout(), "identity file of %s: %d certificates until %s, documents of serial %d\n",
 			manifest.Host, len(offer.Needs), offer.Until.UTC().Format(time.RFC3339), offer.Set.Document.Envelope.Serial)
-		return deliverEnrolled(cmd.Context(), m, h, offer, cmd.OutOrStdout())
+		return awaitDelivery(cmd.Context(), m, h, offer, cmd.OutOrStdout())
 	}
 	m.state(cmd, &h.State)
 	f := cmd.Flags()
@@ -122,9 +122,9 @@ To undo the installation, remove the directory.`,
 	return cmd
 }
 
-// enrollOne installs the certificate from an identity file on a machine that is not a host, such as
+// installOne installs the certificate from an identity file on a machine that is not a host, such as
 // a laptop with a single certificate.
-func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
+func installOne(w io.Writer, file string, sealed []byte, identities []age.Identity, dir, trust string) error {
 	plain, err := agefile.Open(sealed, identities)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
@@ -137,7 +137,7 @@ func enrollOne(w io.Writer, file string, sealed []byte, identities []age.Identit
 	return nil
 }
 
-func readEnrolled(in io.Reader, file string) ([]byte, error) {
+func readIdentityFile(in io.Reader, file string) ([]byte, error) {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -151,7 +151,7 @@ func readEnrolled(in io.Reader, file string) ([]byte, error) {
 		err = fmt.Errorf("%s: over %d bytes: no identity file", file, hostapi.MaxIdentityFile)
 	}
 	if err == nil && !agefile.Sealed(b) {
-		err = fmt.Errorf("%s: not sealed with age: want a file that florctl id issue wrote", file)
+		err = fmt.Errorf("%s: not sealed with age: want a file that florctl identity issue wrote", file)
 	}
 	return b, err
 }
@@ -171,16 +171,16 @@ func openWith(h identityfile.Host, sealed []byte, named []age.Identity) ([]byte,
 	return agefile.Open(sealed, named)
 }
 
-// deliverEnrolled makes activation deliver the identity file that was installed, and waits until
+// awaitDelivery makes activation deliver the identity file that was installed, and waits until
 // the delivery is complete.
-func deliverEnrolled(ctx context.Context, m *instance, h identityfile.Host, o *identityfile.Offer, out io.Writer) error {
+func awaitDelivery(ctx context.Context, m *instance, h identityfile.Host, o *identityfile.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {
 		fmt.Fprintln(out, "no systemd runs here: flor activate delivers it")
 	} else if err != nil {
 		return fmt.Errorf("%w: it is installed, and delivered once activation runs", err)
 	}
-	for end := time.Now().Add(enrollWait); ; {
+	for end := time.Now().Add(deliveryWait); ; {
 		done, err := h.Delivered()
 		if err != nil {
 			return err
@@ -190,7 +190,7 @@ func deliverEnrolled(ctx context.Context, m *instance, h identityfile.Host, o *i
 			return nil
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("installed, but not delivered after %s: flor status", enrollWait)
+			return fmt.Errorf("installed, but not delivered after %s: flor status", deliveryWait)
 		}
 		select {
 		case <-ctx.Done():

@@ -108,7 +108,7 @@ func TestAnswers(t *testing.T) {
 			try: func(t *testing.T, c *cluster) error {
 				out, err := c.florctlLied(t, answering("/v1/tokens", func(v *map[string]any) {
 					(*v)["tokens"] = []map[string]any{{"id": strings.Repeat("0", 64), "hosts": "\u009b\x1b[2J\u202e", "uses": 1, "left": 1, "by": "x\ny", "until": 1, "created": 1}}
-				}), "token", "list")
+				}), "join", "token", "list")
 				if err == nil && !strings.ContainsAny(out, "\x1b\u009b\u202e") && strings.Count(out, "\n") == 2 {
 					err = errors.New(out)
 				}

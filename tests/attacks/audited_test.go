@@ -122,7 +122,7 @@ func TestAudited(t *testing.T) {
 			name: "the first administrators of a tenant", do: c.bootstrap,
 			row: local.Decision{Caller: "this host, at the bootstrap socket", Kind: "token", Decision: "granted", Code: "tenant-bootstrap", Message: "user/alice"},
 		},
-		{name: "an operator's token", root: as, do: operate("token", "create", "--host", "h"), row: dora("token-create", `for "h"`)},
+		{name: "an operator's token", root: as, do: operate("join", "token", "create", "--host", "h"), row: dora("token-create", `for "h"`)},
 		{name: "an end of a token", root: as, do: c.endToken, row: dora("token-revoke", `for "h" is revoked`)},
 		{name: "a join that is rejected", root: as, do: c.rejectJoin, row: dora("join-reject", "is rejected as spiffe://demo.flor/node/h")},
 		{

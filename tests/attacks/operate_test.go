@@ -61,7 +61,7 @@ func (c *cluster) florctlLied(t *testing.T, lie func(answer *http.Response) erro
 
 // newToken creates a join token for host h, as the operator Dora.
 func (c *cluster) newToken(t *testing.T) (string, error) {
-	out, err := c.florctl(t, "token", "create", "--host", "h")
+	out, err := c.florctl(t, "join", "token", "create", "--host", "h")
 	return strings.TrimSpace(out), err
 }
 
@@ -72,7 +72,7 @@ func (c *cluster) endToken(t *testing.T) error {
 	}
 	token, err := hostapi.ParseJoinToken(text)
 	if err == nil {
-		_, err = c.florctl(t, "token", "revoke", hostapi.TokenID(token.Public()))
+		_, err = c.florctl(t, "join", "token", "revoke", hostapi.TokenID(token.Public()))
 	}
 	return err
 }

@@ -17,9 +17,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// ReadEnrolled reads the identity file that flor identity install has installed for activation. It also
-// returns the modification time of the file, in nanoseconds since 1970. If there is no such file,
-// it returns nil without an error.
+// ReadEnrolled reads the identity file that flor identity install has installed for activation. It
+// also returns the modification time of the file, in nanoseconds since 1970. If there is no such
+// file, it returns nil without an error.
 func ReadEnrolled(l hostdir.Layout) (f *hostapi.IdentityFile, left int64, err error) {
 	at, err := os.Stat(l.IdentityFile())
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,13 +1,13 @@
-// Package identityfile admits a host to a cluster by files that a person carries between the operator and
-// the host. It creates the request for an identity file, verifies the identity file that the
-// operator issues, and leaves that file for activation.
+// Package identityfile admits a host to a cluster by files that a person carries between the
+// operator and the host. It creates the request for an identity file, verifies the identity file
+// that the operator issues, and leaves that file for activation.
 //
-//	flor identity create     generates keys ──▶ join/keys.json, and a request signed by the device key
-//	florctl identity issue   certificates, documents, revocation list, signed by the operator, encrypted with age
-//	flor identity install        decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
+//	flor identity create    generates keys ──▶ join/keys.json, and a request signed by the device key
+//	florctl identity issue  certificates, documents, revocation list, signed by the operator, encrypted with age
+//	flor identity install   decrypts and verifies all of it ──▶ join/identity.json ──▶ activation delivers and removes it
 //
-// After everything is verified, join/identity.json is written by a single rename. If flor identity install is
-// interrupted, there is either no file, or a complete file that activation delivers.
+// After everything is verified, join/identity.json is written by a single rename. If the
+// installation is interrupted, there is either no file, or a complete file that activation delivers.
 package identityfile
 
 import (

@@ -113,9 +113,9 @@ func (l Layout) DeviceKeyIn() string {
 func (l Layout) Admission() string   { return filepath.Join(string(l), "join", "admission.json") }
 func (l Layout) JoinRequest() string { return filepath.Join(string(l), "join", "request.json") }
 
-// IdentityKeys returns the path of the file with the private keys for which flor identity create requests
-// certificates. IdentityFile returns the path of the copy of the identity file that flor identity install
-// verified. The copy exists until activation has delivered its content.
+// IdentityKeys returns the path of the file with the private keys for which flor identity create
+// requests certificates. IdentityFile returns the path of the copy of the identity file that flor
+// identity install verified. The copy exists until activation has delivered its content.
 func (l Layout) IdentityKeys() string { return filepath.Join(string(l), "join", "keys.json") }
 func (l Layout) IdentityFile() string { return filepath.Join(string(l), "join", "identity.json") }
 

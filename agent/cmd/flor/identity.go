@@ -36,8 +36,8 @@ func newIdentityCreateCmd(m *instance) *cobra.Command {
 machine. The command creates the private keys of the machine's certificates, and prints a
 request. The private keys stay on the machine, and the request contains no secrets.
 
-An operator makes the identity file from the request with florctl identity issue --request FILE. Then
-install the identity file on this machine with flor identity install.
+An operator makes the identity file from the request with florctl identity issue --request FILE.
+Then install the identity file on this machine with flor identity install.
 
 The command prints a fingerprint on standard error. If the flake has no SSH host key of this
 host, the operator passes this fingerprint to florctl identity issue --device.`,
@@ -61,8 +61,8 @@ host, the operator passes this fingerprint to florctl identity issue --device.`,
 	return cmd
 }
 
-// deliveryWait is the time that flor identity install waits for activation to deliver the certificate.
-// Activation checks for a new identity file every ten seconds.
+// deliveryWait is the time that flor identity install waits for activation to deliver the
+// certificate. Activation checks for a new identity file every ten seconds.
 const deliveryWait = 45 * time.Second
 
 func newIdentityInstallCmd(m *instance) *cobra.Command {
@@ -72,8 +72,8 @@ func newIdentityInstallCmd(m *instance) *cobra.Command {
 		Use:   "install FILE",
 		Short: "Install an identity file",
 		Long: `Install an identity file, which gives this machine its certificates without a network. An
-operator makes the file with florctl identity issue. The command verifies the file, and flor activate
-delivers its content. If anything is wrong with the file, nothing is installed. Later, the
+operator makes the file with florctl identity issue. The command verifies the file, and flor
+activate delivers its content. If anything is wrong with the file, nothing is installed. Later, the
 machine renews its certificates over the network, if it has one.
 
 The file is encrypted. The command opens it with the SSH host key of the machine, with
@@ -171,8 +171,8 @@ func openWith(h identityfile.Host, sealed []byte, named []age.Identity) ([]byte,
 	return agefile.Open(sealed, named)
 }
 
-// awaitDelivery makes activation deliver the identity file that was installed, and waits until
-// the delivery is complete.
+// awaitDelivery makes activation deliver the identity file that was installed, and waits until the
+// delivery is complete.
 func awaitDelivery(ctx context.Context, m *instance, h identityfile.Host, o *identityfile.Offer, out io.Writer) error {
 	unit := m.Unit("activate.service")
 	if err := units.Start(ctx, unit); errors.Is(err, units.ErrNoSystemd) {

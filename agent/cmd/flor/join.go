@@ -36,8 +36,8 @@ func newJoinCmd(m *instance) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join [TOKEN | -]",
 		Short: "Join a cluster with a token",
-		Long: `Ask to make this machine a host of a cluster, with a join token from florctl join token create. Run
-this command as root. The flake must declare the host without an SSH host key. The command
+		Long: `Ask to make this machine a host of a cluster, with a join token from florctl join token create.
+Run this command as root. The flake must declare the host without an SSH host key. The command
 creates the device key of the machine, in the TPM if there is one, and sends a request to the
 provider that the token names.
 

@@ -33,8 +33,8 @@ func newIdentityIssueCmd() *cobra.Command {
 		Short: "Issue an identity file for a machine",
 		Long: `Issue an identity file for a machine that cannot reach a provider, or for the machine of the
 first operator. The file contains the certificates of the host, its documents and the revocation
-list. On the machine, install the file with flor identity install FILE. After that, the machine renews its
-certificates over the network, if it has one.
+list. On the machine, install the file with flor identity install FILE. After that, the machine
+renews its certificates over the network, if it has one.
 
 The private keys can be created here:
 
@@ -46,8 +46,8 @@ Or they can be created on the machine, and never leave it:
   florctl identity issue --request laptop.request --key ~/demo-ca/signing.key --out laptop.age
 
 With --id, the file contains the certificate of a single user, service, vertex or outside caller.
-Use --id for a machine that is not a host of the flake. To install the file, run flor identity install FILE
---out DIR --trust KEY.
+Use --id for a machine that is not a host of the flake. To install the file, run flor identity
+install FILE --out DIR --trust KEY.
 
 The file is encrypted with age, to the SSH host key of the host if the flake has this key.
 Otherwise, pass a passphrase or a recipient.
@@ -115,8 +115,8 @@ func newIdentityListCmd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list --dir DIR",
 		Short: "Print the certificates that are in identity files",
-		Long: `Print the certificates that florctl identity issue has signed for identity files. florctl identity issue
-records them beside enrol.crt. To revoke a certificate, pass its serial number to florctl revoke
+		Long: `Print the certificates that florctl identity issue has signed for identity files. florctl
+identity issue records them beside enrol.crt. To revoke a certificate, pass its serial number to florctl revoke
 --serial.`,
 		Args: cobra.NoArgs,
 	}

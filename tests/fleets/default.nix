@@ -64,5 +64,5 @@ in
 mapAttrs (name: file: fleet name (import file { inherit named; })) {
   council = ./council.nix;
   foundation = ./foundation.nix;
-  homelab = ./homelab.nix;
+  homelab = ./homelab;
 }

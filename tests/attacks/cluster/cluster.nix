@@ -9,7 +9,8 @@
 #  - Dora operates the config provider, and Erin may read there.
 #
 # Strangers reach `mail` and `queue` through host `c`, and the machine `scanner`, which has no agent,
-# reaches `inner`. The machine `camera`, which has a certificate, reaches `queue`. The node of `p` and Alice may reach `mail`, too.
+# reaches `inner`. The machine `camera`, which has a certificate, reaches `queue`. The node of `p` and
+# Alice may reach `mail`, too.
 #
 # Erin may request the role `oncall`, which reaches `vault`. Dora and Erin may approve requests.
 #
@@ -75,81 +76,7 @@ in
     i = removeAttrs (host 9 "i" { loopback = "${facts.loopback}.4.0/22"; }) [ "sshHostKey" ];
   };
 
-  services =
-    let
-      on =
-        name: port: more:
-        {
-          host = name;
-          inherit port;
-          upstream = "${facts.loopback}.0.2:${toString port}";
-          user = facts.account;
-        }
-        // more;
-    in
-    {
-      auth = {
-        host = "p";
-        port = 5556;
-        listenPort = 80;
-        upstream = "${facts.loopback}.0.1:5556";
-      };
-      bytes = {
-        host = "b";
-        listenPort = 8908;
-        upstream = "unix:${facts.sockets}/bytes.sock";
-        user = facts.account;
-        identity = "proxy-v2";
-      };
-      deaf = on "b" 8906 { };
-      down = on "b" 8905 { };
-      echo = on "b" 8901 { scope = "both"; };
-      heard = on "b" 8902 { protocol = "udp"; };
-      inner = on "b" 8911 { };
-      mail = on "b" 8909 {
-        identity = "proxy-v2";
-        visibility = "public";
-        publicPorts.smtp = {
-          port = 2525;
-          from = [ "${facts.loopback}.0.66" ];
-          limits.connections = 2;
-        };
-      };
-      queue = on "b" 8910 {
-        visibility = "public";
-        publicPorts.mq = {
-          port = 8883;
-          serverNames = [ "mq.example.org" ];
-        };
-      };
-      requests = on "b" 8907 {
-        protocol = "http";
-        identity = "http";
-      };
-      secret = on "b" 8903 { };
-      vault = on "b" 8912 { };
-      tokens = {
-        host = "p";
-        port = 5557;
-        listenPort = 80;
-        upstream = "${facts.loopback}.0.1:5557";
-      };
-      wiki = on "b" 8904 {
-        listenPort = 80;
-        workloadApi = true;
-        jwtAudiences = [ "vault" ];
-        roles = [ "oidc-client" ];
-        sso = {
-          mode = "oidc";
-          restart = "wiki.service";
-          redirectURIs = [ "http://wiki.demo.flor.rete/callback" ];
-        };
-        files.password = {
-          ref = "wiki/password";
-          restart = "wiki.service";
-        };
-      };
-    };
+  services = import ./services.nix facts;
 
   outside.scanner = {
     addresses = [ "${facts.loopback}.0.67" ];

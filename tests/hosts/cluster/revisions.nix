@@ -90,69 +90,6 @@ let
     };
   };
 
-  # No host has the addresses that are called: ursula is at home behind raishan, which forwards one
-  # port to her, and every port of an address to the provider; mgmt01 has a DNS name.
-  addresses = {
-    hosts = base.hosts // {
-      drhorrible = base.hosts.drhorrible // {
-        address = [
-          "203.0.113.9"
-          "203.0.113.1"
-        ];
-      };
-      raishan = base.hosts.raishan // {
-        networks.home = [ ];
-      };
-      ursula = base.hosts.ursula // {
-        address = "${facts.addresses.raishan}:14610";
-        networks.home = "10.88.0.3";
-      };
-      mgmt01 = base.hosts.mgmt01 // {
-        address = "mgmt01.example.org";
-      };
-      laptop = base.hosts.laptop // {
-        networks.home = [ ];
-      };
-    };
-  };
-
-  # Nobody has ursula's address: she is reached through raishan.
-  relayed = {
-    pathSalt = "for-the-scenario-alone";
-    hosts = base.hosts // {
-      raishan = base.hosts.raishan // {
-        relay = true;
-      };
-      ursula = removeAttrs base.hosts.ursula [ "address" ] // {
-        relays = [ "raishan" ];
-        hidden = true;
-      };
-    };
-  };
-
-  # Ursula publishes its own API, for reading and for orders of operators.
-  published = upstream: {
-    host = "ursula";
-    scope = "node";
-    inherit upstream;
-    listenPort = 80;
-  };
-  hostAPI = {
-    services = base.services // {
-      host = published "unix:/run/florete-host.sock";
-      refetch = published "unix:/run/florete-host-refetch.sock";
-    };
-    roles = base.roles // {
-      reader.services = base.roles.reader.services ++ [ "host" ];
-      operator = base.roles.operator // {
-        services = [
-          "host"
-          "refetch"
-        ];
-      };
-    };
-  };
-
   revisions = [
     {
       name = "base";
@@ -209,7 +146,7 @@ let
     }
     {
       name = "host-api";
-      change = hostAPI;
+      change = import ./hostapi.nix base;
     }
     {
       name = "datagrams";
@@ -217,11 +154,11 @@ let
     }
     {
       name = "addresses";
-      change = addresses;
+      change = import ./addresses.nix base facts;
     }
     {
       name = "relayed";
-      change = relayed;
+      change = import ./relayed.nix base;
     }
     {
       name = "workload";

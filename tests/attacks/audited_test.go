@@ -153,26 +153,26 @@ func TestAudited(t *testing.T) {
 			if act.root != "" {
 				agenttest.Root(t, act.root)
 			}
-			before := 0
+			var since time.Time
 			if act.do != nil {
-				before = len(c.audit(t))
+				since = time.Now()
 				if err := act.do(t); err != nil {
 					t.Fatal(err)
 				}
 			}
-			c.wantRow(t, before, act.row)
+			c.wantRow(t, since, act.row)
 		})
 	}
 }
 
-// wantRow checks that an action has added an expected row to the audit log of provider p. The
-// number of rows before the action is given by before.
-func (c *cluster) wantRow(t *testing.T, before int, row local.Decision) {
+// wantRow checks that an action since a time has added an expected row to the audit log of provider
+// p.
+func (c *cluster) wantRow(t *testing.T, since time.Time, row local.Decision) {
 	t.Helper()
 	kit.Succeeds(t, "an audit row", func() error {
-		since := c.audit(t)[before:]
-		if !slices.ContainsFunc(since, func(d local.Decision) bool { return matches(d, row) }) {
-			return fmt.Errorf("no audit row %s; since then came %+v", describe(row), since)
+		rows := c.audit(t, since)
+		if !slices.ContainsFunc(rows, func(d local.Decision) bool { return matches(d, row) }) {
+			return fmt.Errorf("no audit row %s; since then came %+v", describe(row), rows)
 		}
 		return nil
 	})

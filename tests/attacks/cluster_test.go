@@ -305,10 +305,11 @@ func (c *cluster) stop() {
 	_ = os.RemoveAll(filepath.Dir(c.controlSocket()))
 }
 
-// audit returns the audit log of provider p, in which each refusal must be recorded.
-func (c *cluster) audit(t *testing.T) []local.Decision {
+// audit returns the rows of the audit log of provider p since a time. Each refusal must be recorded
+// there.
+func (c *cluster) audit(t *testing.T, since time.Time) []local.Decision {
 	t.Helper()
-	all, err := c.Audit(t.Context(), c.p)
+	all, err := c.Audit(t.Context(), c.p, since)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -184,7 +184,7 @@ func TestJoin(t *testing.T) {
 		{Caller: "spiffe://demo.flor/node/d", Kind: "config", Decision: "granted", Enrolment: true},
 		{Caller: "spiffe://demo.flor/node/d", Kind: "cert", Decision: "granted", Enrolment: true},
 	} {
-		c.wantRow(t, 0, row)
+		c.wantRow(t, time.Time{}, row)
 	}
 	svid := c.svid(t, d, "cert-node")
 	if got := trust.GivenToDevice(svid.Leaf); got != r.Fingerprint() {

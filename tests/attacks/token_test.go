@@ -141,7 +141,7 @@ func TestTokenVerified(t *testing.T) {
 		t.Error("accepted for another audience")
 	}
 	var issued bool
-	for _, d := range c.audit(t) {
+	for _, d := range c.audit(t, time.Time{}) {
 		issued = issued || matches(d, local.Decision{Caller: kit.ID("node/b").String(), Kind: "jwt", Need: "jwt-service-wiki", Decision: "granted"})
 	}
 	if !issued {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // Decision is a row of a provider's audit log, decoded from the JSON output of flor-provider audit.
@@ -23,9 +24,10 @@ type Decision struct {
 	Enrolment bool `json:"enrolment"` // the host had no certificate and proved its identity with its host key
 }
 
-// Audit returns the rows of the audit logs of a provider host, oldest first.
-func (o Operator) Audit(ctx context.Context, h *Host) ([]Decision, error) {
-	out, err := o.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(h.Dir, "provider.hujson"), "--json")
+// Audit returns the rows of the audit logs of a provider host that are newer than a time, oldest
+// first.
+func (o Operator) Audit(ctx context.Context, h *Host, after time.Time) ([]Decision, error) {
+	out, err := o.Run(ctx, "flor-provider", "audit", "--settings", filepath.Join(h.Dir, "provider.hujson"), "--json", "--after", after.Format(time.RFC3339Nano))
 	if err != nil {
 		return nil, err
 	}

@@ -15,7 +15,7 @@ import (
 
 // audit returns the audit log of the provider, which contains a row for each granted request.
 func (s *demo) audit(ctx context.Context) ([]local.Decision, error) {
-	return s.Audit(ctx, s.hosts[forge])
+	return s.Audit(ctx, s.hosts[forge], time.Time{})
 }
 
 // crash kills and restarts the provider three times while hosts send requests. At the end, every

@@ -78,18 +78,18 @@ type Config struct {
 	HostReport func(context.Context) hostreport.Report
 
 	// Arm starts a process that withdraws new documents from the network if they cut the host off
-	// from its providers (commit.Supervise). It returns when that process is running. The documents
-	// become permanent when a provider answers under them within CommitTimeout. If Arm is nil, or
-	// with Once, new documents are permanent at once. If CommitTimeout is zero, the constant
-	// CommitTimeout is used.
-	Arm           documents.Arm
-	CommitTimeout time.Duration
+	// from its providers (confirm.Supervise). It returns when that process is running. The documents
+	// become permanent when a provider answers under them within ConfirmTimeout. If Arm is nil, or
+	// with Once, new documents are permanent at once. If ConfirmTimeout is zero, the constant
+	// ConfirmTimeout is used.
+	Arm            documents.Arm
+	ConfirmTimeout time.Duration
 
 	Step func(name string) // called before each change on disk, see delivery.Dir; only used in tests
 }
 
-// CommitTimeout is the default of Config.CommitTimeout.
-const CommitTimeout = time.Minute
+// ConfirmTimeout is the default of Config.ConfirmTimeout.
+const ConfirmTimeout = time.Minute
 
 // DefaultHostKey is the path at which OpenSSH keeps the host's Ed25519 key. It is used if
 // Config.HostKey is empty.
@@ -112,7 +112,7 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 	if c.Step == nil {
 		c.Step = func(string) {}
 	}
-	c.CommitTimeout = cmp.Or(c.CommitTimeout, CommitTimeout)
+	c.ConfirmTimeout = cmp.Or(c.ConfirmTimeout, ConfirmTimeout)
 	unlock, err := lock(c.State)
 	if err != nil {
 		return event.Summary{}, err
@@ -123,7 +123,7 @@ func Run(ctx context.Context, c Config) (event.Summary, error) {
 		return event.Summary{}, err
 	}
 	if !c.Once {
-		store.Arm, store.Timeout = c.Arm, c.CommitTimeout
+		store.Arm, store.Timeout = c.Arm, c.ConfirmTimeout
 	}
 	a := newActivation(c, store)
 	defer a.documents.Close()
@@ -170,7 +170,7 @@ type activation struct {
 // calls between these parts.
 func newActivation(c Config, store *documents.Store) *activation {
 	a := &activation{Config: c, tried: map[string]bool{}, resumed: !c.Once && resumed(c.State)}
-	a.documents = &distribution.Follower{Store: store, Timeout: c.CommitTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}
+	a.documents = &distribution.Follower{Store: store, Timeout: c.ConfirmTimeout, Report: c.HostReport, Reconnected: a.logs.Soon}
 	a.logs.Beside, a.logs.Changed = a.crls.Over, a.documents.ReportSoon
 	return a
 }

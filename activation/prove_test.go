@@ -25,7 +25,7 @@ func newProving(t *testing.T) *host {
 	h := reporting(t)
 	h.config.Arm = func(context.Context) error {
 		if h.pending() == nil {
-			t.Error("armed before the commit is on disk")
+			t.Error("armed before the change is on disk")
 		}
 		return nil
 	}
@@ -34,16 +34,16 @@ func newProving(t *testing.T) *host {
 	return h
 }
 
-func (h *host) pending() *hostdir.Commit {
+func (h *host) pending() *hostdir.Change {
 	h.t.Helper()
-	c, err := h.config.State.PendingCommit()
+	c, err := h.config.State.PendingChange()
 	if err != nil {
 		h.t.Fatal(err)
 	}
 	return c
 }
 
-func (h *host) undone() *hostdir.Commit {
+func (h *host) undone() *hostdir.Change {
 	h.t.Helper()
 	c, err := h.config.State.Undone()
 	if err != nil {
@@ -270,7 +270,7 @@ func TestProviderIsDown(t *testing.T) {
 	})
 }
 
-// TestProvedAfterRestart checks an activation that starts while a commit is pending, or after it
+// TestProvedAfterRestart checks an activation that starts while a change is pending, or after it
 // was reverted.
 func TestProvedAfterRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -311,7 +311,7 @@ func TestUnarmed(t *testing.T) {
 		h.publish(2, h.with("oidc-a"))
 		time.Sleep(20 * time.Minute)
 		h.wantInForce(1)
-		h.wantLine("transient (commit-unarmed): document from the network: nobody would go back from it: no such unit")
+		h.wantLine("transient (change-unarmed): document from the network: nobody would go back from it: no such unit")
 		if c := h.pending(); c != nil {
 			t.Errorf("%s is pending", c)
 		}

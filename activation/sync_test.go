@@ -16,10 +16,10 @@ import (
 	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
-// TestCommitBesideActivation checks that activation uses documents that flor sync puts in force
+// TestChangeBesideActivation checks that activation uses documents that flor sync puts in force
 // within a minute, and likewise the previous ones when they are reverted, which then stay. Nothing
-// newer comes while the commit is pending.
-func TestCommitBesideActivation(t *testing.T) {
+// newer comes while the change is pending.
+func TestChangeBesideActivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost(t)
 		stop := h.run()
@@ -34,7 +34,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		if e != nil {
 			t.Fatal(e)
 		}
-		if _, err := store.Begin(t.Context(), offer, hostdir.Commit{ID: "x", Deadline: unixtime.Of(time.Now().Add(time.Hour))}, func(context.Context) error { return nil }); err != nil {
+		if _, err := store.Begin(t.Context(), offer, hostdir.Change{ID: "x", Deadline: unixtime.Of(time.Now().Add(time.Hour))}, func(context.Context) error { return nil }); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
@@ -44,7 +44,7 @@ func TestCommitBesideActivation(t *testing.T) {
 		}
 		h.publish(3, h.manifest)
 		time.Sleep(time.Hour)
-		h.wantLine("transient (commit-pending): document from the network: commit x, manifest 2 is pending")
+		h.wantLine("transient (change-pending): document from the network: change x, manifest 2 is pending")
 		h.publish(2, next)
 		if c, err := documents.Undo(h.config.State, nil); err != nil || c == nil {
 			t.Fatal(c, err)

@@ -42,7 +42,7 @@ else
   rec {
     host = module ./host.nix [
       needs
-      (module ./commitconfirm.nix [ cluster ])
+      (module ./confirm.nix [ cluster ])
     ];
     forwarder = module ./forwarder.nix [
       host

@@ -40,11 +40,11 @@ func TestExamples(t *testing.T) {
 		{
 		  anywhere = [ (builtins.attrNames anywhere) anywhere.raishan.system (builtins.filter builtins.isString anywhere.raishan.modules) own.networking.hostName (own.services.florete.cluster == cluster)
 		    own.services.openssh.hostKeys own.disko.devices.disk.main.device (builtins.attrNames own.disko.devices.disk.main.content.partitions) ];
-		  colmena = builtins.mapAttrs (_: n: { inherit (n) deployment imports; inherit (n.services.florete) commitConfirm; }) (removeAttrs hive [ "meta" ]);
+		  colmena = builtins.mapAttrs (_: n: { inherit (n) deployment imports; inherit (n.services.florete) confirm; }) (removeAttrs hive [ "meta" ]);
 		  rs = builtins.mapAttrs (_: n: [ n.hostname n.profiles.system.path ]) rs.nodes;
-		  comin = [ (builtins.attrNames comin.services.comin) comin.services.florete.commitConfirm.enable (builtins.match ".*/florete/bin/flor sync --confirm .*" comin.services.comin.postDeploymentCommand != null) ];
+		  comin = [ (builtins.attrNames comin.services.comin) comin.services.florete.confirm.enable (builtins.match ".*/florete/bin/flor sync --confirm .*" comin.services.comin.postDeploymentCommand != null) ];
 		}`).CombinedOutput()
-	want := `{"anywhere":[["raishan"],"x86_64-linux",["disko","florete","raishan.nix"],"raishan",true,[{"path":"/etc/ssh/ssh_host_ed25519_key","type":"ed25519"}],"/dev/sda",["ESP","boot","root"]],"colmena":{"raishan":{"commitConfirm":{"enable":true},"deployment":{"tags":[],"targetHost":"127.77.0.2","targetUser":"root"},"imports":["florete","raishan.nix"]},"ursula":{"commitConfirm":{"enable":true},"deployment":{"tags":[],"targetHost":"127.77.0.3","targetUser":"root"},"imports":["florete","ursula.nix"]}},"comin":[["enable","postDeploymentCommand","remotes"],true,true],"rs":{"raishan":["127.77.0.2","activates raishan.nix"],"ursula":["127.77.0.3","activates ursula.nix"]}}`
+	want := `{"anywhere":[["raishan"],"x86_64-linux",["disko","florete","raishan.nix"],"raishan",true,[{"path":"/etc/ssh/ssh_host_ed25519_key","type":"ed25519"}],"/dev/sda",["ESP","boot","root"]],"colmena":{"raishan":{"confirm":{"enable":true},"deployment":{"tags":[],"targetHost":"127.77.0.2","targetUser":"root"},"imports":["florete","raishan.nix"]},"ursula":{"confirm":{"enable":true},"deployment":{"tags":[],"targetHost":"127.77.0.3","targetUser":"root"},"imports":["florete","ursula.nix"]}},"comin":[["enable","postDeploymentCommand","remotes"],true,true],"rs":{"raishan":["127.77.0.2","activates raishan.nix"],"ursula":["127.77.0.3","activates ursula.nix"]}}`
 	if got := strings.TrimSpace(string(out)); err != nil || got != want {
 		t.Errorf("%v: got\n%s\nwant\n%s", err, got, want)
 	}

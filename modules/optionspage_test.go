@@ -23,7 +23,7 @@ var optionGroups = []struct{ prefix, title string }{
 	{"forwarder.", "Forwarder"},
 	{"provider.", "Providers"},
 	{"ssh.", "Logins over SSH"},
-	{"commitConfirm.", "Going back by itself"},
+	{"confirm.", "Going back by itself"},
 	{"needs", "Read by your configuration"},
 	{"units", "Units"},
 }

@@ -4,7 +4,7 @@
 //
 //	poll      fetches the first documents, and tries again after a failure
 //	watch     waits at one provider for newer documents or a newer revocation list
-//	prove     connects anew under new documents; an answer confirms them (commit-confirm)
+//	prove     connects anew under new documents; an answer confirms them (confirm)
 //	report    sends the state of the host after every change and every few minutes
 //
 // The documents are themselves a need in the manifest. Their state, such as the last failure and
@@ -78,7 +78,7 @@ func (f *Follower) Open(set documents.Set, table *needstate.Table, need *needsta
 	}
 	f.set, f.table, f.need, f.note = set, table, need, ""
 	f.opened, f.fresh = time.Now().Round(0), time.Time{}
-	if f.seek(f.opened); f.prover.Commit != nil {
+	if f.seek(f.opened); f.prover.Change != nil {
 		f.line.close() // only a connection made under these documents is a proof
 	}
 }
@@ -95,7 +95,7 @@ func (f *Follower) Changed() (note string, changed bool) {
 }
 
 // Refresh loads documents that another process has put in force, such as flor sync or the process
-// that rolls a commit back.
+// that rolls a change back.
 func (f *Follower) Refresh() {
 	note, err := f.Store.Refresh()
 	if err != nil {
@@ -197,7 +197,7 @@ func (f *Follower) Begin(now time.Time, pass *fetch.Pass, start needstate.Start)
 // pollDue returns the time of the next poll. While new documents wait for their proof, this is the
 // time of the next proof. Otherwise it is the given time.
 func (f *Follower) pollDue(due time.Time, ok bool) (time.Time, bool) {
-	if f.prover.Commit != nil {
+	if f.prover.Change != nil {
 		return f.prover.next, true
 	}
 	return due, ok
@@ -227,7 +227,7 @@ func (f *Follower) poll(pass *fetch.Pass, number int) func(context.Context) func
 			n.End()
 			refused := failed
 			if failed == nil {
-				if proof.Commit != nil {
+				if proof.Change != nil {
 					f.proved(proof, attempt.Provider)
 				}
 				if e := f.accept(ctx, artifact); e != nil {
@@ -260,7 +260,7 @@ func (f *Follower) provider(number int) string {
 	i, providers := number-1, f.need.Providers
 	if w := f.watcher; w.answered {
 		at := slices.Index(providers, w.provider)
-		if f.prover.Commit == nil || at < 0 {
+		if f.prover.Change == nil || at < 0 {
 			at++
 		}
 		i += at

@@ -30,12 +30,12 @@ const (
 // proof is the question whether documents from the network cut this host off from its providers. It
 // is answered by a new connection to a provider.
 //
-// While the commit of new documents is pending, an answer under them makes them permanent. If there
+// While the change of new documents is pending, an answer under them makes them permanent. If there
 // is no answer, they are rolled back at the deadline. After that, an answer under the old documents
 // shows that the new ones had cut the host off. If there is no answer then either, the new
 // documents are put in force again, because the old ones are no better.
 type proof struct {
-	*hostdir.Commit
+	*hostdir.Change
 	undone bool
 }
 
@@ -48,7 +48,7 @@ type prover struct {
 	seen time.Time // time of the last call of seek
 }
 
-// seek returns the proof that is needed now. If none is needed, the commit in the result is nil.
+// seek returns the proof that is needed now. If none is needed, the change in the result is nil.
 func (f *Follower) seek(now time.Time) proof {
 	p := &f.prover
 	c, undone := f.Store.Unproved()
@@ -56,7 +56,7 @@ func (f *Follower) seek(now time.Time) proof {
 		p.proof = proof{}
 		return p.proof
 	}
-	if p.Commit == nil || p.ID != c.ID || p.undone != undone || now.Sub(p.seen).Abs() > slept {
+	if p.Change == nil || p.ID != c.ID || p.undone != undone || now.Sub(p.seen).Abs() > slept {
 		p.ends, p.last, p.next = now.Add(f.Timeout), now.Add(extendMost), now
 	}
 	p.proof, p.seen = proof{c, undone}, now
@@ -79,7 +79,7 @@ func (f *Follower) proved(p proof, provider string) {
 		f.disk(err)
 		return
 	}
-	f.table.Report(event.Event{Event: event.Commit, Message: text})
+	f.table.Report(event.Event{Event: event.Confirm, Message: text})
 }
 
 // waitsFor reports whether a need must be fulfilled before documents can be requested.
@@ -93,7 +93,7 @@ func (f *Follower) waitsFor(n *needstate.Need) bool {
 // provider gets an earlier time.
 func (f *Follower) Hurry(n *needstate.Need, due time.Time, ok bool) (time.Time, bool) {
 	next := f.prover.next
-	if f.prover.Commit != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
+	if f.prover.Change != nil && f.waitsFor(n) && n.State.State == hostdir.NeedWaiting && (!ok || next.Before(due)) {
 		return next, true
 	}
 	return due, ok
@@ -136,7 +136,7 @@ func (f *Follower) unproved(n *needstate.Need, failed *fetch.Error) {
 // reached that provider, its documents do not cut it off.
 func (f *Follower) extend(now time.Time) {
 	p := &f.prover
-	if p.Commit == nil {
+	if p.Change == nil {
 		return
 	}
 	until := p.next.Add(f.Timeout)
@@ -188,7 +188,7 @@ func (f *Follower) redo(ctx context.Context, now time.Time) {
 	if again {
 		text = "is tried again"
 	}
-	f.table.Report(event.Event{Event: event.Commit, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
+	f.table.Report(event.Event{Event: event.Confirm, Message: fmt.Sprintf("%s %s: no provider answers without it either", p, text)})
 }
 
 // foreign reports whether a set of documents lacks the root that signed the node's certificate,

@@ -58,7 +58,7 @@ func (f *Follower) reports(now time.Time, start needstate.Start) time.Time {
 	}
 	to := f.need.Providers
 	fresh := f.unreported(now)
-	if fresh && (f.prover.Commit != nil || f.table.Waits()) {
+	if fresh && (f.prover.Change != nil || f.table.Waits()) {
 		return f.opened.Add(reportFirst)
 	}
 	// Between two watches the connection is free. A report that is due soon is then sent over it.
@@ -114,7 +114,7 @@ func (f *Follower) unreported(now time.Time) bool {
 // answer would not answer a report on another connection either.
 func (f *Follower) connects() bool {
 	n := f.need
-	return f.prover.Commit != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
+	return f.prover.Change != nil || n != nil && (n.Busy || n.State.State == hostdir.NeedBlocked || n.State.State == hostdir.NeedWaiting)
 }
 
 // send sends a report to the given providers, one after the other, until one accepts it. It uses

@@ -39,7 +39,7 @@ type watcher struct {
 // first ones after a failure, are fetched by polling.
 func (f *Follower) watches(now time.Time, start needstate.Start) time.Time {
 	w, n := &f.watcher, f.need
-	if f.table.Once || f.prover.Commit != nil || n == nil || n.Busy || f.line.used || n.State.State != hostdir.NeedFulfilled {
+	if f.table.Once || f.prover.Change != nil || n == nil || n.Busy || f.line.used || n.State.State != hostdir.NeedFulfilled {
 		return time.Time{}
 	}
 	if w.next.After(now) {

@@ -17,9 +17,9 @@ var (
 	CodeTampered = hostapi.Code{Name: "tampered", Class: hostapi.Denied}          // the digest or the signature is wrong
 	CodeForeign  = hostapi.Code{Name: "foreign-document", Class: hostapi.Denied}  // the document is for another host
 	CodeDisk     = hostapi.Code{Name: "disk", Class: hostapi.Transient}           // the state directory cannot be written
-	CodePending  = hostapi.Code{Name: "commit-pending", Class: hostapi.Transient} // a commit must be confirmed or rolled back first
+	CodePending  = hostapi.Code{Name: "change-pending", Class: hostapi.Transient} // a change must be confirmed or rolled back first
 	CodeHeld     = hostapi.Code{Name: "held", Class: hostapi.Transient}           // an operator has suspended new documents, see Hold
-	CodeUnarmed  = hostapi.Code{Name: "commit-unarmed", Class: hostapi.Transient} // the process that would roll the documents back cannot be started
+	CodeUnarmed  = hostapi.Code{Name: "change-unarmed", Class: hostapi.Transient} // the process that would roll the documents back cannot be started
 )
 
 // Offer is a set of documents that was received from the network and verified, but is not in force
@@ -37,10 +37,10 @@ type Offer struct {
 //
 //   - Either all of the documents come into force, or none of them.
 //   - If s.Arm is set and the content of a document changes, the documents are put in force as an
-//     unattended commit, which is rolled back unless a provider answers under it.
+//     unattended change, which is rolled back unless a provider answers under it.
 //   - If the provider sends no policy, the old policy stays in force. A provider that withholds
 //     documents thus cannot remove them.
-//   - While a commit is pending, or an operator has suspended new documents with Hold, other
+//   - While a change is pending, or an operator has suspended new documents with Hold, other
 //     documents are refused.
 //   - A newer revocation list is accepted in any case, and so are access grants.
 func (s *Store) Accept(ctx context.Context, a hostapi.Artifact) *hostapi.Error {
@@ -125,7 +125,7 @@ func (s *Store) acceptDocuments(ctx context.Context, a hostapi.Artifact) *hostap
 	if s.Arm != nil && !slices.Equal(o.Set.contents(), s.set.contents()) {
 		err = s.beginUnattended(ctx, o)
 	} else {
-		err = s.commit(o)
+		err = s.replace(o)
 	}
 	var unarmed *armError
 	switch {
@@ -238,9 +238,9 @@ func (s *Store) lost(e, held document.Envelope) bool {
 	return err == nil && (c == nil || !slices.Contains(c.Documents, document.ReportedOf(e)))
 }
 
-// commit puts an offer in force if it differs from the documents in force. It also records that the
+// replace puts an offer in force if it differs from the documents in force. It also records that the
 // network has delivered this version.
-func (s *Store) commit(o Offer) error {
+func (s *Store) replace(o Offer) error {
 	if o.Changed {
 		if err := s.put(o.Set); err != nil {
 			return err

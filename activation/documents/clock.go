@@ -38,38 +38,38 @@ func ReadClock() (Clock, error) {
 	return Clock{strings.TrimSpace(string(boot)), time.Duration(t.Nano()), time.Now()}, nil
 }
 
-// Commit returns a commit with a new random ID, which begins now and has its deadline after the
+// Change returns a change with a new random ID, which begins now and has its deadline after the
 // given timeout. It writes nothing to disk.
-func (c Clock) Commit(timeout time.Duration) hostdir.Commit {
-	return hostdir.Commit{
+func (c Clock) Change(timeout time.Duration) hostdir.Change {
+	return hostdir.Change{
 		ID: strings.ToLower(rand.Text()[:8]), Begun: unixtime.Of(c.Wall), Deadline: unixtime.Of(c.Wall.Add(timeout)),
 		Boot: c.Boot, Ends: int64(c.Running + timeout),
 	}
 }
 
-// Left returns the time that is left until the deadline of a commit. It is negative after the
+// Left returns the time that is left until the deadline of a change. It is negative after the
 // deadline. The time is measured with the clock since boot, or with the wall clock if the machine
-// was rebooted after the commit began. After a reboot, the result is at most the whole time that
-// the commit was given.
-func (c Clock) Left(of hostdir.Commit) time.Duration {
+// was rebooted after the change began. After a reboot, the result is at most the whole time that
+// the change was given.
+func (c Clock) Left(of hostdir.Change) time.Duration {
 	if of.Boot == c.Boot {
 		return time.Duration(of.Ends) - c.Running
 	}
 	return min(of.Deadline.Sub(c.Wall), of.Deadline.Sub(of.Begun.Time))
 }
 
-// Rearm returns a copy of a commit whose deadline is measured with the time since the current boot.
+// Rearm returns a copy of a change whose deadline is measured with the time since the current boot.
 // It is used after a reboot, when the readings from the earlier boot no longer count.
-func (c Clock) Rearm(of hostdir.Commit) hostdir.Commit {
+func (c Clock) Rearm(of hostdir.Change) hostdir.Change {
 	of.Ends = int64(c.Running + c.Left(of))
 	of.Boot = c.Boot
 	return of
 }
 
-// Extend returns a copy of a commit whose deadline is later, so that the duration left remains from
-// now. The whole commit lasts at most the duration most, and its deadline never becomes earlier.
+// Extend returns a copy of a change whose deadline is later, so that the duration left remains from
+// now. The whole change lasts at most the duration most, and its deadline never becomes earlier.
 // Extend also reports whether the deadline has changed.
-func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Commit, bool) {
+func (c Clock) Extend(of hostdir.Change, left, most time.Duration) (hostdir.Change, bool) {
 	by := min(left-c.Left(of), most-of.Deadline.Sub(of.Begun.Time)).Truncate(time.Second) // as stored on disk
 	if by <= 0 {
 		return of, false
@@ -78,9 +78,9 @@ func (c Clock) Extend(of hostdir.Commit, left, most time.Duration) (hostdir.Comm
 	return of, true
 }
 
-// Begun returns the time at which a commit began, counted from a boot of the machine
-// (CLOCK_BOOTTIME). It is the same boot from which the commit's deadline is counted. The result is
-// negative if the commit began before that boot.
-func Begun(c hostdir.Commit) time.Duration {
+// Begun returns the time at which a change began, counted from a boot of the machine
+// (CLOCK_BOOTTIME). It is the same boot from which the change's deadline is counted. The result is
+// negative if the change began before that boot.
+func Begun(c hostdir.Change) time.Duration {
 	return time.Duration(c.Ends) - c.Deadline.Sub(c.Begun.Time)
 }

@@ -10,7 +10,7 @@ var began = time.Unix(1_784_011_430, 0)
 // TestLeft checks that during a boot no jump of the wall clock changes the deadline, and that
 // afterwards the wall clock decides, within the whole timeout.
 func TestLeft(t *testing.T) {
-	c := Clock{"a", time.Hour, began}.Commit(5 * time.Minute)
+	c := Clock{"a", time.Hour, began}.Change(5 * time.Minute)
 	for name, x := range map[string]struct {
 		Clock
 		want time.Duration
@@ -35,7 +35,7 @@ func TestLeft(t *testing.T) {
 
 // TestExtend checks that a deadline can be extended repeatedly, but not beyond its limit.
 func TestExtend(t *testing.T) {
-	c := Clock{"a", time.Hour, began}.Commit(time.Minute)
+	c := Clock{"a", time.Hour, began}.Change(time.Minute)
 	for _, x := range []struct{ after, left, want time.Duration }{
 		{0, 30 * time.Second, time.Minute},
 		{30 * time.Second, 2 * time.Minute, 2 * time.Minute},

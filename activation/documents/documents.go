@@ -46,7 +46,7 @@ type Set struct {
 
 // Store holds the documents of one host and decides which of them are in force.
 type Store struct {
-	// Arm and Timeout are used for the commits that Accept begins. If Arm is nil, Accept puts
+	// Arm and Timeout are used for the changes that Accept begins. If Arm is nil, Accept puts
 	// documents in force permanently.
 	Arm     Arm
 	Timeout time.Duration
@@ -56,7 +56,7 @@ type Store struct {
 	dir     delivery.Dir
 	record  record
 	set     Set
-	waits   bool               // a changed closure waits for the end of the pending commit
+	waits   bool               // a changed closure waits for the end of the pending change
 	list    *trust.Revocations // revocation list in force; nil if there is none
 
 	verified *trust.Verified
@@ -92,10 +92,10 @@ func Open(l hostdir.Layout, closure string, step func(string)) (s *Store, note s
 }
 
 // dirOf returns the directory with the generations of documents. It ensures that the generation to
-// which a pending commit would be rolled back is kept.
+// which a pending change would be rolled back is kept.
 func dirOf(l hostdir.Layout, step func(string)) delivery.Dir {
 	d := delivery.Dir{Path: l.Documents(), Step: step}
-	if c, _ := l.PendingCommit(); c != nil {
+	if c, _ := l.PendingChange(); c != nil {
 		d.Keep = c.Generation
 	}
 	return d

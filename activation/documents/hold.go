@@ -17,14 +17,14 @@ import (
 // forgets it.
 const LongestHold = 24 * time.Hour
 
-// hold suspends documents from the network. While it lasts, only a commit of an operator puts such
+// hold suspends documents from the network. While it lasts, only a change of an operator puts such
 // documents in force.
 type hold struct {
 	Until unixtime.Time `json:"until"`
 }
 
 // Hold suspends documents from the network for the duration d, and returns true. During this time,
-// such documents come into force only through a commit of an operator. If d is zero, Hold ends the
+// such documents come into force only through a change of an operator. If d is zero, Hold ends the
 // suspension and returns false. If documents are already suspended for longer, Hold changes nothing
 // and returns false.
 func Hold(l hostdir.Layout, d time.Duration) (began bool, err error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/florete/florete/tests/kit"
 )
 
-// TestHold checks that held documents come in force by a commit of the operator or at the end of
+// TestHold checks that held documents come in force by a change of the operator or at the end of
 // the hold, whatever the clock shows.
 func TestHold(t *testing.T) {
 	o := newOrigins(t)

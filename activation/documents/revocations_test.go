@@ -73,7 +73,7 @@ func TestRevocations(t *testing.T) {
 	o.wantRefused(accept(forged), hostapi.Denied, CodeTampered.Name, "does not verify")
 	o.wantList(4)
 
-	t.Log("an older manifest, of the closure, and a commit that goes back")
+	t.Log("an older manifest, of the closure, and a change that goes back")
 	o.deploy(kit.Document(4, o.version("d")))
 	o.open()
 	o.want(4, "d")

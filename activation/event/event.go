@@ -29,7 +29,7 @@ const (
 	Withheld     = "withheld"      // the documents are older than the revocation list allows
 	Audit        = "audit"         // a provider's audit log has a fault
 	Grant        = "grant"         // an access grant was refused
-	Commit       = "commit"        // new documents were confirmed or rolled back
+	Confirm      = "confirm"       // new documents were confirmed or rolled back
 	Disk         = "disk"          // the state directory cannot be read or written
 	Summarized   = "summary"       // status of all needs
 )

@@ -111,17 +111,17 @@ func TestDoctor(t *testing.T) {
 			},
 			begin: "documents: ", fix: "",
 		},
-		"pending commit": {
+		"pending change": {
 			hurt: func(p *patient) {
-				p.write(p.Layout.CommitFile(), `{"id":"k3f9","documents":[{"kind":"manifest","serial":7,"digest":"","rev":""}],"deadline":1784011430}`, 0o644)
+				p.write(p.Layout.ChangeFile(), `{"id":"k3f9","documents":[{"kind":"manifest","serial":7,"digest":"","rev":""}],"deadline":1784011430}`, 0o644)
 			},
-			begin: "documents: commit k3f9, manifest 7 is pending: it goes back at 2026-07-14T06:43:50Z", fix: "confirm it from a new login, flor sync --confirm k3f9, or wait until it has gone back",
+			begin: "documents: change k3f9, manifest 7 is pending: it goes back at 2026-07-14T06:43:50Z", fix: "confirm it from a new login, flor sync --confirm k3f9, or wait until it has gone back",
 		},
-		"undone commit": {
+		"undone change": {
 			hurt: func(p *patient) {
 				p.write(p.Layout.UndoneFile(), `{"id":"k3f9","documents":[{"kind":"manifest","serial":4000000000,"digest":"","rev":""}],"deadline":1784011430}`, 0o644)
 			},
-			begin: "documents: commit k3f9, manifest 4000000000 went back at 2026-07-14T06:43:50Z", fix: "publish documents that are right: they are newer",
+			begin: "documents: change k3f9, manifest 4000000000 went back at 2026-07-14T06:43:50Z", fix: "publish documents that are right: they are newer",
 		},
 		"clock behind": {
 			hurt:  func(p *patient) { p.date = time.Hour + 2*time.Second },

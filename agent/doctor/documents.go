@@ -22,7 +22,7 @@ func (h *host) documents(context.Context) (string, []Finding) {
 		if h.signing != "" {
 			seen += ", " + h.signing
 		}
-		return seen, slices.Concat(h.closure(), h.older(), h.stale(), h.revocations(), h.crls(), h.audit(), h.commits())
+		return seen, slices.Concat(h.closure(), h.older(), h.stale(), h.revocations(), h.crls(), h.audit(), h.changes())
 	}
 	if errors.Is(h.unread, fs.ErrNotExist) {
 		return "none accepted", []Finding{fix(
@@ -58,9 +58,9 @@ func (h *host) older() []Finding {
 	return []Finding{do(problem, "deploy this host's newest documents")}
 }
 
-// commits reports a change that still waits for confirmation, and a change that was undone.
-func (h *host) commits() (found []Finding) {
-	pending, err := h.Layout.PendingCommit()
+// changes reports a change that still waits for confirmation, and a change that was undone.
+func (h *host) changes() (found []Finding) {
+	pending, err := h.Layout.PendingChange()
 	if err != nil {
 		found = append(found, h.unreadable(err, h.restart("rollback")))
 	}

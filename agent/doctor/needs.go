@@ -103,7 +103,7 @@ func (h *host) cure(n document.Need, s hostdir.NeedState) (f Finding, ok bool) {
 	case "join", "token": // the check of the identity may report a host that is not admitted
 		_, admitted := h.admitted()
 		return do("", remedy(s.Error.Message)), admitted
-	case "tpm", "revoked", "list-behind", "untrusted", "held", "commit-pending", "commit-unarmed", "device-key", "refused":
+	case "tpm", "revoked", "list-behind", "untrusted", "held", "change-pending", "change-unarmed", "device-key", "refused":
 		return do("", remedy(s.Error.Message)), true
 	case "busy":
 		return do("", fmt.Sprintf("wait: it is requested again at %s", s.Next.UTC().Format(time.RFC3339))), true

@@ -42,7 +42,7 @@ func (f *forwarder) status() status.Report {
 		r.Revocations, r.Withheld = list.Reported(), f.Layout.Withheld(m, list, time.Now())
 	}
 	r.Stale = int64(f.Layout.Stale(m, time.Now()).Seconds())
-	r.Pending, _ = f.Layout.PendingCommit()
+	r.Pending, _ = f.Layout.PendingChange()
 	r.Undone, _ = f.Layout.Undone()
 	r.Audit = f.Layout.AuditFaults()
 	if m.Identity.Joins {

@@ -61,7 +61,7 @@ func (c *Collector) Collect(ctx context.Context) hostreport.Report {
 		trusts.add(s.Roots)
 		trusts.anchors = s.Anchors
 	}
-	r.Pending, _ = c.Layout.PendingCommit()
+	r.Pending, _ = c.Layout.PendingChange()
 	r.Undone, _ = c.Layout.Undone()
 	r.Audit, r.Accepted = c.Layout.AuditFaults(), c.Layout.Accepted()
 	if finished, err := recording.ReadFinished(c.Layout.FinishedRecordings()); err == nil {

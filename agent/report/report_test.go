@@ -41,9 +41,9 @@ func TestCollect(t *testing.T) {
 			return all, nil
 		},
 	}}
-	commit := `{"id":"k3f9","documents":[{"kind":"manifest","serial":4000000000,"digest":"","rev":""}],"before":[],"deadline":1784011430}`
-	for _, path := range []string{c.Laptop.Layout.CommitFile(), c.Laptop.Layout.UndoneFile()} {
-		if err := os.WriteFile(path, []byte(commit), 0o644); err != nil {
+	change := `{"id":"k3f9","documents":[{"kind":"manifest","serial":4000000000,"digest":"","rev":""}],"before":[],"deadline":1784011430}`
+	for _, path := range []string{c.Laptop.Layout.ChangeFile(), c.Laptop.Layout.UndoneFile()} {
+		if err := os.WriteFile(path, []byte(change), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

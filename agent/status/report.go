@@ -29,8 +29,8 @@ type Report struct {
 	Revocations     *trust.ReportedRevocations `json:"revocations,omitempty"` // revocation list in force
 	Roots           []string                   `json:"roots,omitempty"`       // roots that verify peers, by trust.Fingerprint
 	Anchors         []string                   `json:"anchors,omitempty"`     // roots to which the certificates of connected peers lead
-	Pending         *hostdir.Commit            `json:"pending,omitempty"`     // change that is undone unless it is confirmed
-	Undone          *hostdir.Commit            `json:"undone,omitempty"`      // change that was undone, while no newer change is in force
+	Pending         *hostdir.Change            `json:"pending,omitempty"`     // change that is undone unless it is confirmed
+	Undone          *hostdir.Change            `json:"undone,omitempty"`      // change that was undone, while no newer change is in force
 	Audit           []hostdir.ReportedAudit    `json:"audit,omitempty"`       // faults of providers' audit logs that nobody acknowledged
 	Ending          []trust.EndingCertificate  `json:"ending,omitempty"`      // certificates that a person must renew
 	Fallbacks       []hostreport.Fallback      `json:"fallbacks,omitempty"`

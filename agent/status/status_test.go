@@ -37,8 +37,8 @@ func full() status.Report {
 		Problems:   []string{"caller user/carol: no such account"},
 		DeviceKey:  hostdir.InTPM,
 		Unconfined: "landlock: not in force\x1b",
-		Pending:    &hostdir.Commit{ID: "k3f9", Documents: []document.Reported{{Kind: "manifest", Serial: 7}}, Deadline: unixtime.Unix(now.Add(4 * time.Minute).Unix())},
-		Undone:     &hostdir.Commit{ID: "z2a7", Documents: []document.Reported{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: unixtime.Unix(now.Add(-time.Hour).Unix())},
+		Pending:    &hostdir.Change{ID: "k3f9", Documents: []document.Reported{{Kind: "manifest", Serial: 7}}, Deadline: unixtime.Unix(now.Add(4 * time.Minute).Unix())},
+		Undone:     &hostdir.Change{ID: "z2a7", Documents: []document.Reported{{Kind: "manifest", Serial: 6}, {Kind: "policy", Serial: 6}}, Deadline: unixtime.Unix(now.Add(-time.Hour).Unix())},
 		Ending:     []trust.EndingCertificate{{Part: "issuing", Name: "demo.flor issuing", Ends: unixtime.Unix(now.Add(90 * 24 * time.Hour).Unix())}},
 		Fallbacks:  []hostreport.Fallback{{Forwarder: document.Addresses{"192.0.2.1:4610"}, Since: unixtime.Unix(now.Add(-time.Minute).Unix()), Reason: "no answer over UDP within 1s", Retry: unixtime.Unix(now.Add(9 * time.Second).Unix())}},
 		Identities: []status.Identity{{ID: agenttest.Alice, Expires: &expires}, {ID: agenttest.Outline, Expires: &expires, Workload: true}, {ID: agenttest.Bob}},
@@ -80,8 +80,8 @@ const table = `laptop: running, 1 connections
 cluster demo, manifest 7 8eeec93
 manifest signed by a-1, b-1 (2 keys must sign)·
 device key: in the TPM
-pending: commit k3f9, manifest 7 goes back in 4m0s, unless from a new login: flor sync --confirm k3f9
-undone: commit z2a7, manifest 6, policy 6 went back 1h0m0s ago, for nobody confirmed it: publish what is right
+pending: change k3f9, manifest 7 goes back in 4m0s, unless from a new login: flor sync --confirm k3f9
+undone: change z2a7, manifest 6, policy 6 went back 1h0m0s ago, for nobody confirmed it: publish what is right
 ending: the issuing certificate demo.flor issuing ends on 2026-10-30: flor doctor
 over TCP: 192.0.2.1:4610, 1m0s ago: no answer over UDP within 1s; QUIC is tried in 9s: flor doctor
 unconfined: landlock: not in force·
@@ -149,7 +149,7 @@ func TestPrintOfAnAgentThatWaits(t *testing.T) {
 }
 
 // TestPrintAge checks that the age of the documents is printed if their serial is the time of a
-// commit.
+// change.
 func TestPrintAge(t *testing.T) {
 	for want, v := range map[string]status.Version{
 		"cluster demo, manifest 1785326400 8eeec93, of 72h0m0s ago\n": {Serial: now.Add(-72 * time.Hour).Unix(), Rev: "8eeec93"},

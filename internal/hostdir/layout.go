@@ -24,7 +24,7 @@ import (
 //	activation.lock
 //	stopped
 //	closure-error.json
-//	commit.json
+//	change.json
 //	undone.json
 //	hold.json
 //	revocations.json

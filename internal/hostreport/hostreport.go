@@ -29,8 +29,8 @@ type Report struct {
 	Units     []Unit              `json:"units"`
 	Facts     Facts               `json:"facts"`
 
-	Pending *hostdir.Commit `json:"pending,omitempty"` // change that is undone unless it is confirmed
-	Undone  *hostdir.Commit `json:"undone,omitempty"`  // last change that was undone, until a newer one is in force
+	Pending *hostdir.Change `json:"pending,omitempty"` // change that is undone unless it is confirmed
+	Undone  *hostdir.Change `json:"undone,omitempty"`  // last change that was undone, until a newer one is in force
 
 	Revocations *trust.ReportedRevocations `json:"revocations,omitempty"` // nil for none
 	Withheld    *trust.Withheld            `json:"withheld,omitempty"`    // document that is older than the revocation list allows

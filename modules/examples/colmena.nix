@@ -35,6 +35,6 @@ in
   ];
   services.florete = {
     inherit cluster;
-    commitConfirm.enable = true;
+    confirm.enable = true;
   };
 }) (intersectAttrs configurations topology.hosts)

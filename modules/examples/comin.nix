@@ -18,12 +18,12 @@
       }
     ];
     postDeploymentCommand = pkgs.writeShellScript "confirm" ''
-      commit=/var/lib/florete/commit.json
+      commit=/var/lib/florete/change.json
       [ ! -e "$commit" ] || {
         ${config.services.florete.host.package}/bin/flor ping metrics &&
         ${config.services.florete.host.package}/bin/flor sync --confirm "$(${pkgs.jq}/bin/jq -r .id "$commit")"
       }
     '';
   };
-  services.florete.commitConfirm.enable = true;
+  services.florete.confirm.enable = true;
 }

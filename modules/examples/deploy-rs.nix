@@ -1,5 +1,5 @@
 # deploy-rs: a node for every host of the cluster that has a system in the flake. The rollback of
-# deploy-rs checks whether SSH works; services.florete.commitConfirm waits for a person or for
+# deploy-rs checks whether SSH works; services.florete.confirm waits for a person or for
 # florctl. One of the two is enough, and this example uses Florete's.
 #
 #   outputs.deploy = import ./deploy-rs.nix { inherit deploy-rs cluster; inherit (self) nixosConfigurations; };

@@ -17,13 +17,13 @@ in
   arm =
     { bin, timeout }:
     ''
-      ${command "${bin}/flor sync arm" { commit-timeout = timeout; }} "''${1-}" "''${2-}"
+      ${command "${bin}/flor sync arm" { confirm-timeout = timeout; }} "''${1-}" "''${2-}"
     '';
 
   units = { bin }: {
     ${unit "rollback.path"} = {
       Unit.Description = "Wait for a change that goes back unless it is confirmed";
-      Path.PathExists = "${state}/commit.json";
+      Path.PathExists = "${state}/change.json";
       Install.WantedBy = [ "paths.target" ];
     };
     ${unit "rollback.service"} = {

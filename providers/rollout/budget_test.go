@@ -260,7 +260,7 @@ func (w *world) report(name string) {
 	}
 	trial := !w.calm && w.rand.IntN(5) == 0
 	if trial {
-		r.Pending = &hostdir.Commit{Documents: r.Documents}
+		r.Pending = &hostdir.Change{Documents: r.Documents}
 	}
 	if w.broken[name] {
 		r.Units = []hostreport.Unit{{Name: "etcd.service", Active: "failed"}}

@@ -162,10 +162,10 @@ func TestStops(t *testing.T) {
 		"a host that does not put in force": {change: func(r *hostreport.Report) { r.Documents[0].Serial = former }, after: 605 * time.Second, reason: "has not put serial 30 in force"},
 		"a host that went back": {change: func(r *hostreport.Report) {
 			r.Documents[0].Serial = former
-			r.Undone = &hostdir.Commit{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
+			r.Undone = &hostdir.Change{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
 		}, after: 5 * time.Second, reason: "canary: went back by itself"},
 		"a host that has not confirmed it": {change: func(r *hostreport.Report) {
-			r.Pending = &hostdir.Commit{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
+			r.Pending = &hostdir.Change{Documents: []document.Reported{{Kind: document.DocManifest, Serial: next}}}
 		}, after: 605 * time.Second, reason: "has not confirmed serial 30"},
 		"what was so before":                {before: Problems{"unit wiki.service does not run": true}, change: failed, after: 65 * time.Second},
 		"what waited before and still does": {before: Problems{"need cert-node is not fulfilled": false}, change: waiting, after: 65 * time.Second},

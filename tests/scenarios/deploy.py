@@ -50,7 +50,7 @@ with subtest("two fresh hosts at once, of which one is found by the topology: bo
     print(f"       {time.time() - began:.0f} s")
     wait_fulfilled(fresh)
     for host in fresh:
-        assert host.execute(f"test -e {STATE}/commit.json")[0] == 1
+        assert host.execute(f"test -e {STATE}/change.json")[0] == 1
         wait_started(host, "florete-agent.service")
     wait_reaches(ursula, "metrics")
 
@@ -79,9 +79,9 @@ if newest:
 
 with subtest("the network is lost in between: the host goes back all by itself"):
     operator.succeed(f"({florctl('reachable', ursula, timeout=30)}) > ~/out 2>&1 &")
-    ursula.wait_for_file(f"{STATE}/commit.json")
+    ursula.wait_for_file(f"{STATE}/change.json")
     ursula.block()
-    wait_until(lambda: version(ursula) == good and ursula.execute(f"test -e {STATE}/commit.json")[0] == 1, lambda: f"ursula has gone back: {version(ursula)}")
+    wait_until(lambda: version(ursula) == good and ursula.execute(f"test -e {STATE}/change.json")[0] == 1, lambda: f"ursula has gone back: {version(ursula)}")
     ursula.unblock()
     wait_until(lambda: "\nexit " in operator.succeed("cat ~/out"), lambda: operator.succeed("cat ~/out"))
     out = operator.succeed("cat ~/out")

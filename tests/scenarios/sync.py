@@ -4,7 +4,7 @@
 
 OLD_LOGIN = """
 touch /run/old-login
-until [ -e /run/id ]; do sleep 0.1; done
+until [ -s /run/id ]; do sleep 0.1; done
 flor sync --confirm "$(cat /run/id)" > /run/answer 2>&1
 echo $? > /run/code
 """
@@ -26,11 +26,11 @@ def version(host):
 
 
 def pending(host):
-    return host.execute(f"test -e {STATE}/commit.json")[0] == 0
+    return host.execute(f"test -e {STATE}/change.json")[0] == 0
 
 
 def sync(host, timeout):
-    return json.loads(host.succeed(f"flor sync --json --commit-timeout {timeout}s"))["commit"]
+    return json.loads(host.succeed(f"flor sync --json --confirm-timeout {timeout}s"))["change"]
 
 
 def login(name, command):
@@ -49,7 +49,7 @@ def give(host, seconds):
     dropin = "/run/systemd/system/florete-activate.service.d"
     host.succeed(
         f"mkdir -p {dropin}; {{ echo [Service]; echo ExecStart=; systemctl cat florete-activate.service"
-        f" | awk '/^ExecStart=./ && !n++ {{print $0 \" --commit-timeout={seconds}s\"}}'; }} > /run/dropin; mv /run/dropin {dropin}/50-quick.conf",
+        f" | awk '/^ExecStart=./ && !n++ {{print $0 \" --confirm-timeout={seconds}s\"}}'; }} > /run/dropin; mv /run/dropin {dropin}/50-quick.conf",
         "systemctl daemon-reload; systemctl restart florete-activate.service",
     )
 
@@ -69,12 +69,12 @@ with subtest("documents that cut the host off are published: it goes back by its
     publish("unreachable")
     began = time.monotonic()
     wait_until(lambda: pending(mgmt01) and version(mgmt01) > base, lambda: "mgmt01 has them")
-    commit = json.loads(mgmt01.succeed(f"cat {STATE}/commit.json"))
+    change = json.loads(mgmt01.succeed(f"cat {STATE}/change.json"))
     wait_until(lambda: not reaches(mgmt01, "wiki"), lambda: "mgmt01 is cut off")
     status = mgmt01.succeed("flor status")
-    assert f"pending: commit {commit['id']}" in status and "unless a provider answers by then" in status, status
+    assert f"pending: change {change['id']}" in status and "unless a provider answers by then" in status, status
     code, out = mgmt01.execute("flor sync 2>&1")
-    assert code == 1 and f"commit {commit['id']}" in out and "is pending" in out, out
+    assert code == 1 and f"change {change['id']}" in out and "is pending" in out, out
     mgmt01.succeed(f"cat > /run/hang.py <<'END'\n{HANG}END", "systemd-run --quiet --collect --unit=hang python3 /run/hang.py")
     mgmt01.wait_for_file("/run/locked")
     wait_until(lambda: version(mgmt01) == base, lambda: "it has gone back")
@@ -83,15 +83,15 @@ with subtest("documents that cut the host off are published: it goes back by its
 
 if newest:
     with subtest("it is not put in force again, and status, doctor and its report have that"):
-        wait_until(lambda: undone(mgmt01) == commit["id"], lambda: "mgmt01 reports it")
+        wait_until(lambda: undone(mgmt01) == change["id"], lambda: "mgmt01 reports it")
         answers = needs(mgmt01)["config-documents"]["answers"]
         mgmt01.succeed("flor refetch config-documents")
         wait_until(lambda: needs(mgmt01)["config-documents"]["answers"] > answers, lambda: "mgmt01 has polled")
         out = mgmt01.succeed("flor sync")
         assert version(mgmt01) == base and "which went back" in out, out
-        assert f"undone: commit {commit['id']}" in mgmt01.succeed("flor status")
-        assert f"commit {commit['id']}" in mgmt01.execute("flor doctor")[1]
-        code, out = mgmt01.execute(f"flor sync --confirm {commit['id']} 2>&1")
+        assert f"undone: change {change['id']}" in mgmt01.succeed("flor status")
+        assert f"change {change['id']}" in mgmt01.execute("flor doctor")[1]
+        code, out = mgmt01.execute(f"flor sync --confirm {change['id']} 2>&1")
         assert code == 1 and "has gone back, for no provider answered under it" in out, out
 
     with subtest("where an operator has them wait, a dry run prints what would change, and changes nothing"):
@@ -100,7 +100,7 @@ if newest:
         print("       " + out.strip().replace("\n", "\n       "))
 
     with subtest("--confirm-when-healthy of the same ends with 2, and the documents before"):
-        code, out = laptop.execute("flor sync --confirm-when-healthy --commit-timeout 10s 2>&1")
+        code, out = laptop.execute("flor sync --confirm-when-healthy --confirm-timeout 10s 2>&1")
         assert code == 2 and version(laptop) == base, (code, out)
         print(f"       {out.strip().splitlines()[-1]}")
 
@@ -130,15 +130,15 @@ with subtest("what is good cannot be confirmed from a login that was there befor
     mgmt01.succeed(f"cat > /run/old <<'END'\n{OLD_LOGIN}END")
     mgmt01.succeed(f"systemd-run --quiet --collect --unit=old-login {login('old', 'sh /run/old')}")
     mgmt01.wait_for_file("/run/old-login")
-    commit = {"id": mgmt01.succeed("flor sync --commit-timeout 60s").split()[-1]}
-    mgmt01.succeed(f"echo {commit['id']} > /run/id")
+    change = {"id": mgmt01.succeed("flor sync --confirm-timeout 60s").split()[-1]}
+    mgmt01.succeed(f"echo {change['id']} > /run/id")
     mgmt01.wait_for_file("/run/code")
     out = mgmt01.succeed("cat /run/answer")
     assert mgmt01.succeed("cat /run/code") == "1\n" and "login session-old began before the change" in out, out
     print(f"       {out.strip()}")
 
 with subtest("from a new one it can, and it stays"):
-    mgmt01.succeed(login("new", f"flor sync --confirm {commit['id']}"))
+    mgmt01.succeed(login("new", f"flor sync --confirm {change['id']}"))
     assert not pending(mgmt01)
     mgmt01.wait_until_fails("systemctl is-active florete-rollback.service")
     mgmt01.reboot()
@@ -159,7 +159,7 @@ if newest:
 
     with subtest("--confirm-when-healthy of the same confirms it, new needs fulfilled"):
         began = time.monotonic()
-        raishan.succeed("flor sync --confirm-when-healthy --commit-timeout 100s")
+        raishan.succeed("flor sync --confirm-when-healthy --confirm-timeout 100s")
         assert version(raishan) > base and not pending(raishan)
         raishan.succeed(f"test -e {STATE}/needs/cert-service-news/current/svid.pem")
         print(f"       confirmed after {time.monotonic() - began:.0f} s")

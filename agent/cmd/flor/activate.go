@@ -70,7 +70,7 @@ Exit status:
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
 	f.StringVar(&hook, "hook", "", "`PROGRAM` to call for each unit to restart, instead of systemd")
 	f.BoolVar(&c.Once, "once", false, "request every need that is due once, and end")
-	f.DurationVar(&c.CommitTimeout, "commit-timeout", activation.CommitTimeout, "time in which a provider must be reached with new documents from the network, before the host goes back")
+	f.DurationVar(&c.ConfirmTimeout, "confirm-timeout", activation.ConfirmTimeout, "time in which a provider must be reached with new documents from the network, before the host goes back")
 	f.BoolVar(&asJSON, "json", false, "print each event to standard output, as a JSON object on a line of its own")
 	f.DurationVar(&c.Backoff.Initial, "backoff-initial", time.Second, "longest wait after the first failed request")
 	f.DurationVar(&c.Backoff.Max, "backoff-max", 5*time.Minute, "longest wait after any failed request")
@@ -81,8 +81,8 @@ func activate(ctx context.Context, c activation.Config) error {
 	if c.Backoff.Initial <= 0 || c.Backoff.Max < c.Backoff.Initial {
 		return fmt.Errorf("--backoff-initial %s, --backoff-max %s: want 0 < initial <= max", c.Backoff.Initial, c.Backoff.Max)
 	}
-	if c.CommitTimeout < time.Second {
-		return fmt.Errorf("--commit-timeout %s: want at least 1s", c.CommitTimeout)
+	if c.ConfirmTimeout < time.Second {
+		return fmt.Errorf("--confirm-timeout %s: want at least 1s", c.ConfirmTimeout)
 	}
 	s, err := runWatchingClock(ctx, c)
 	if err != nil {

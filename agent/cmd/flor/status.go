@@ -26,7 +26,7 @@ To see all hosts of the cluster, run florctl status on an operator's machine.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, raw, err := agentstatus.Fetch(cmd.Context(), socket)
 			if err != nil {
-				if c, _ := state.PendingCommit(); c != nil {
+				if c, _ := state.PendingChange(); c != nil {
 					err = fmt.Errorf("%w; %s goes back at %s, unless from a new login: flor sync --confirm %s", err, c, c.Deadline.UTC().Format(time.RFC3339), c.ID)
 				}
 				return err

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/florete/florete/activation"
-	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/confirm"
 	"github.com/florete/florete/activation/devicekey"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/agent/units"
@@ -24,7 +24,7 @@ const exitWentBack exit = 2
 // the host.
 type syncer struct {
 	*instance
-	commit.Host
+	confirm.Host
 	socket  string // status socket of the forwarder
 	timeout time.Duration
 	hold    time.Duration
@@ -43,7 +43,7 @@ func newSyncCmd(m *instance) *cobra.Command {
 		Short: "Try the newest documents, and go back unless somebody confirms",
 		Long: `Try the newest documents on this host, and go back to the previous documents unless somebody
 confirms. The command fetches the documents from a provider, prints what they change, and puts
-them in force at once. If nobody confirms within --commit-timeout, the host goes back, even
+them in force at once. If nobody confirms within --confirm-timeout, the host goes back, even
 without a network or after a reboot. Confirm from a new login, which proves that the host can
 still be reached:
 
@@ -55,7 +55,7 @@ for flor sync, run this command before you publish:
     flor sync --hold 1h    # then publish, flor sync --dry-run, flor sync
 
 Exit status: 0 if the documents are in force or confirmed, or change nothing; 1 after an error,
-and nothing changed unless a commit ID was printed; 2 if the host went back
+and nothing changed unless a change ID was printed; 2 if the host went back
 (--confirm-when-healthy).`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,9 +77,9 @@ and nothing changed unless a commit ID was printed; 2 if the host went back
 	f.StringVar(&s.TPM, "tpm", devicekey.DefaultTPM, "`DEVICE` of the TPM that holds the device key, or a Unix socket to a TPM")
 	f.StringVar(&s.socket, "agent-socket", "", "path of the Unix `SOCKET` of the forwarder, for --confirm-when-healthy")
 	m.follow(cmd, "agent-socket", hostdir.Instance.Agent)
-	f.DurationVar(&s.timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
+	f.DurationVar(&s.timeout, "confirm-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
 	f.DurationVar(&s.hold, "hold", 0, "time for which flor activate leaves published documents to flor sync; 0 ends this")
-	f.StringVar(&s.confirm, "confirm", "", "keep the documents or the system that were put in force with this commit `ID`")
+	f.StringVar(&s.confirm, "confirm", "", "keep the documents or the system that were put in force with this change `ID`")
 	f.BoolVar(&s.healthy, "confirm-when-healthy", false, "confirm when needs are fulfilled, units run and a provider answers over a new connection")
 	f.BoolVar(&s.dryRun, "dry-run", false, "print what would change, and change nothing")
 	f.BoolVar(&s.json, "json", false, "print the result as a JSON object")
@@ -132,8 +132,8 @@ func (s *syncer) run(ctx context.Context) error {
 	before := s.troubles(ctx)
 	c, err := s.Begin(ctx, change, s.timeout)
 	if c != nil {
-		result.Commit = c
-		s.printCommit(result)
+		result.Change = c
+		s.printChange(result)
 	}
 	if err != nil || !s.healthy {
 		return err
@@ -157,7 +157,7 @@ func (s *syncer) held() error {
 }
 
 func (s *syncer) confirmed() error {
-	if err := commit.Confirm(s.State, s.confirm); err != nil {
+	if err := confirm.Confirm(s.State, s.confirm); err != nil {
 		return err
 	}
 	return s.printConfirmed(s.confirm)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/coreos/go-systemd/v22/daemon"
 
-	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/confirm"
 	"github.com/florete/florete/agent/report"
 	agentstatus "github.com/florete/florete/agent/status"
 	"github.com/florete/florete/internal/hostreport"
@@ -18,15 +18,15 @@ import (
 
 // confirmWhenHealthy waits until the host is healthy and then confirms a change. If the change is
 // not confirmed in time, a separate process undoes it.
-func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id string, before []string) error {
+func (s *syncer) confirmWhenHealthy(ctx context.Context, c confirm.Fetched, id string, before []string) error {
 	var missing error
 	for {
-		pending, err := s.State.PendingCommit()
+		pending, err := s.State.PendingChange()
 		if err != nil {
 			return err
 		}
 		if undone, _ := s.State.Undone(); undone != nil && undone.ID == id {
-			fmt.Fprintf(os.Stderr, "flor: commit %s went back, since this host was not well in time: %v\n", id, missing)
+			fmt.Fprintf(os.Stderr, "flor: change %s went back, since this host was not well in time: %v\n", id, missing)
 			return exitWentBack
 		}
 		if pending == nil || pending.ID != id {
@@ -40,14 +40,14 @@ func (s *syncer) confirmWhenHealthy(ctx context.Context, c commit.Change, id str
 		select {
 		case <-time.After(time.Second):
 		case <-ctx.Done():
-			return fmt.Errorf("commit %s goes back unless it is confirmed: %w", id, ctx.Err())
+			return fmt.Errorf("change %s goes back unless it is confirmed: %w", id, ctx.Err())
 		}
 	}
 }
 
 // well checks the health of the host after a change. It returns an error if the host has a problem
 // that is not in the list before, which contains the problems from before the change.
-func (s *syncer) well(ctx context.Context, c commit.Change, before []string) error {
+func (s *syncer) well(ctx context.Context, c confirm.Fetched, before []string) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if err := s.Healthy(ctx, c); err != nil {

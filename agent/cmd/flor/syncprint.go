@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/confirm"
 	"github.com/florete/florete/activation/documents"
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
@@ -17,13 +17,13 @@ import (
 type synced struct {
 	Provider string          `json:"provider"`
 	Changes  plan.Plan       `json:"changes"`
-	Commit   *hostdir.Commit `json:"commit,omitempty"`
-	Undone   *hostdir.Commit `json:"undone,omitempty"` // this change, if it was undone before
+	Change   *hostdir.Change `json:"change,omitempty"`
+	Undone   *hostdir.Change `json:"undone,omitempty"` // this change, if it was undone before
 }
 
 // changes compares the documents in force with the fetched documents. The result has the form that
 // florctl plan prints.
-func changes(c commit.Change) (plan.Plan, error) {
+func changes(c confirm.Fetched) (plan.Plan, error) {
 	return plan.Compare(snapshot(c.Before()), snapshot(c.Set))
 }
 
@@ -44,7 +44,7 @@ func (s *syncer) printConfirmed(id string) error {
 	if s.json {
 		return nil
 	}
-	_, err := fmt.Fprintf(s.out, "commit %s is confirmed: what it put in force stays\n", id)
+	_, err := fmt.Fprintf(s.out, "change %s is confirmed: what it put in force stays\n", id)
 	return err
 }
 
@@ -71,11 +71,11 @@ func (s *syncer) printChanges(r synced, changed bool) error {
 	return err
 }
 
-func (s *syncer) printCommit(r synced) {
+func (s *syncer) printChange(r synced) {
 	if s.json {
 		_ = terminal.PrintJSON(s.out, r)
 		return
 	}
 	fmt.Fprintf(s.out, "\nIn force until %s; to keep it, from a new login: %s sync --confirm %s\n",
-		r.Commit.Deadline.UTC().Format(time.DateTime+" MST"), s.Program("flor"), r.Commit.ID)
+		r.Change.Deadline.UTC().Format(time.DateTime+" MST"), s.Program("flor"), r.Change.ID)
 }

@@ -9,18 +9,18 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/confirm"
 )
 
 // switchSystem switches a NixOS host to the system that its newest manifest names. The switch is
 // undone unless it is confirmed. The system is fetched completely before anything changes.
-func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
+func (s *syncer) switchSystem(ctx context.Context, change confirm.Fetched) error {
 	head := change.Set.Document.Envelope
 	to := head.Closure
 	if to == "" {
 		return fmt.Errorf("manifest %d of %s names no system: florctl publish --closure %s=PATH", head.Serial, head.Host, head.Host)
 	}
-	running, err := filepath.EvalSymlinks(commit.NixOSCurrent)
+	running, err := filepath.EvalSymlinks(confirm.NixOSCurrent)
 	if err != nil {
 		return fmt.Errorf("--system: %w: this is no NixOS host", err)
 	}
@@ -35,13 +35,13 @@ func (s *syncer) switchSystem(ctx context.Context, change commit.Change) error {
 	if err := command(ctx, "nix-store", "--realise", to); err != nil {
 		return err
 	}
-	n := commit.Installation{Instance: s.Instance, State: s.State, Dir: to, Action: "switch", Arm: func(ctx context.Context) error { return startUndo(ctx, s.Instance, s.State) }}
+	n := confirm.Installation{Instance: s.Instance, State: s.State, Dir: to, Action: "switch", Arm: func(ctx context.Context) error { return startUndo(ctx, s.Instance, s.State) }}
 	c, err := n.Begin(ctx, s.timeout)
 	if c == nil {
-		return errors.Join(err, fmt.Errorf("%s: no commit began, so nothing is switched: flor status", to))
+		return errors.Join(err, fmt.Errorf("%s: no change began, so nothing is switched: flor status", to))
 	}
-	s.printCommit(synced{Provider: change.Provider, Commit: c})
-	if err := command(ctx, "nix-env", "--profile", commit.NixOSProfile, "--set", to); err != nil {
+	s.printChange(synced{Provider: change.Provider, Change: c})
+	if err := command(ctx, "nix-env", "--profile", confirm.NixOSProfile, "--set", to); err != nil {
 		return err
 	}
 	// The switch runs in its own unit, so that it continues if the user's login ends.

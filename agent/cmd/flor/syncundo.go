@@ -11,14 +11,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/florete/florete/activation/commit"
+	"github.com/florete/florete/activation/confirm"
 	"github.com/florete/florete/agent/units"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/terminal"
 )
 
 func newArmCmd(m *instance) *cobra.Command {
-	n := commit.Installation{}
+	n := confirm.Installation{}
 	var timeout time.Duration
 	var show terminal.Show
 	cmd := &cobra.Command{
@@ -28,7 +28,7 @@ func newArmCmd(m *instance) *cobra.Command {
 put another system, or an unpacked bundle, in force. DIR is the directory of the new system or
 bundle. For a NixOS system, ACTION is the action of switch-to-configuration.
 
-If nobody confirms within --commit-timeout, the host goes back. The command prints the ID for
+If nobody confirms within --confirm-timeout, the host goes back. The command prints the ID for
 the confirmation, or nothing if nothing would change:
 
     flor sync --confirm ID`,
@@ -52,8 +52,8 @@ the confirmation, or nothing if nothing would change:
 		},
 	}
 	m.state(cmd, &n.State)
-	cmd.Flags().DurationVar(&timeout, "commit-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
-	show = terminal.Shown(cmd, "print the pending commit as a JSON object, with its ID and its deadline")
+	cmd.Flags().DurationVar(&timeout, "confirm-timeout", 5*time.Minute, "time to wait for a confirmation before the host goes back")
+	show = terminal.Shown(cmd, "print the pending change as a JSON object, with its ID and its deadline")
 	return cmd
 }
 
@@ -70,10 +70,10 @@ force. You need not run it yourself.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			syscall.Umask(0o022)
 			if system {
-				return commit.SuperviseSystem(cmd.Context(), state, notifyReady)
+				return confirm.SuperviseSystem(cmd.Context(), state, notifyReady)
 			}
 			arm := func(ctx context.Context) error { return startUndo(ctx, m.Instance, state) }
-			return commit.Supervise(cmd.Context(), state, arm, notifyReady)
+			return confirm.Supervise(cmd.Context(), state, arm, notifyReady)
 		},
 	}
 	m.state(cmd, &state)

@@ -27,7 +27,7 @@ host, florctl installs a bundle. florctl then waits until each host reports the 
 a provider.
 
 A host that does not report within --timeout goes back to its previous state by itself. A NixOS
-host does so only if services.florete.commitConfirm.enable is set. To undo a deployment, deploy
+host does so only if services.florete.confirm.enable is set. To undo a deployment, deploy
 the previous revision of the flake.
 
 Hosts with a disruption budget (rollout.atOnce) wait until the budget permits a change. To

@@ -227,7 +227,7 @@ func (d Deployment) byHand(h Host) string {
 
 // install arms the rollback of the host, copies the bundle to it, and runs the installer. It
 // returns the pending commit, or nil if nothing changes.
-func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
+func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Change, error) {
 	var packed bytes.Buffer
 	if err := h.Bundle.WriteTar(&packed); err != nil {
 		return nil, err
@@ -237,18 +237,18 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 	dir := path.Join(base, m.Unit(h.Name))
 	d.Log(h.Name, fmt.Sprintf("copying %s, %d MB", h.Bundle.Version(), packed.Len()>>20))
 	copying := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; rm -rf %s; mkdir -p %s; tar xzf - -C %s",
-		m.State().CommitFile(), base, base, base)
+		m.State().ChangeFile(), base, base, base)
 	if _, err := remote.run(ctx, &packed, copying); err != nil {
 		return nil, err
 	}
 	remote.flor = path.Join(dir, "bin/flor") + instanceFlag(m)
-	out, err := remote.run(ctx, nil, fmt.Sprintf("%s sync arm --json --commit-timeout %s %s", remote.flor, d.Timeout, dir))
+	out, err := remote.run(ctx, nil, fmt.Sprintf("%s sync arm --json --confirm-timeout %s %s", remote.flor, d.Timeout, dir))
 	if err != nil {
 		return nil, err
 	}
-	var pending *hostdir.Commit
+	var pending *hostdir.Change
 	if len(out) > 0 {
-		pending = new(hostdir.Commit)
+		pending = new(hostdir.Change)
 		if err := json.Unmarshal(out, pending); err != nil {
 			return nil, fmt.Errorf("flor sync arm: %w", err)
 		}
@@ -262,7 +262,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 }
 
 // reported waits until a report of the host names the new documents and the commit.
-func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commit) error {
+func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Change) error {
 	d.Log(h.Name, "waiting for its report")
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
 	defer cancel()
@@ -288,7 +288,7 @@ func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Commi
 }
 
 // names returns an error that tells which documents or which commit are missing in a report.
-func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Commit) error {
+func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Change) error {
 	if received.Sequence == 0 {
 		return errors.New("it has never reported")
 	}
@@ -313,13 +313,13 @@ func names(received hostreport.Kept, documents []document.Document, pending *hos
 
 // wentBack waits until the host has rolled back, and returns the error of the deployment. The
 // argument because is the reason for the rollback.
-func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Commit, because error) error {
+func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Change, because error) error {
 	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
 	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))
 	defer cancel()
 	for {
-		out, err := remote.run(ctx, nil, fmt.Sprintf("test ! -e %s && cat %s", remote.state.CommitFile(), remote.state.UndoneFile()))
-		var undone hostdir.Commit
+		out, err := remote.run(ctx, nil, fmt.Sprintf("test ! -e %s && cat %s", remote.state.ChangeFile(), remote.state.UndoneFile()))
+		var undone hostdir.Change
 		if err == nil && json.Unmarshal(out, &undone) == nil && undone.ID == c.ID {
 			return fmt.Errorf("it went back, since it was not confirmed: %w", because)
 		}

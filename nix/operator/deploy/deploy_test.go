@@ -20,11 +20,11 @@ import (
 
 func TestNames(t *testing.T) {
 	manifest := document.Document{Envelope: document.Envelope{Kind: "manifest", Serial: 7, Digest: "sha256-new"}}
-	pending := &hostdir.Commit{ID: "mine"}
+	pending := &hostdir.Change{ID: "mine"}
 	reported := func(digest, id string) hostreport.Kept {
 		r := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{{Kind: "manifest", Serial: 7, Digest: digest}}}
 		if id != "" {
-			r.Pending = &hostdir.Commit{ID: id}
+			r.Pending = &hostdir.Change{ID: id}
 		}
 		b, err := json.Marshal(r)
 		if err != nil {
@@ -34,7 +34,7 @@ func TestNames(t *testing.T) {
 	}
 	for name, x := range map[string]struct {
 		received hostreport.Kept
-		pending  *hostdir.Commit
+		pending  *hostdir.Change
 		lacks    string
 	}{
 		"none":              {hostreport.Kept{}, pending, "never reported"},
@@ -154,7 +154,7 @@ const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\
 // TestRebuild checks that a NixOS host is switched, and confirmed when it reports the commit.
 func TestRebuild(t *testing.T) {
 	deadline := time.Now().Add(time.Second).UTC().Unix()
-	commit, err := json.Marshal(hostdir.Commit{ID: "abc", Deadline: unixtime.Unix(deadline)})
+	commit, err := json.Marshal(hostdir.Change{ID: "abc", Deadline: unixtime.Unix(deadline)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestRebuild(t *testing.T) {
 			calls := tools(t, x.rebuild)
 			report := hostreport.Report{Format: document.NewestFormat, Documents: []document.Reported{}}
 			if x.pending != "" {
-				report.Pending = &hostdir.Commit{ID: x.pending}
+				report.Pending = &hostdir.Change{ID: x.pending}
 			}
 			b, err := json.Marshal(report)
 			if err != nil {

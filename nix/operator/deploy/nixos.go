@@ -14,9 +14,9 @@ import (
 )
 
 // rebuild runs nixos-rebuild switch for a host. The host arms its rollback itself if its
-// configuration sets services.florete.commitConfirm. rebuild returns the pending commit, or nil if
+// configuration sets services.florete.confirm. rebuild returns the pending commit, or nil if
 // the host has no such setting or if nothing changes.
-func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Commit, error) {
+func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Change, error) {
 	before, err := remote.pending(ctx)
 	if err != nil {
 		return nil, err
@@ -39,17 +39,17 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostd
 	}
 	pending, unread := remote.pending(ctx)
 	if err == nil && pending == nil && unread == nil {
-		d.Log(h.Name, "nothing would go back by itself: the system was in force before, or has no services.florete.commitConfirm.enable")
+		d.Log(h.Name, "nothing would go back by itself: the system was in force before, or has no services.florete.confirm.enable")
 	}
 	return pending, errors.Join(err, unread)
 }
 
 // pending returns the commit that waits for confirmation on a host, or nil if there is none.
-func (r *remote) pending(ctx context.Context) (*hostdir.Commit, error) {
-	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.CommitFile()))
+func (r *remote) pending(ctx context.Context) (*hostdir.Change, error) {
+	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.ChangeFile()))
 	if err != nil || len(out) == 0 {
 		return nil, err
 	}
-	c := new(hostdir.Commit)
+	c := new(hostdir.Change)
 	return c, json.Unmarshal(out, c)
 }

@@ -93,11 +93,11 @@ func TestNotes(t *testing.T) {
 		"old programs": {func(r *hostreport.Report, _ *time.Time) { r.Format = document.Format{Major: 1} }, "format: its programs understand formats up to 1.0, its manifest needs 1.1: upgrade them"},
 		"closure":      {func(r *hostreport.Report, _ *time.Time) { r.Closure = &hostdir.NeedError{Message: "closure: newer"} }, "format: closure: newer"},
 		"pending": {func(r *hostreport.Report, _ *time.Time) {
-			r.Pending = &hostdir.Commit{ID: "k3f9", Deadline: unixtime.Of(now)}
-		}, "pending: commit k3f9 goes back at 2026-07-14T06:43:50Z unless it is confirmed"},
+			r.Pending = &hostdir.Change{ID: "k3f9", Deadline: unixtime.Of(now)}
+		}, "pending: change k3f9 goes back at 2026-07-14T06:43:50Z unless it is confirmed"},
 		"undone": {func(r *hostreport.Report, _ *time.Time) {
-			r.Undone = &hostdir.Commit{ID: "k3f9", Documents: r.Documents}
-		}, "undone: commit k3f9, manifest "},
+			r.Undone = &hostdir.Change{ID: "k3f9", Documents: r.Documents}
+		}, "undone: change k3f9, manifest "},
 		"need": {func(r *hostreport.Report, _ *time.Time) {
 			r.Needs[0].State, r.Needs[0].Error = hostdir.NeedDenied, &hostdir.NeedError{Code: "not-granted", Message: "no grant"}
 		}, "need: need cert-node is denied: not-granted: no grant"},

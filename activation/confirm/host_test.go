@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -77,7 +77,7 @@ func (h *host) copy(t *testing.T) *host {
 	return &c
 }
 
-func (h *host) sync() (*hostdir.Commit, error) {
+func (h *host) sync() (*hostdir.Change, error) {
 	h.Helper()
 	c, err := h.Fetch(h.Context())
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *host) sync() (*hostdir.Commit, error) {
 }
 
 // begin runs sync and expects success.
-func (h *host) begin() hostdir.Commit {
+func (h *host) begin() hostdir.Change {
 	h.Helper()
 	c, err := h.sync()
 	if err != nil {
@@ -113,16 +113,16 @@ func (h *host) want(serial int64) {
 	}
 }
 
-func (h *host) pending() *hostdir.Commit {
+func (h *host) pending() *hostdir.Change {
 	h.Helper()
-	c, err := h.State.PendingCommit()
+	c, err := h.State.PendingChange()
 	if err != nil {
 		h.Fatal(err)
 	}
 	return c
 }
 
-func (h *host) undone() *hostdir.Commit {
+func (h *host) undone() *hostdir.Change {
 	h.Helper()
 	c, err := h.State.Undone()
 	if err != nil {
@@ -131,7 +131,7 @@ func (h *host) undone() *hostdir.Commit {
 	return c
 }
 
-// expire moves the deadline of the pending commit, if any, into the past.
+// expire moves the deadline of the pending change, if any, into the past.
 func (h *host) expire() {
 	h.Helper()
 	c := h.pending()
@@ -145,7 +145,7 @@ func (h *host) expire() {
 	c.Boot, c.Ends = now.Boot, 0
 	b, err := json.Marshal(c)
 	if err == nil {
-		err = os.WriteFile(h.State.CommitFile(), b, 0o644)
+		err = os.WriteFile(h.State.ChangeFile(), b, 0o644)
 	}
 	if err != nil {
 		h.Fatal(err)

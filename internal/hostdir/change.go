@@ -12,13 +12,13 @@ import (
 	"github.com/florete/florete/internal/unixtime"
 )
 
-// Commit is a change on a host that takes effect for a limited time. It replaces the documents in
+// Change is a change on a host that takes effect for a limited time. It replaces the documents in
 // force or the whole installation. If neither an operator nor activation confirms it before its
 // deadline, the host undoes it.
-type Commit struct {
+type Change struct {
 	ID        string              `json:"id"`
-	Documents []document.Reported `json:"documents"` // documents that the commit puts in force
-	Before    []document.Reported `json:"before"`    // documents that are restored when the commit is undone
+	Documents []document.Reported `json:"documents"` // documents that the change puts in force
+	Before    []document.Reported `json:"before"`    // documents that are restored when the change is undone
 
 	// Generation is the number of the directory below Layout.Documents that contains the documents
 	// in the field Before. It is zero if there were no documents.
@@ -28,29 +28,29 @@ type Commit struct {
 	System *System `json:"system,omitempty"`
 
 	// Unattended is true if activation put the documents in force without an operator. Activation
-	// confirms such a commit when a provider answers over a new connection.
+	// confirms such a change when a provider answers over a new connection.
 	Unattended bool `json:"unattended,omitempty"`
 
-	// Answered is the time at which a provider first answered after an unattended commit was
+	// Answered is the time at which a provider first answered after an unattended change was
 	// undone. It is zero until then. If the provider answers once the documents in the field Before
-	// are in force again, the commit had cut the host off.
+	// are in force again, the change had cut the host off.
 	Answered unixtime.Time `json:"answered,omitzero"`
 
 	Begun    unixtime.Time `json:"begun"`
 	Deadline unixtime.Time `json:"deadline"` // by the wall clock
 
-	// Boot is the boot_id of the kernel when the commit was made. Ends is the deadline in
+	// Boot is the boot_id of the kernel when the change was made. Ends is the deadline in
 	// nanoseconds of CLOCK_BOOTTIME. Until the host boots again, Ends applies instead of Deadline.
 	Boot string `json:"boot"`
 	Ends int64  `json:"ends"`
 }
 
-// System describes how a commit changes the installed software, which is a NixOS system or a
+// System describes how a change alters the installed software, which is a NixOS system or a
 // bundle: where the new and the old software are, and how the old one is restored.
 type System struct {
 	Link   string `json:"link"`   // symlink to the directory in force
-	To     string `json:"to"`     // directory that the commit puts in force
-	Before string `json:"before"` // directory that is restored when the commit is undone, "" for none
+	To     string `json:"to"`     // directory that the change puts in force
+	Before string `json:"before"` // directory that is restored when the change is undone, "" for none
 
 	// Profile is the path of the symbolic link that leads to Generation on a NixOS system. It is ""
 	// if the link does not change.
@@ -71,9 +71,9 @@ func (s System) InForce() string {
 	return path
 }
 
-// String describes the commit for people, with the version that it puts in force.
-func (c Commit) String() string {
-	text := "commit " + c.ID
+// String describes the change for people, with the version that it puts in force.
+func (c Change) String() string {
+	text := "change " + c.ID
 	for _, d := range c.Documents {
 		text += fmt.Sprintf(", %s %d", d.Kind, d.Serial)
 	}
@@ -83,33 +83,33 @@ func (c Commit) String() string {
 	return text
 }
 
-// Missing returns the reason why a commit was not confirmed before its deadline, as text for
+// Missing returns the reason why a change was not confirmed before its deadline, as text for
 // people, such as "nobody confirmed it".
-func (c Commit) Missing() string {
+func (c Change) Missing() string {
 	if c.Unattended {
 		return "no provider answered under it"
 	}
 	return "nobody confirmed it"
 }
 
-// CommitFile returns the path of the file with the pending commit. The file exists while a commit
+// ChangeFile returns the path of the file with the pending change. The file exists while a change
 // waits for its confirmation.
-func (l Layout) CommitFile() string { return filepath.Join(string(l), "commit.json") }
+func (l Layout) ChangeFile() string { return filepath.Join(string(l), "change.json") }
 
-// UndoneFile returns the path of the file with the last commit that was undone.
+// UndoneFile returns the path of the file with the last change that was undone.
 func (l Layout) UndoneFile() string { return filepath.Join(string(l), "undone.json") }
 
 // HoldFile returns the path of the file with which an operator suspends documents from the network
 // until a time that the file contains.
 func (l Layout) HoldFile() string { return filepath.Join(string(l), "hold.json") }
 
-// PendingCommit returns the commit that waits for its confirmation, or nil if there is none.
-func (l Layout) PendingCommit() (*Commit, error) { return readCommit(l.CommitFile()) }
+// PendingChange returns the change that waits for its confirmation, or nil if there is none.
+func (l Layout) PendingChange() (*Change, error) { return readCommit(l.ChangeFile()) }
 
-// Undone returns the last commit that was undone. The host does not put its documents in force
-// again. Undone returns nil if no commit was undone, or if newer documents or another installation
+// Undone returns the last change that was undone. The host does not put its documents in force
+// again. Undone returns nil if no change was undone, or if newer documents or another installation
 // have come into force since.
-func (l Layout) Undone() (*Commit, error) {
+func (l Layout) Undone() (*Change, error) {
 	c, err := readCommit(l.UndoneFile())
 	if c == nil || err != nil {
 		return nil, err
@@ -129,12 +129,12 @@ func (l Layout) Undone() (*Commit, error) {
 	return nil, nil
 }
 
-func readCommit(path string) (*Commit, error) {
+func readCommit(path string) (*Change, error) {
 	b, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	c := new(Commit)
+	c := new(Change)
 	if err == nil {
 		err = json.Unmarshal(b, c)
 	}

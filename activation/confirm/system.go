@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -39,26 +39,26 @@ type Installation struct {
 }
 
 // Begin prepares the rollback of an installation that the caller is about to change. It writes a
-// pending commit to disk and starts the process that supervises it. The caller then makes the
-// change. If the commit is not confirmed within the timeout, the host restores the old
+// pending change to disk and starts the process that supervises it. The caller then makes the
+// change. If the change is not confirmed within the timeout, the host restores the old
 // installation, even if the change is only half made. Begin returns nil without an error if the
 // change takes effect only at the next boot, or if it is itself a rollback.
-func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Commit, error) {
+func (n Installation) Begin(ctx context.Context, timeout time.Duration) (*hostdir.Change, error) {
 	if timeout < time.Second || timeout > longest {
-		return nil, fmt.Errorf("--commit-timeout %s: want between 1s and %s", timeout, longest)
+		return nil, fmt.Errorf("--confirm-timeout %s: want between 1s and %s", timeout, longest)
 	}
 	s, documentsDir, err := n.system()
 	if s == nil || err != nil {
 		return nil, err
 	}
-	if c, err := n.State.PendingCommit(); err == nil && c != nil && c.System != nil && (c.System.Before == s.To || c.System.To == s.To) {
+	if c, err := n.State.PendingChange(); err == nil && c != nil && c.System != nil && (c.System.Before == s.To || c.System.To == s.To) {
 		return nil, nil
 	}
 	now, err := documents.ReadClock()
 	if err != nil {
 		return nil, err
 	}
-	c := now.Commit(timeout)
+	c := now.Change(timeout)
 	c.System = s
 	return documents.BeginSystem(ctx, n.State, c, documentsDir, n.Arm)
 }
@@ -86,13 +86,13 @@ func (n Installation) nixos(to string) (*hostdir.System, error) {
 	}
 	s := hostdir.System{Link: n.root + NixOSCurrent, To: to}
 	if s.Before = s.InForce(); s.Before == "" {
-		return nil, fmt.Errorf("%s: no system to go back to: switch without services.%s.commitConfirm", s.Link, n.Instance)
+		return nil, fmt.Errorf("%s: no system to go back to: switch without services.%s.confirm", s.Link, n.Instance)
 	}
 	if s.Before == to {
 		return nil, nil
 	}
 	if _, err := os.Stat(switcher(s.Before)); err != nil {
-		return nil, fmt.Errorf("the running system cannot be switched to: %w: switch without services.%s.commitConfirm", err, n.Instance)
+		return nil, fmt.Errorf("the running system cannot be switched to: %w: switch without services.%s.confirm", err, n.Instance)
 	}
 	s.Undo = []string{switcher(s.Before), n.Action}
 	if n.Action == "test" {
@@ -148,7 +148,7 @@ func (n Installation) bundle(dir string) (*hostdir.System, error) {
 	return &s, nil
 }
 
-// goBack restores the installation that a commit replaced. It can be called again if it fails or is
+// goBack restores the installation that a change replaced. It can be called again if it fails or is
 // interrupted.
 func goBack(ctx context.Context, s hostdir.System) error {
 	if s.Profile != "" {

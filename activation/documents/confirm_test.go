@@ -18,19 +18,19 @@ import (
 // noArm arms no supervisor: the test itself is the supervisor.
 func noArm(context.Context) error { return nil }
 
-// begin puts documents in force as a commit.
+// begin puts documents in force as a change.
 func (o *origins) begin(docs ...hostapi.SignedDocument) {
 	o.t.Helper()
 	offer, e := o.store.Verify(hostapi.Artifact{Documents: docs})
 	if e != nil {
 		o.t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "x"}, noArm); err != nil {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Change{ID: "x"}, noArm); err != nil {
 		o.t.Fatal(err)
 	}
 }
 
-// TestClosureWaits checks that a closure that is deployed while a commit is pending comes in force
+// TestClosureWaits checks that a closure that is deployed while a change is pending comes in force
 // once that has ended.
 func TestClosureWaits(t *testing.T) {
 	o := newOrigins(t)
@@ -42,11 +42,11 @@ func TestClosureWaits(t *testing.T) {
 	if e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "y"}, noArm); err == nil || !strings.Contains(err.Error(), "commit x, manifest 6 is pending") {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Change{ID: "y"}, noArm); err == nil || !strings.Contains(err.Error(), "change x, manifest 6 is pending") {
 		t.Error(err)
 	}
 	o.deploy(kit.Document(4, o.version("c")))
-	if note := o.open(); !strings.Contains(note, "the closure waits: commit x, manifest 6 is pending") {
+	if note := o.open(); !strings.Contains(note, "the closure waits: change x, manifest 6 is pending") {
 		t.Error(note)
 	}
 	if note, err := o.store.Refresh(); err != nil || note != "" {
@@ -104,7 +104,7 @@ func TestBeginsOnWhatWasVerified(t *testing.T) {
 	if e := other.Accept(o.t.Context(), hostapi.Artifact{Documents: []hostapi.SignedDocument{kit.Signed(7, o.version("c"), o.Signing)}}); e != nil {
 		t.Fatal(e)
 	}
-	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Commit{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
+	if _, err := o.store.Begin(o.t.Context(), offer, hostdir.Change{ID: "x"}, noArm); err == nil || !strings.Contains(err.Error(), "others came in force meanwhile") {
 		t.Error(err)
 	}
 	o.open()

@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // settles reports whether no document from the network is left to decide on.
 func settles(l hostdir.Layout) bool {
 	d, err := l.Manifest()
-	p, unread := l.PendingCommit()
+	p, unread := l.PendingChange()
 	u, unreadable := l.Undone()
 	return err == nil && unread == nil && unreadable == nil && p == nil && (d.Envelope.Serial > 1 || u != nil && !u.Answered.IsZero())
 }
@@ -68,7 +68,7 @@ func TestSupervisedActivation(t *testing.T) {
 	defer cancel()
 	all.Go(func() {
 		if _, err := activation.Run(ctx, activation.Config{
-			State: h.State, HostKey: h.Host.HostKey, CommitTimeout: 2 * time.Second,
+			State: h.State, HostKey: h.Host.HostKey, ConfirmTimeout: 2 * time.Second,
 			Notify: func(context.Context, string) error { return nil },
 			Arm: func(context.Context) error {
 				armed := make(chan struct{})
@@ -95,7 +95,7 @@ func TestSupervisedActivation(t *testing.T) {
 	}
 	until("it is in force", func() bool { return h.serial() == 2 })
 	until("it went back", func() bool { u := h.undone(); return h.serial() == 1 && u != nil && !u.Answered.IsZero() })
-	h.forge.Offer(kit.Signed(3, right, h.Signing)) // the same as the first: no commit
+	h.forge.Offer(kit.Signed(3, right, h.Signing)) // the same as the first: no change
 	right.Roles = []string{"another"}
 	h.forge.Offer(kit.Signed(4, right, h.Signing))
 	until("what is right is confirmed", func() bool { return h.serial() == 4 && h.pending() == nil })

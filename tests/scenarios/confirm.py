@@ -52,8 +52,8 @@ def hold(step):
     ursula.crash()
 
 
-def commit():
-    code, text = ursula.execute(f"cat {STATE}/commit.json")
+def change():
+    code, text = ursula.execute(f"cat {STATE}/change.json")
     return json.loads(text) if code == 0 else None
 
 
@@ -70,7 +70,7 @@ def documents():
 
 
 def gone_back():
-    return commit() is None and (current(), profile(), ursula.succeed("cat /boot/default").strip()) == ("first", "first", "/nix/store/first")
+    return change() is None and (current(), profile(), ursula.succeed("cat /boot/default").strip()) == ("first", "first", "/nix/store/first")
 
 
 def ssh(command):
@@ -94,27 +94,27 @@ ursula.succeed(
 ssh("true")
 
 if newest:
-    with subtest("what is in force at the next boot only, or already, is no commit"):
+    with subtest("what is in force at the next boot only, or already, is no change"):
         for name, action in [("next", "boot"), ("first", "switch")]:
             code, out = switch(name, action)
-            assert code == 0 and out == "" and commit() is None, (name, code, out)
+            assert code == 0 and out == "" and change() is None, (name, code, out)
         ursula.succeed("echo /nix/store/first > /boot/default")
 
 with subtest("a system that cuts the network goes back by itself: generation, boot loader, units and documents"):
     began = time.time()
     code, out = switch("cut")
-    pending = commit()
+    pending = change()
     assert code == 0 and pending and current() == profile() == "cut" and documents() > first, (code, out, pending)
     assert f"flor sync --confirm {pending['id']}" in out, out
     assert pending["system"]["before"] == "/nix/store/first" and pending["system"]["generation"] == "system-1-link", pending
     raishan.wait_until_fails("ping -c 1 -W 1 10.77.0.3")
-    wait_until(gone_back, lambda: f"ursula has gone back: {current()}, {profile()}, {commit()}")
+    wait_until(gone_back, lambda: f"ursula has gone back: {current()}, {profile()}, {change()}")
     print(f"       {time.time() - began:.0f} s, of which {TIMEOUT} were given")
     assert documents() == first
     ursula.succeed("cmp /etc/florete/documents/manifest.json /usr/share/revisions/base/documents/manifest.json")
     raishan.wait_until_succeeds("ping -c 1 -W 1 10.77.0.3")
     wait_reaches(mgmt01, "wiki")
-    assert f"undone: commit {pending['id']}" in ursula.succeed("flor status")
+    assert f"undone: change {pending['id']}" in ursula.succeed("flor status")
     code, out = ursula.execute(f"flor sync --confirm {pending['id']} 2>&1")
     assert code == 1, out
 
@@ -128,7 +128,7 @@ if newest:
 
 with subtest("its own unit does not end with the programs, and other supervisors killed do not matter"):
     code, out = switch("cut")
-    assert code == 0 and commit()
+    assert code == 0 and change()
     ursula.succeed("systemctl stop 'florete-*'", "systemctl kill --signal=KILL undo-florete.service")
     wait_until(gone_back, lambda: f"ursula has gone back: {current()}")
     ursula.succeed("systemctl start florete-rollback.path florete-activate.service florete-agent.service florete-guard.service")
@@ -139,18 +139,18 @@ for step in ["checked", "bootloader", "units", "current"] if newest else ["units
         hold(step)
         ursula.start(allow_reboot=True)
         ursula.wait_for_unit("florete-rollback.service")
-        pending = commit()
+        pending = change()
         assert pending and pending["system"]["to"] == "/nix/store/next", pending
-        wait_until(gone_back, lambda: f"ursula has gone back: {current()}, {profile()}, {commit()}")
+        wait_until(gone_back, lambda: f"ursula has gone back: {current()}, {profile()}, {change()}")
         assert documents() == first
         wait_reaches(mgmt01, "wiki")
 
 with subtest("what is good is confirmed over a new connection, and stays"):
     code, out = switch("next")
-    pending = commit()
+    pending = change()
     assert code == 0 and pending and current() == "next", (code, out)
     print("       " + ssh(f"flor sync --confirm {pending['id']}").strip())
-    assert commit() is None
+    assert change() is None
     ursula.wait_until_fails("systemctl is-active undo-florete.service")
     ursula.reboot()
     ursula.wait_for_unit("florete-activate.service")
@@ -182,18 +182,18 @@ if newest:
                 code, out = ursula.execute(f"flor sync --system {flags} 2>&1")
                 if " is pending, " not in out:
                     return code, out
-                wait_until(lambda: commit() is None, lambda: f"what the watch brought is confirmed: {commit()}")
+                wait_until(lambda: change() is None, lambda: f"what the watch brought is confirmed: {change()}")
 
-        code, out = sync("--commit-timeout 12s")
-        left = commit()  # of the watch, which brought the documents as well
+        code, out = sync("--confirm-timeout 12s")
+        left = change()  # of the watch, which brought the documents as well
         assert code != 0 and "nix-store" in out and (left is None or left["unattended"]) and current() == "next", (out, left)
         for name, script in [("nix-store", REALISE), ("nix-env", SET)]:
             ursula.succeed(f"cat > /usr/bin/{name} <<'END'\n{script}END", f"chmod +x /usr/bin/{name}")
         code, out = sync("--dry-run")
         assert code == 0 and f"/nix/store/next would be replaced by {at}" in out and current() == "next", out
-        code, out = sync(f"--commit-timeout {TIMEOUT}s")
-        pending = commit()
+        code, out = sync(f"--confirm-timeout {TIMEOUT}s")
+        pending = change()
         assert code == 0 and pending and f"flor sync --confirm {pending['id']}" in out, (out, pending)
         assert f"/nix/store/{current()}" == f"/nix/store/{profile()}" == at, (current(), profile())
-        wait_until(lambda: commit() is None and current() == profile() == "next", lambda: f"ursula has gone back: {current()}, {profile()}")
+        wait_until(lambda: change() is None and current() == profile() == "next", lambda: f"ursula has gone back: {current()}, {profile()}")
         raishan.wait_until_succeeds("ping -c 1 -W 1 10.77.0.3")

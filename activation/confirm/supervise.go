@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -11,24 +11,24 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 )
 
-// tick is the interval at which the supervisor reads the clock and the commit. A timer for the
+// tick is the interval at which the supervisor reads the clock and the change. A timer for the
 // deadline would not advance while the machine sleeps.
 const tick = time.Second
 
 // again is the wait before another attempt after the restoration of an installation failed.
 const again = 10 * time.Second
 
-// Supervise waits until the pending commit is confirmed. If that does not happen before the
-// deadline, Supervise rolls the commit back. It returns when no commit is pending. Errors are
+// Supervise waits until the pending change is confirmed. If that does not happen before the
+// deadline, Supervise rolls the change back. It returns when no change is pending. Errors are
 // logged, and the rollback is tried again.
 //
-// Supervise calls armed as soon as nothing can prevent the rollback any more. A commit that changes
+// Supervise calls armed as soon as nothing can prevent the rollback any more. A change of
 // the whole installation is rolled back by SuperviseSystem, in a process with more privileges.
 // Supervise starts that process by calling arm, and starts it again if it has ended, for example
 // after a reboot.
 func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) error, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
-	s.system = func(ctx context.Context, _ hostdir.Commit, _ bool) error {
+	s.system = func(ctx context.Context, _ hostdir.Change, _ bool) error {
 		ctx, cancel := context.WithTimeout(ctx, documents.ArmTimeout)
 		defer cancel()
 		err := arm(ctx)
@@ -40,11 +40,11 @@ func Supervise(ctx context.Context, l hostdir.Layout, arm func(context.Context) 
 	return s.run(ctx)
 }
 
-// SuperviseSystem is like Supervise, but can also restore a NixOS system or a bundle that a commit
+// SuperviseSystem is like Supervise, but can also restore a NixOS system or a bundle that a change
 // has replaced. Its process must have the privileges for that.
 func SuperviseSystem(ctx context.Context, l hostdir.Layout, armed func()) error {
 	s := supervisor{layout: l, armed: sync.OnceFunc(armed)}
-	s.system = func(ctx context.Context, c hostdir.Commit, due bool) error {
+	s.system = func(ctx context.Context, c hostdir.Change, due bool) error {
 		if !due {
 			return nil
 		}
@@ -65,8 +65,8 @@ type supervisor struct {
 	layout hostdir.Layout
 	armed  func()
 
-	// system is called repeatedly while a commit of the whole installation is pending.
-	system func(ctx context.Context, c hostdir.Commit, due bool) error
+	// system is called repeatedly while a change of the whole installation is pending.
+	system func(ctx context.Context, c hostdir.Change, due bool) error
 }
 
 func (s supervisor) run(ctx context.Context) error {
@@ -75,7 +75,7 @@ func (s supervisor) run(ctx context.Context) error {
 	for {
 		pending, err := s.step(ctx)
 		if err != nil {
-			slog.Error("the pending commit", "err", err)
+			slog.Error("the pending change", "err", err)
 		} else if !pending {
 			s.armed()
 			return nil
@@ -88,10 +88,10 @@ func (s supervisor) run(ctx context.Context) error {
 	}
 }
 
-// step undoes the pending commit if its deadline has passed. It reports whether a commit is still
+// step undoes the pending change if its deadline has passed. It reports whether a change is still
 // pending.
 func (s supervisor) step(ctx context.Context) (pending bool, err error) {
-	c, err := s.layout.PendingCommit()
+	c, err := s.layout.PendingChange()
 	if c == nil || err != nil {
 		return false, err
 	}
@@ -117,7 +117,7 @@ func (s supervisor) step(ctx context.Context) (pending bool, err error) {
 	return true, nil
 }
 
-// undo restores the documents that were in force before the commit, and ends the commit.
+// undo restores the documents that were in force before the change, and ends the change.
 func (s supervisor) undo() error {
 	undone, err := documents.Undo(s.layout, nil)
 	if undone != nil {

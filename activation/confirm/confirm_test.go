@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func TestGoesBack(t *testing.T) {
 	}
 }
 
-// TestOneAtATime checks that no commit begins while another is pending, and that activation puts
+// TestOneAtATime checks that no change begins while another is pending, and that activation puts
 // nothing in force meanwhile.
 func TestOneAtATime(t *testing.T) {
 	h := newHost(t)
@@ -73,7 +73,7 @@ func TestOneAtATime(t *testing.T) {
 		t.Errorf("what is in force: %v", e)
 	}
 	h.publish(3)
-	if second, err := h.sync(); second != nil || err == nil || !strings.Contains(err.Error(), "commit "+c.ID+", manifest 2 is pending") {
+	if second, err := h.sync(); second != nil || err == nil || !strings.Contains(err.Error(), "change "+c.ID+", manifest 2 is pending") {
 		t.Errorf("%v, %v", second, err)
 	}
 	h.want(2)
@@ -86,7 +86,7 @@ func TestOneAtATime(t *testing.T) {
 	h.want(2)
 }
 
-// TestNotArmed checks that no commit begins without a supervisor that can revert it.
+// TestNotArmed checks that no change begins without a supervisor that can revert it.
 func TestNotArmed(t *testing.T) {
 	h := newHost(t)
 	var before error
@@ -114,9 +114,9 @@ func TestConfirmRefuses(t *testing.T) {
 			t.Errorf("%v, want %q", err, text)
 		}
 	}
-	wantError(`commit "x" is not pending, and no other is: flor status`, "x")
+	wantError(`change "x" is not pending, and no other is: flor status`, "x")
 	c := h.begin()
-	wantError(`commit "x" is not pending, want "`+c.ID+`"`, "x")
+	wantError(`change "x" is not pending, want "`+c.ID+`"`, "x")
 	h.expire()
 	wantError("its time is over", c.ID)
 	if h.pending() == nil {
@@ -187,7 +187,7 @@ func TestGoesBackUnarmed(t *testing.T) {
 	if err := documents.Rearm(h.State, c); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.MkdirAll(h.State.CommitFile()+".new/full", 0o755); err != nil {
+	if err := os.MkdirAll(h.State.ChangeFile()+".new/full", 0o755); err != nil {
 		t.Fatal(err)
 	}
 	h.supervise()

@@ -11,10 +11,10 @@ let
     mkOption
     types
     ;
-  cfg = florete.cfg.commitConfirm;
+  cfg = florete.cfg.confirm;
 in
 {
-  options.services.${florete.prefix}.commitConfirm = {
+  options.services.${florete.prefix}.confirm = {
     enable = mkEnableOption "going back from a `switch` or `test` to this configuration by itself, unless somebody confirms it";
     timeout = mkOption {
       type = types.strMatching "([0-9]+(h|m|s))+";

@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const victimConfig = "COMMIT_VICTIM"
 type victim struct {
 	State   hostdir.Layout
 	HostKey string
-	Do      string // "keep", a commit that is confirmed; "undo"; "activate", until that has settled
+	Do      string // "keep", a change that is confirmed; "undo"; "activate", until that has settled
 	At      int    // step
 }
 
@@ -83,7 +83,7 @@ func (h *host) start(do string, at int) (killed bool) {
 	return cmd.ProcessState.ExitCode() == -1
 }
 
-// TestKilledAtEachStep kills a confirmed commit before each of its changes to the disk. Afterwards
+// TestKilledAtEachStep kills a confirmed change before each of its changes to the disk. Afterwards
 // the old documents are in force, or the new ones and they are reverted, or the new ones and they
 // stay.
 func TestKilledAtEachStep(t *testing.T) {

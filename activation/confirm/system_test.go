@@ -1,4 +1,4 @@
-package commit
+package confirm
 
 import (
 	"context"
@@ -61,7 +61,7 @@ func (n *nixos) run(name string) {
 	n.must(os.Symlink(n.system(name), n.root+NixOSCurrent))
 }
 
-func (n *nixos) arm(name, action string) (*hostdir.Commit, error) {
+func (n *nixos) arm(name, action string) (*hostdir.Change, error) {
 	n.Helper()
 	return Installation{
 		State: n.State, Dir: n.system(name), Action: action, root: n.root, Arm: func(context.Context) error { return nil },
@@ -175,7 +175,7 @@ func TestSystemOfNewHost(t *testing.T) {
 	n.State = hostdir.Layout(t.TempDir())
 	_, err := n.arm("second", "switch")
 	n.must(err)
-	b, err := os.ReadFile(n.State.CommitFile())
+	b, err := os.ReadFile(n.State.ChangeFile())
 	n.must(err)
 	if strings.Contains(string(b), "null") {
 		t.Errorf("%s", b)

@@ -14,11 +14,11 @@
   networking.hostName = "ursula";
   services.florete = {
     cluster = flake;
-    commitConfirm.enable = true;
+    confirm.enable = true;
   };
   services.florete_blue = {
     cluster = further { };
-    commitConfirm = {
+    confirm = {
       enable = true;
       timeout = "1m30s";
     };

@@ -22,10 +22,11 @@ import (
 // reporting returns a host that reports the state of its needs, with its release in place of facts.
 func reporting(t *testing.T) *host {
 	h := newHost(t)
+	var m document.Document
 	h.config.HostReport = func(context.Context) hostreport.Report {
 		r := hostreport.Report{Release: "1", Format: document.NewestFormat}
-		m, err := h.config.State.Manifest()
-		if err != nil {
+		var err error
+		if m, err = h.config.State.Refresh(m); err != nil {
 			t.Error(err)
 		}
 		for _, n := range m.Manifest().Needs {

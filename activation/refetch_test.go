@@ -67,35 +67,30 @@ func TestRefetchLosesNoRequest(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t)
 			h.config.Refetch = t.TempDir()
+			taken, report := make(chan struct{}, 8), h.config.Report
+			h.config.Report = func(e event.Event) {
+				if report(e); e.Event == event.Documents {
+					taken <- struct{}{}
+				}
+			}
 			time.Sleep(123 * time.Millisecond) // so that state on disk has other times than this
 			stop := h.run()
 			time.Sleep(time.Minute)
+			<-taken // those of the closure
 			for serial := int64(2); serial < 8; serial++ {
 				h.publish(serial, h.manifest)
 				h.touch("config-documents", time.Now())
-				for range 2 * needstate.RefetchPoll / (20 * time.Millisecond) {
-					if time.Sleep(20 * time.Millisecond); h.inForce() == serial {
-						break
-					}
-				}
-				if got := h.inForce(); got != serial {
-					t.Fatalf("%s after the last documents: serial %d in force, want %d\n%s", after, got, serial, h.lines())
+				select {
+				case <-taken:
+					h.wantInForce(serial)
+				case <-time.After(2 * needstate.RefetchPoll):
+					t.Fatalf("%s after the last documents: serial %d is not in force\n%s", after, serial, h.lines())
 				}
 				time.Sleep(after)
 			}
 			h.wantExit(stop(), event.ExitFulfilled)
 		})
 	}
-}
-
-// inForce returns the serial of the documents in force.
-func (h *host) inForce() int64 {
-	h.t.Helper()
-	d, err := h.config.State.Manifest()
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	return d.Envelope.Serial
 }
 
 // touch requests a need again, at a time.

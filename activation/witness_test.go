@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,8 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/tests/kit"
+	. "github.com/florete/florete/tests/kit/activationtest"
 )
 
 // TestWitness checks that a host keeps its observations of its provider's audit logs over restarts,
@@ -81,74 +84,81 @@ func TestWitness(t *testing.T) {
 // long as it answers, whatever it returns instead, and that a provider that is down is not blamed.
 func TestWithheld(t *testing.T) {
 	const withheld = "it has returned no checkpoint of its audit log since "
-	for name, hide := range map[string]func() *hostapi.Error{
-		"no such endpoint": func() *hostapi.Error {
-			return hostapi.Errorf(hostapi.CodeUnknownMethod, "no such endpoint")
-		},
-		"no answer at all": func() *hostapi.Error { panic(http.ErrAbortHandler) },
-		"no checkpoint so far": func() *hostapi.Error {
-			return hostapi.Errorf(hostapi.CodeUnavailable, "no checkpoint yet")
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				h := newHost(t)
-				l := h.config.State
-				faults := func(want int) {
-					t.Helper()
-					synctest.Wait()
-					found := l.AuditFaults()
-					if len(found) != want || want > 0 && !strings.HasPrefix(found[0].Fault, withheld) {
-						t.Errorf("%+v, want %d of logs that are withheld", found, want)
-					}
+	synctest.Test(t, func(t *testing.T) {
+		h := newHost(t)
+		h.manifest.Needs = append(h.manifest.Needs, kit.OIDCNeed("oidc-spare", Service, "spare"))
+		h.deploy()
+		l := h.config.State
+		// Each log is withheld in another way. That of the documents does not count: they are fetched
+		// again and again, which alone shows that the provider answers.
+		both := func(set func(*Provider)) { set(h.forge); set(h.spare) }
+		hide := func() {
+			h.forge.HideLog(func(kind string) *hostapi.Error {
+				if kind == document.KindOIDC {
+					panic(http.ErrAbortHandler) // no answer at all
 				}
-				h.forge.SetLog("", "a", "b")
-				stop := h.run()
-				time.Sleep(time.Hour)
-				h.forge.SetDown(true) // for long, but it withholds nothing
-				time.Sleep(20 * time.Hour)
-				faults(0)
-				h.forge.SetDown(false)
-				time.Sleep(4 * time.Hour)
-				h.forge.HideLog(hide)
-				time.Sleep(5 * time.Hour)
-				faults(0)
-				stop()
-				stop = h.run() // it is counted from the first refusal
-				time.Sleep(4 * time.Hour)
-				faults(3)
-				for _, kind := range []string{"cert", "oidc", "config"} {
-					if err := witness.Accept(l, "forge", kind, hostdir.AcceptedAudit{At: unixtime.Of(time.Now()), By: "root", Reason: "an older release"}); err != nil {
-						t.Fatal(err)
-					}
-				}
-				time.Sleep(30 * time.Hour)
-				faults(0)
-				stop()
-				stop = h.run()
-				time.Sleep(3 * time.Hour)
-				faults(0)
-				h.forge.HideLog(nil)
-				time.Sleep(4 * time.Hour)
-				faults(0)
-				h.forge.HideLog(hide)
-				time.Sleep(10 * time.Hour)
-				faults(3) // again
-				h.forge.HideLog(nil)
-				time.Sleep(4 * time.Hour)
-				faults(0)
-				h.forge.HideLog(hide)
-				time.Sleep(10 * time.Hour)
-				h.forge.HideLog(nil)
-				h.forge.SetLog("", "a", "x")
-				time.Sleep(4 * time.Hour)
-				stop()
-				if found := l.AuditFaults(); len(found) != 3 || !strings.Contains(found[0].Fault, "are others than before") {
-					t.Errorf("%+v, want that the log is another", found)
-				}
+				return hostapi.Errorf(hostapi.CodeUnknownMethod, "no such endpoint")
 			})
-		})
-	}
+			h.spare.HideLog(func(string) *hostapi.Error {
+				return hostapi.Errorf(hostapi.CodeUnavailable, "no checkpoint yet")
+			})
+		}
+		show := func() { both(func(p *Provider) { p.HideLog(nil) }) }
+		faults := func(want int) {
+			t.Helper()
+			synctest.Wait()
+			found := l.AuditFaults()
+			other := func(f hostdir.ReportedAudit) bool { return !strings.HasPrefix(f.Fault, withheld) }
+			if len(found) != want || slices.ContainsFunc(found, other) {
+				t.Errorf("%+v, want %d of logs that are withheld", found, want)
+			}
+		}
+		both(func(p *Provider) { p.SetLog("", "a", "b") })
+		stop := h.run()
+		time.Sleep(time.Hour)
+		both(func(p *Provider) { p.SetDown(true) }) // for long, but it withholds nothing
+		time.Sleep(20 * time.Hour)
+		faults(0)
+		both(func(p *Provider) { p.SetDown(false) })
+		time.Sleep(4 * time.Hour)
+		hide()
+		time.Sleep(5 * time.Hour)
+		faults(0)
+		stop()
+		stop = h.run() // it is counted from the first refusal
+		time.Sleep(4 * time.Hour)
+		faults(4)
+		for _, of := range l.AuditFaults() {
+			if err := witness.Accept(l, of.Provider, of.Kind, hostdir.AcceptedAudit{At: unixtime.Of(time.Now()), By: "root", Reason: "an older release"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(30 * time.Hour)
+		faults(0)
+		stop()
+		stop = h.run()
+		time.Sleep(3 * time.Hour)
+		faults(0)
+		show()
+		time.Sleep(4 * time.Hour)
+		faults(0)
+		hide()
+		time.Sleep(10 * time.Hour)
+		faults(4) // again
+		show()
+		time.Sleep(4 * time.Hour)
+		faults(0)
+		hide()
+		time.Sleep(10 * time.Hour)
+		show()
+		both(func(p *Provider) { p.SetLog("", "a", "x") })
+		time.Sleep(4 * time.Hour)
+		stop()
+		same := func(f hostdir.ReportedAudit) bool { return !strings.Contains(f.Fault, "are others than before") }
+		if found := l.AuditFaults(); len(found) != 4 || slices.ContainsFunc(found, same) {
+			t.Errorf("%+v, want that each log is another", found)
+		}
+	})
 }
 
 // TestWithheldSilently checks that a provider that fulfils needs but is down whenever a host reads

@@ -4,7 +4,9 @@ import (
 	"crypto/rand"
 	"encoding/base64"
 	"net/http"
+	"path"
 	"strconv"
+	"strings"
 
 	"github.com/transparency-dev/formats/log"
 	"github.com/transparency-dev/merkle/rfc6962"
@@ -20,7 +22,7 @@ type auditLog struct {
 	key    string
 	tree   *testonly.Tree
 	fault  string
-	hide   func() *hostapi.Error
+	hide   func(kind string) *hostapi.Error
 }
 
 // SetLog replaces the rows of the provider's audit log. A fault that is not empty is reported to
@@ -42,10 +44,10 @@ func (p *Provider) SetLog(fault string, rows ...string) {
 	}
 }
 
-// HideLog makes the provider answer requests for its audit log with the error that hide returns. If
-// hide panics, the provider closes the connection without an answer. A nil hide makes the log
-// available again.
-func (p *Provider) HideLog(hide func() *hostapi.Error) {
+// HideLog makes the provider answer requests for its audit logs with the error that hide returns for
+// the kind of the log. If hide panics, the provider closes the connection without an answer. A nil
+// hide makes the logs available again.
+func (p *Provider) HideLog(hide func(kind string) *hostapi.Error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.log.hide = hide
@@ -62,7 +64,8 @@ func (p *Provider) checkpoint(w http.ResponseWriter, r *http.Request) {
 	defer p.mu.Unlock()
 	l := p.log
 	if l.hide != nil {
-		reply(w, nil, l.hide())
+		kind, _ := path.Split(r.URL.Path)
+		reply(w, nil, l.hide(strings.Trim(kind, "/")))
 		return
 	}
 	if l.signer == nil {

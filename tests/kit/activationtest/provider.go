@@ -46,6 +46,8 @@ type Provider struct {
 	ended    chan struct{}
 
 	mu      sync.Mutex
+	svid    *tls.Certificate
+	issuing *ca.Authority // issuer of svid
 	down    bool
 	calls   []Call
 	answers map[string]hostapi.Answer
@@ -97,7 +99,7 @@ func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 	config := &tls.Config{
 		MinVersion: tls.VersionTLS13, ClientAuth: tls.RequestClientCert, SessionTicketsDisabled: true,
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
-			return c.CA.Issue(p.id, time.Hour), nil
+			return p.certificate(), nil
 		},
 	}
 	p.server = &http.Server{Handler: p, ErrorLog: log.New(io.Discard, "", 0), ConnState: p.connection}
@@ -106,6 +108,17 @@ func (c *Cluster) Serve(name string, l net.Listener) *Provider {
 		_ = p.server.Serve(tls.NewListener(p.listener, config))
 	}()
 	return p
+}
+
+// certificate returns the SVID of the provider, which serves several connections: to issue one takes
+// as long as half a handshake.
+func (p *Provider) certificate() *tls.Certificate {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if issuing := p.cluster.CA.Issuing; p.svid == nil || p.issuing != issuing || time.Until(p.svid.Leaf.NotAfter) < time.Hour/2 {
+		p.svid, p.issuing = p.cluster.CA.Issue(p.id, time.Hour), issuing
+	}
+	return p.svid
 }
 
 // Stop stops the provider.

@@ -68,7 +68,7 @@ func (f *Fleet) policy(p *Provider) document.Policy {
 		Kinds: map[string]json.RawMessage{
 			"cert": kit.JSON(map[string]int{"lifetime": int(f.Lifetime.Seconds())}), "config": kit.JSON(struct{}{}),
 			"oidc": kit.JSON(map[string]string{"issuer": kit.Issuer}),
-			"ssh":  kit.JSON(map[string]int{"lifetime": 24 * 60 * 60, "generation": 1}),
+			"ssh":  kit.JSON(map[string]int{"lifetime": int(f.Lifetime.Seconds()), "generation": 1}),
 		},
 	}
 	for _, kind := range kinds {

@@ -24,7 +24,7 @@ type Config struct {
 	Hosts     int // number of hosts; zero means 2
 	Providers int // number of providers; each serves all kinds, and hosts prefer the first; zero means 1
 	Link      Link
-	Lifetime  time.Duration // lifetime of SVIDs; zero means a day
+	Lifetime  time.Duration // lifetime of SVIDs and SSH certificates; zero means a day
 	Every     time.Duration // interval at which hosts fetch documents; zero means 15 minutes
 	Backoff   needstate.Backoff
 }

@@ -10,29 +10,32 @@ import (
 
 const day = 24 * time.Hour
 
-// TestWeek checks that SVIDs are renewed over a week. No SVID may expire because of an outage that
-// is shorter than the remaining lifetime at renewal.
-func TestWeek(t *testing.T) {
-	Run(t, Config{Hosts: 1, Every: 2 * time.Hour}, func(f *Fleet) {
+// TestOutages checks that SVIDs are renewed over seven lifetimes. No SVID may expire because of an
+// outage that is shorter than the remaining lifetime at renewal. A lifetime is six hours, because an
+// idle provider looks at its files each second.
+func TestOutages(t *testing.T) {
+	const lifetime = 6 * time.Hour
+	Run(t, Config{Hosts: 1, Every: lifetime / 12, Lifetime: lifetime}, func(f *Fleet) {
 		f.Up()
 		f.Boot()
 		f.Settle(time.Minute)
 		r := f.rand("outages")
-		for week := f.began.Add(7 * day); time.Now().Before(week); {
-			f.good(time.Duration(r.Int64N(int64(12 * time.Hour))))
+		for end := f.began.Add(7 * lifetime); time.Now().Before(end); {
+			// It is longer than a host waits between two attempts.
+			f.good(10*time.Minute + time.Duration(r.Int64N(int64(lifetime/2))))
 			f.Down()
-			f.good(time.Duration(r.Int64N(int64(7 * time.Hour))))
+			f.good(time.Duration(r.Int64N(int64(lifetime * 7 / 24))))
 			f.Up()
 		}
 		f.Want("unavailable", 10)
 	})
 }
 
-// good lets time pass and checks that every SVID remains valid.
+// good lets time pass and checks that every SVID, and the SSH certificate, remains valid.
 func (f *Fleet) good(d time.Duration) {
-	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(20 * time.Minute) {
+	for until := time.Now().Add(d); time.Now().Before(until); f.Sleep(f.Lifetime / 72) {
 		for _, h := range f.Hosts {
-			for _, need := range []string{"cert-node", "cert-service-app-" + h.name} {
+			for _, need := range []string{"cert-node", "cert-service-app-" + h.name, "ssh-user-" + h.name} {
 				s, err := h.State().NeedState(need)
 				f.must(err)
 				if !time.Now().Before(s.Expires.Time) {

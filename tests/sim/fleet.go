@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -65,7 +64,7 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	if c.Every == 0 {
 		c.Every = 15 * time.Minute
 	}
-	f := &Fleet{Config: c, TB: t, seed: seed, dir: disk(t), began: time.Now(), ca: kit.NewCA(), signing: kit.SigningKey("sim-1"), laws: newLaws()}
+	f := &Fleet{Config: c, TB: t, seed: seed, dir: kit.MemoryDir(t), began: time.Now(), ca: kit.NewCA(), signing: kit.SigningKey("sim-1"), laws: newLaws()}
 	f.net = newNetwork(f, c.Link)
 	for i := range c.Providers {
 		f.Providers = append(f.Providers, newProvider(f, fmt.Sprintf("p%d", i)))
@@ -77,18 +76,6 @@ func newFleet(t testing.TB, c Config, seed uint64) *Fleet {
 	f.Publish(f.Providers...)
 	f.Deploy(f.Hosts...)
 	return f
-}
-
-// disk returns a directory for the simulated disks, which is in memory if possible. Flushing to a
-// real disk takes real time, and the laws are about the order of writes and not about their
-// durability.
-func disk(t testing.TB) string {
-	dir, err := os.MkdirTemp("/dev/shm", "florete-sim-")
-	if err != nil {
-		return t.TempDir()
-	}
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return dir
 }
 
 // Boot starts activation on all hosts at the same time.

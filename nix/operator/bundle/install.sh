@@ -68,12 +68,12 @@ put() {
 
 # point and copy replace $2 at once: nobody sees half of it.
 point() {
-	mkdir -p "${2%/*}"
+	[ -d "${2%/*}" ] || mkdir -p "${2%/*}"
 	ln -sfn "$1" "$2.new"
 	mv -T "$2.new" "$2"
 }
 copy() {
-	mkdir -p "${2%/*}"
+	[ -d "${2%/*}" ] || mkdir -p "${2%/*}"
 	cp "$1" "$2.new"
 	mv -T "$2.new" "$2"
 }

@@ -76,13 +76,12 @@ func exchangeHashes(addr string, random *rand.Rand, abandoned bool) error {
 	if err := c.CloseWrite(); err != nil {
 		return err
 	}
-	answer, err := io.ReadAll(c)
-	if err != nil {
-		return err
+	answer := make([]byte, 2*sha256.Size+want+1) // one more, to see the end
+	n, err := io.ReadFull(c, answer)
+	if !errors.Is(err, io.ErrUnexpectedEOF) || n != len(answer)-1 {
+		return fmt.Errorf("%d bytes came back for %d, want %d and the end: %w", n, size, len(answer)-1, err)
 	}
-	if len(answer) != 2*sha256.Size+want {
-		return fmt.Errorf("%d bytes came back for %d, want %d", len(answer), size, 2*sha256.Size+want)
-	}
+	answer = answer[:n]
 	body := answer[sha256.Size : len(answer)-sha256.Size]
 	sum := sha256.Sum256(body)
 	if !bytes.Equal(answer[:sha256.Size], sent[:]) || !bytes.Equal(answer[len(answer)-sha256.Size:], sum[:]) {

@@ -177,11 +177,29 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// bounded is a store that permits no transaction beyond its size.
+type bounded struct {
+	store.Store
+	t *testing.T
+}
+
+func (b bounded) Commit(ctx context.Context, txn store.Txn) (int64, error) {
+	size := 0
+	for _, op := range txn.Then {
+		size += len(op.Value)
+	}
+	if size > store.MaxBytes {
+		b.t.Errorf("a transaction of %d bytes", size)
+	}
+	return b.Store.Commit(ctx, txn)
+}
+
 // TestLongBody checks that a body that is longer than a transaction permits is imported in several
 // transactions.
 func TestLongBody(t *testing.T) {
 	s := newShop(t)
-	tree := s.tree(1, digits(200_000), "a", "b")
+	s.Store = bounded{s.Store, t}
+	tree := s.tree(1, digits(60_000), "a", "b")
 	s.publish(tree)
 	s.want(tree)
 	entries, _, err := s.List(t.Context(), "config/")

@@ -13,7 +13,7 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/sessions"
 	"github.com/florete/florete/internal/unixtime"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/internal/unixtime"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/providers/ca"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/providertest"

@@ -11,7 +11,6 @@ import (
 	"github.com/florete/florete/internal/strictjson"
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/server"
 	"github.com/florete/florete/providers/store"
 )
@@ -24,7 +23,7 @@ func (c *call) revocations() (any, error) { return c.Archive.Revocations(c.r.Con
 
 // setRevocations replaces the revocation list that hosts are offered with the list in the request.
 func (c *call) setRevocations() (any, error) {
-	c.row.Code = string(revocation.Revoked) // audit code if the list is refused
+	c.row.Code = eventRevoke // audit code if the list is refused
 	var s trust.SignedRevocations
 	b, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, 2*trust.MaxRevocations))
 	if err == nil {
@@ -61,13 +60,13 @@ func (c *call) setRevocations() (any, error) {
 // and its targets. The other fields of a row are copied from r. If there was no earlier list, last
 // is nil.
 func RevokedRows(r server.Row, last, next *trust.Revocations) (rows []server.Row) {
-	for _, act := range revocation.Acts(last, next) {
-		r.Outcome, r.Code, r.Serial = server.Granted, string(act.Verb), next.Number
+	for _, change := range listChanges(last, next) {
+		r.Outcome, r.Code, r.Serial = server.Granted, change.event, next.Number
 		r.Message = fmt.Sprintf("revocation list %d is offered to all hosts", next.Number)
 		r.Detail = map[string]string{"before": describeList(last), "after": describeList(next)}
-		if len(act.Targets) > 0 {
-			r.Message += fmt.Sprintf(": %s %s", act.Verb, first(act.Targets, shownTargets))
-			r.Detail["targets"] = first(act.Targets, maxTargets)
+		if len(change.targets) > 0 {
+			r.Message += fmt.Sprintf(": %s %s", change.event, first(change.targets, shownTargets))
+			r.Detail["targets"] = first(change.targets, maxTargets)
 		}
 		rows = append(rows, r)
 	}

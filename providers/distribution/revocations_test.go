@@ -5,8 +5,8 @@ import (
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/internal/signers"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/providertest"
 )

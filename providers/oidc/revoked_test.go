@@ -6,7 +6,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/florete/florete/internal/spiffe"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 

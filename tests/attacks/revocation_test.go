@@ -24,7 +24,7 @@ import (
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/local"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/florete/florete/internal/atomicfile"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 )
 
 // Revocations returns a revocation list of the cluster demo with the given number, signed with the

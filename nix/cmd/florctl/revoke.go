@@ -8,7 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/nix/operator/published"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 )
 
 // revoking holds the flags and steps shared by all commands that sign a revocation list.

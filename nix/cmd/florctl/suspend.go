@@ -8,7 +8,7 @@ import (
 
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 )
 
 func newSuspendCmd() *cobra.Command {

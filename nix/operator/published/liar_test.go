@@ -20,9 +20,9 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/providers/archive"
 	"github.com/florete/florete/providers/control"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/tests/kit"
 )
 

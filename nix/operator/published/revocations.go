@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/client"
 	"github.com/florete/florete/nix/operator/fleet"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 )
 
 // Revocations returns the newest revocation list that any provider has. If there is none, it
@@ -206,22 +206,20 @@ func (c Cluster) next(ctx context.Context, by *round, r *record, valid time.Dura
 	if err != nil {
 		return nil, s, err
 	}
-	next = revocation.Next(last, c.Topology.Name, by.at, valid)
+	var others []*trust.Revocations
 	for _, f := range forks {
 		fmt.Fprintf(os.Stderr, "warning: %v: the next list revokes everything that either of them revokes\n", f.why)
-		revocation.Keep(next, last, f.list)
+		others = append(others, f.list)
 	}
 	ahead, host, err := c.ahead(ctx, last.InForce())
 	if err != nil {
 		return nil, s, err
 	}
-	if ahead != 0 {
-		if !force {
-			return nil, s, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from the host and run florctl revoke --supply; or pass --force, and lose what that list revokes",
-				host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
-		}
-		next.Number, next.Former = ahead+1, "" // the preceding list is not known
+	if ahead != 0 && !force {
+		return nil, s, fmt.Errorf("host %s reports revocation list %d, and providers have %d: copy %s from the host and run florctl revoke --supply; or pass --force, and lose what that list revokes",
+			host, ahead, last.InForce(), hostdir.Instance("").State().Revocations())
 	}
+	next = revocation.Continue(last, others, ahead, c.Topology.Name, by.at, valid)
 	if err := with(next); err != nil {
 		return nil, s, err
 	}

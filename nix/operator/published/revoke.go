@@ -15,7 +15,7 @@ import (
 	"github.com/florete/florete/internal/trust"
 	"github.com/florete/florete/nix/operator/compile"
 	"github.com/florete/florete/nix/operator/fleet"
-	"github.com/florete/florete/providers/revocation"
+	"github.com/florete/florete/nix/operator/revocation"
 )
 
 // Target returns the target of a revocation, given the arguments of a command. The argument id is a

@@ -21,8 +21,8 @@ import (
 	"github.com/florete/florete/internal/signers"
 	"github.com/florete/florete/internal/spiffe"
 	"github.com/florete/florete/internal/trust"
+	"github.com/florete/florete/nix/operator/revocation"
 	"github.com/florete/florete/providers/archive"
-	"github.com/florete/florete/providers/revocation"
 	"github.com/florete/florete/providers/store"
 	"github.com/florete/florete/tests/kit"
 )

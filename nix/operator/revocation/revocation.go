@@ -1,5 +1,5 @@
-// Package revocation changes and signs a cluster's revocation list, for the programs of operators.
-// Hosts read the list with trust.Revocations.
+// Package revocation changes and signs a cluster's revocation list. Package published sends the list
+// to the providers. Hosts read it with trust.Revocations.
 package revocation
 
 import (
@@ -69,6 +69,20 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 		if c.Until.After(now) {
 			next.Certificates = append(next.Certificates, c)
 		}
+	}
+	return next
+}
+
+// Continue is like Next, but the new list also revokes what the lists of other operators revoke that
+// the given list does not follow. The number ahead is that of a list which only hosts have, or zero.
+// Then the new list has the number after it, and does not say which list it follows.
+func Continue(list *trust.Revocations, others []*trust.Revocations, ahead int64, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
+	next := Next(list, cluster, now, lifetime)
+	for _, other := range others {
+		Keep(next, list, other)
+	}
+	if ahead != 0 {
+		next.Number, next.Former = ahead+1, ""
 	}
 	return next
 }
@@ -180,7 +194,7 @@ func Suspend(list *trust.Revocations, id spiffe.ID) error {
 
 // Unsuspend removes the suspension of an identity from a list that Next made. Certificates that the
 // identity received before are valid again, unless they were revoked. If the identity is not
-// suspended, Resume returns an error.
+// suspended, Unsuspend returns an error.
 func Unsuspend(list *trust.Revocations, id spiffe.ID) error {
 	i := slices.IndexFunc(list.Entries, func(e trust.Revocation) bool { return e.ID == id && e.Suspended })
 	if i < 0 {

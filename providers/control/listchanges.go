@@ -1,4 +1,4 @@
-package revocation
+package control
 
 import (
 	"maps"
@@ -8,65 +8,61 @@ import (
 	"github.com/florete/florete/internal/trust"
 )
 
-// Verb is the word in the audit log for an operator's change to the revocation list, such as
-// "revoke".
-type Verb string
-
-// These are the changes that an operator can make to the revocation list.
-const (
-	Revoked     Verb = "revoke"
-	Reinstated  Verb = "reinstate"
-	Suspended   Verb = "suspend"
-	Unsuspended Verb = "unsuspend"
-	Renewed     Verb = "renew-revocations" // signed anew, as it was
-)
-
-// Act is an operator's change to the revocation list, such as a revocation, with the identities,
-// SSH host keys and certificates that it affects.
-type Act struct {
-	Verb    Verb
-	Targets []string
+// listChange is an operator's change to the revocation list, with the identities, SSH host keys and
+// certificates that it affects.
+type listChange struct {
+	event   string // in the audit log
+	targets []string
 }
+
+// These are the events of a listChange.
+const (
+	eventRevoke    = "revoke"
+	eventReinstate = "reinstate"
+	eventSuspend   = "suspend"
+	eventUnsuspend = "unsuspend"
+	eventRenew     = "renew-revocations" // signed anew, as it was
+)
 
 // forever is the time at which the revocation of an identity or a key ends. It is so late that the
 // revocation does not end by itself.
 var forever = time.Unix(1<<40, 0)
 
-// Acts returns the changes that operators made between two revocation lists, of which last is the
-// earlier. If there was no earlier list, last is nil. The removal of an expired entry is not a
+// listChanges returns the changes that operators made between two revocation lists, of which last is
+// the earlier. If there was no earlier list, last is nil. The removal of an expired entry is not a
 // change.
-func Acts(last, next *trust.Revocations) (acts []Act) {
+func listChanges(last, next *trust.Revocations) (all []listChange) {
 	was, is := revoked(last), revoked(next)
 	paused, pauses := suspended(last), suspended(next)
-	of := map[Verb][]string{}
+	of := map[string][]string{}
 	for what, until := range is {
 		if until.After(was[what]) {
-			of[Revoked] = append(of[Revoked], what+issuedBefore(next, what))
+			of[eventRevoke] = append(of[eventRevoke], what+issuedBefore(next, what))
 		}
 	}
 	for what, until := range was {
 		if is[what].Before(until) && until.After(next.Signed.Time) {
-			of[Reinstated] = append(of[Reinstated], what)
+			of[eventReinstate] = append(of[eventReinstate], what)
 		}
 	}
 	for what := range pauses {
 		if !paused[what] {
-			of[Suspended] = append(of[Suspended], what)
+			of[eventSuspend] = append(of[eventSuspend], what)
 		}
 	}
 	for what := range paused {
 		if !pauses[what] && !is[what].Equal(forever) { // else it was revoked, which is more
-			of[Unsuspended] = append(of[Unsuspended], what)
+			of[eventUnsuspend] = append(of[eventUnsuspend], what)
 		}
 	}
-	for _, verb := range slices.Sorted(maps.Keys(of)) {
-		slices.Sort(of[verb])
-		acts = append(acts, Act{verb, of[verb]})
+	for _, event := range slices.Sorted(maps.Keys(of)) {
+		slices.Sort(of[event])
+		all = append(all, listChange{event, of[event]})
 	}
-	if len(acts) == 0 {
-		return []Act{{Verb: Renewed}}
+	if len(all) == 0 {
+		return []listChange{{event: eventRenew}}
 	}
-	return acts
+	return all
 }
 
 // revoked returns the targets that a list revokes. The value of a target is the time after which no

@@ -124,14 +124,14 @@ func TestLostLogins(t *testing.T) {
 }
 
 func TestGateAdmitsNothingByDefault(t *testing.T) {
-	var g acl.Gate[int]
+	var g acl.Enforcer[int]
 	if _, ok := g.Admit(1, func() {}); ok {
-		t.Error("the zero gate admits")
+		t.Error("the zero enforcer admits")
 	}
 }
 
 func TestGateClosesWhatANewRuleDenies(t *testing.T) {
-	var g acl.Gate[int]
+	var g acl.Enforcer[int]
 	g.SetRule(func(int) bool { return true })
 	var closed [4]int
 	for i := range closed {
@@ -152,7 +152,7 @@ func TestGateClosesWhatANewRuleDenies(t *testing.T) {
 }
 
 func TestGateCloses(t *testing.T) {
-	var g acl.Gate[int]
+	var g acl.Enforcer[int]
 	g.SetRule(func(int) bool { return true })
 	var closed [2]int
 	for i := range closed {
@@ -172,7 +172,7 @@ func TestGateCloses(t *testing.T) {
 // TestGateLaw admits connections and changes rules at the same time: connections open under the
 // last rule must be allowed by it.
 func TestGateLaw(t *testing.T) {
-	var g acl.Gate[int]
+	var g acl.Enforcer[int]
 	var open [8]atomic.Int64
 	var wg sync.WaitGroup
 	for i := range open {

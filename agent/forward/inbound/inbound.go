@@ -54,9 +54,9 @@ type Config struct {
 // services.
 type Server struct {
 	Config
-	rules atomic.Pointer[rules]
-	gate  acl.Gate[*transport.Incoming]
-	ports acl.Gate[portKey] // for streams
+	rules    atomic.Pointer[rules]
+	enforcer acl.Enforcer[*transport.Incoming]
+	ports    acl.Enforcer[portKey] // for streams
 
 	refused   *journal.Summary
 	quic, tcp connLimit
@@ -84,7 +84,8 @@ type rules struct {
 	published map[spiffe.ID][]published // ports of each service
 }
 
-// portKey identifies a stream to one port of a service with several ports. It is a key of the gate.
+// portKey identifies a stream to one port of a service with several ports. It is a key of the
+// enforcer.
 type portKey struct {
 	in   *transport.Incoming
 	port string
@@ -140,7 +141,7 @@ func (s *Server) Apply(f document.Forwarder) []error {
 
 	s.limits.Apply(f)
 	list, own := acl.Compile(f.Publish), s.Identities()
-	s.gate.SetRule(func(in *transport.Incoming) bool {
+	s.enforcer.SetRule(func(in *transport.Incoming) bool {
 		allowed := s.Relay.Admits(in) || !in.Uplink && list.Allows(in.Target, "", in.Peer.ID, in.Peer.Leaf(), time.Now())
 		return allowed && in.Peer.TrustedBy(own.Trust) && own.SVID(in.Target) != nil
 	})
@@ -186,7 +187,7 @@ func (s *Server) checkEnds(list acl.List) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.ends == timer {
-			s.gate.Check()
+			s.enforcer.Check()
 			s.ports.Check()
 			s.endLogins(list)
 			s.checkEnds(list)
@@ -202,7 +203,7 @@ func (s *Server) endLogins(list acl.List) {
 	former := s.logins
 	s.logins = list.Logins(time.Now())
 	if lost := former.Lost(s.logins); lost != nil {
-		s.gate.Close(func(in *transport.Incoming) bool { return lost(in.Target, in.Peer.ID) })
+		s.enforcer.Close(func(in *transport.Incoming) bool { return lost(in.Target, in.Peer.ID) })
 	}
 }
 
@@ -292,7 +293,7 @@ func (s *Server) serve(r *running, in *transport.Incoming) {
 			in.Close(wire.Stopping)
 		}
 	})()
-	release, ok := s.gate.Admit(in, func() {
+	release, ok := s.enforcer.Admit(in, func() {
 		s.refuse(in, "", wire.Denied, "the allow list, a login, the trust roots or the revocation list changed")
 		denied.Store(true)
 		// A peer that has the right again by now is served on another connection.

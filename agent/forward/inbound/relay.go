@@ -34,9 +34,9 @@ const (
 //
 // Apply sets the routes.
 type Relay struct {
-	pool    *transport.Pool // connections to other relays
-	gate    acl.Gate[onRoute]
-	streams *conns.PerKey[spiffe.ID]
+	pool     *transport.Pool // connections to other relays
+	enforcer acl.Enforcer[onRoute]
+	streams  *conns.PerKey[spiffe.ID]
 
 	mu      sync.Mutex
 	id      spiffe.ID // this host's ID as a relay; zero if it is not a relay
@@ -105,7 +105,7 @@ func (s *Relay) Apply(f document.Forwarder) error {
 	s.mu.Lock()
 	s.id, s.routes, s.to, s.from = r.ID, routes, to, from
 	s.mu.Unlock()
-	s.gate.SetRule(func(p onRoute) bool { return slices.Contains(routes[p.label].From, p.peer) })
+	s.enforcer.SetRule(func(p onRoute) bool { return slices.Contains(routes[p.label].From, p.peer) })
 	return errors.Join(errs...)
 }
 
@@ -176,7 +176,7 @@ func (s *Relay) Open(ctx context.Context, peer spiffe.ID, label string, denied f
 	vertex := s.id
 	s.mu.Unlock()
 	p := &Passage{}
-	release, ok := s.gate.Admit(onRoute{peer, label}, denied)
+	release, ok := s.enforcer.Admit(onRoute{peer, label}, denied)
 	if !ok {
 		return nil, wire.Denied, fmt.Errorf("it may not use route %q", label)
 	}

@@ -46,7 +46,7 @@ func (m *meets) allow(node spiffe.ID) bool {
 // address of the caller, and returns the addresses of both as this relay sees them. If Meet
 // refuses, it returns a code for the caller and the reason.
 func (s *Relay) Meet(peer spiffe.ID, label string, caller netip.AddrPort) (wire.Meeting, wire.Code, error) {
-	release, ok := s.gate.Admit(onRoute{peer, label}, func() {})
+	release, ok := s.enforcer.Admit(onRoute{peer, label}, func() {})
 	if !ok {
 		return wire.Meeting{}, wire.Denied, fmt.Errorf("it may not use route %q", label)
 	}

@@ -80,7 +80,7 @@ func (s *Server) admit(ctx context.Context, c connection) (context.Context, func
 		s.refuse(c, &refusal{wire.Denied.String(), "the manifest changed"})
 		cancel()
 	}
-	release, ok := s.gate.Admit(c.connKey, changed)
+	release, ok := s.enforcer.Admit(c.connKey, changed)
 	if !ok {
 		changed()
 		return nil, nil, false

@@ -57,9 +57,9 @@ const perUserAssociations = 256
 // callers.
 type Server struct {
 	Config
-	rules atomic.Pointer[rules]
-	gate  acl.Gate[connKey]
-	users *conns.PerKey[uint32]
+	rules    atomic.Pointer[rules]
+	enforcer acl.Enforcer[connKey]
+	users    *conns.PerKey[uint32]
 
 	entering *conns.PerKey[listenerKey] // connections of strangers
 	sources  sync.Map                   // sourcesKey → *acl.Sources
@@ -96,10 +96,10 @@ func (s *Server) Apply(m document.Manifest) []error {
 	r, errs := compile(m)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// The gate gets the new rules first, so that a connection under the new rules never meets the
-	// old ones in the gate.
+	// The enforcer gets the new rules first, so that a connection under the new rules never meets
+	// the old ones in it.
 	own := s.Identities().Trust
-	s.gate.SetRule(func(k connKey) bool { return r.check(k) == nil && k.stranger.trustedBy(own) })
+	s.enforcer.SetRule(func(k connKey) bool { return r.check(k) == nil && k.stranger.trustedBy(own) })
 	s.rules.Store(r)
 
 	if s.draining {

@@ -180,7 +180,7 @@ type connKey struct {
 }
 
 // connection is a local connection or UDP session, with the rules that were in force when it began.
-// These rules determine its target. Newer rules can only end the connection (Server.gate).
+// These rules determine its target. Newer rules can only end the connection (Server.enforcer).
 type connection struct {
 	connKey
 	rules *rules

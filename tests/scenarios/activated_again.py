@@ -1,4 +1,5 @@
 """Activations in a row do nothing after the first."""
+# common cluster: base
 
 bring_up("base")
 
@@ -26,3 +27,4 @@ with subtest("one pass by hand, while the unit is stopped, finds everything done
     print("       " + ursula.succeed("flor activate --once --closure /etc/florete/documents --owner florete 2>&1 | grep summary").strip())
     after = traces()
     assert after == before, f"{before}\n{after}"
+    ursula.succeed("systemctl start florete-activate.service")

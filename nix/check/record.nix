@@ -11,6 +11,7 @@ let
   inherit (builtins)
     any
     concatMap
+    elem
     elemAt
     filter
     genList
@@ -19,6 +20,7 @@ let
     match
     ;
   inherit (import ../lib) isInvalid;
+  inherit (import ../lib/names.nix) machine;
   inherit (lib)
     excluded
     fault
@@ -33,7 +35,13 @@ let
 
   # Reports whether a service leads to a port of its host, in whatever protocol.
   leadsTo =
-    port: s: any (p: match "(127\\.[0-9.]+|localhost|\\[::1]):${port}" p.upstream != null) s.ports;
+    host: port: s:
+    any (
+      p:
+      match "unix:.*" p.upstream == null
+      && match ".*:${port}" p.upstream != null
+      && (machine p.upstream == null || elem (machine p.upstream) host.machines)
+    ) s.ports;
 
   # The other services on a host that lead to the same sshd and are recorded otherwise. Of two
   # that are recorded, the second by name is at fault.
@@ -43,7 +51,7 @@ let
       o:
       o.name != s.name
       && o.published
-      && leadsTo (head (port s)) o
+      && leadsTo t.hosts.${host} (head (port s)) o
       && o.record != s.record
       && (!isRecorded o || o.name < s.name)
     ) t.hosts.${host}.running;

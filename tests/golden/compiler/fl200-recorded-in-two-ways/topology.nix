@@ -1,5 +1,6 @@
 # Both services lead to one sshd, and one of them keeps its recordings for less time. On
-# alpha, backup leads to the sshd that records for console.
+# alpha, backup leads to the sshd that records for console, and mirror to that for serial, by the
+# address of the host.
 { base, merge, ... }:
 merge base {
   services = {
@@ -21,6 +22,17 @@ merge base {
         recipients = [ "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" ];
         days = 30;
       };
+    };
+    serial = {
+      host = "alpha";
+      port = 2200;
+      protocol = "ssh";
+      record.recipients = [ "age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p" ];
+    };
+    mirror = {
+      host = "alpha";
+      upstream = "192.0.2.1:2200";
+      listenPort = 2223;
     };
     backup = {
       host = "alpha";

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -40,12 +39,7 @@ func asking(t *testing.T, ask func(socket string, from, to netip.AddrPort) strin
 	c.acceptUrsula(t)
 	socket := whois.Beside(c.Ursula.Socket())
 	sockets <- socket
-	// Other accounts must be able to come to the socket: go test makes directories for its own.
-	for dir := filepath.Dir(socket); dir != os.TempDir() && dir != "/"; dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kit.OpenDirs(t, filepath.Dir(socket))
 	c.start(t)
 	return c
 }

@@ -364,11 +364,7 @@ func TestAttestation(t *testing.T) {
 	h := newHost(t, document.Caller{ID: wiki, Units: []string{unit}, Workload: true}, document.Caller{ID: db, UIDs: []uint32{64999}, Workload: true})
 	h.deliver(wiki, db)
 	h.serve(t)
-	for dir := filepath.Dir(h.socket); dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kit.OpenDirs(t, filepath.Dir(h.socket))
 	for name, c := range map[string]struct {
 		uid   uint32
 		group *os.File

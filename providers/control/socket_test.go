@@ -12,6 +12,7 @@ import (
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/control"
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 )
 
@@ -34,11 +35,7 @@ func TestOtherAccount(t *testing.T) {
 		t.Fatalf("%v, %v", info.Mode(), err)
 	}
 	const uid = 64003
-	for dir := filepath.Dir(e.socket); dir != os.TempDir(); dir = filepath.Dir(dir) {
-		if err := os.Chmod(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	kit.OpenDirs(t, filepath.Dir(e.socket))
 	if err := os.Chown(e.socket, -1, uid+1); err != nil { // root's group stays with the test's threads
 		t.Fatal(err)
 	}

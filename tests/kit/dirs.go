@@ -2,6 +2,7 @@ package kit
 
 import (
 	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -15,4 +16,13 @@ func MemoryDir(t testing.TB) string {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	return dir
+}
+
+// OpenDirs lets other accounts pass through the temporary directories of a test that lead to dir, and
+// through dir itself. The testing package makes such directories for its own account.
+func OpenDirs(t testing.TB, dir string) {
+	base := filepath.Dir(filepath.Dir(t.TempDir()))
+	for ; len(dir) > len(base); dir = filepath.Dir(dir) {
+		check(os.Chmod(dir, 0o755))
+	}
 }

@@ -63,7 +63,7 @@ func TestRefetch(t *testing.T) {
 // served, also in the same second, and although new documents make activation read the state from
 // disk again.
 func TestRefetchLosesNoRequest(t *testing.T) {
-	for _, after := range []time.Duration{0, time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
+	for _, after := range []time.Duration{time.Nanosecond, 10 * time.Millisecond, 990 * time.Millisecond} {
 		synctest.Test(t, func(t *testing.T) {
 			h := newHost(t)
 			h.config.Refetch = t.TempDir()

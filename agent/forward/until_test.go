@@ -15,8 +15,7 @@ import (
 func TestAllowUntil(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, agenttest.Echo(t))
-	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
-	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob, Until: unixtime.Of(end)}}
+	c.Publish.Publish[0].Allow = []document.Allow{{ID: alice}, {ID: bob}}
 	c.acceptUrsula(t)
 	c.start(t)
 	asAlice, asBob := dial(t, c.Local), c.dialAsBob(t)
@@ -25,6 +24,9 @@ func TestAllowUntil(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	end := time.Now().Add(3 * time.Second).Truncate(time.Second)
+	c.Publish.Publish[0].Allow[1].Until = unixtime.Of(end)
+	c.acceptUrsula(t)
 	wantReset(t, asBob)
 	if now := time.Now(); now.Before(end) {
 		t.Errorf("reset %s early", end.Sub(now))

@@ -50,7 +50,7 @@ func (d deaf) ReadFrom([]byte) (int, net.Addr, error) {
 // TestForgedAddresses checks that senders that cannot receive answers take few resources, however
 // often they begin, and that others are admitted meanwhile.
 func TestForgedAddresses(t *testing.T) {
-	const forged, bound = 400, 128
+	const forged, bound = 160, 128
 	ca := kit.NewCA()
 	ursula := host(t, "ursula", ca, outline)
 	var ln *transport.Listener

@@ -17,7 +17,7 @@ import (
 
 // victimConfig makes a copy of this test binary change documents, and die by SIGKILL before one of
 // the steps.
-const victimConfig = "COMMIT_VICTIM"
+const victimConfig = "CONFIRM_VICTIM"
 
 type victim struct {
 	State   hostdir.Layout

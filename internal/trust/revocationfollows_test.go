@@ -92,8 +92,7 @@ func TestFollows(t *testing.T) {
 				}
 			}
 		}
-		next := revocation.Next(fork, "demo", now.Add(time.Hour), time.Hour)
-		revocation.Keep(next, fork, newest)
+		next := revocation.Continue(fork, []*trust.Revocations{newest}, 0, "demo", now.Add(time.Hour), time.Hour)
 		if err := sign(next).Follows(newest); err != nil {
 			t.Fatalf("seed %d: with what it lacked: %v", seed, err)
 		}
@@ -118,8 +117,7 @@ func TestFollows(t *testing.T) {
 	if err := sign(revocation.Next(next, "demo", time.Now(), time.Hour)).Follows(b); err != nil {
 		t.Errorf("a host that missed a list: %v", err)
 	}
-	both := revocation.Next(b, "demo", time.Now(), time.Hour)
-	revocation.Keep(both, b, c)
+	both := revocation.Continue(b, []*trust.Revocations{c}, 0, "demo", time.Now(), time.Hour)
 	if list := sign(both); list.Follows(b) != nil || list.Follows(c) != nil || list.CheckID(ids[0]) == nil {
 		t.Errorf("a list that continues both: %v, %v", list.Follows(b), list.Follows(c))
 	}

@@ -18,10 +18,10 @@
       }
     ];
     postDeploymentCommand = pkgs.writeShellScript "confirm" ''
-      commit=/var/lib/florete/change.json
-      [ ! -e "$commit" ] || {
+      change=/var/lib/florete/change.json
+      [ ! -e "$change" ] || {
         ${config.services.florete.host.package}/bin/flor ping metrics &&
-        ${config.services.florete.host.package}/bin/flor sync --confirm "$(${pkgs.jq}/bin/jq -r .id "$commit")"
+        ${config.services.florete.host.package}/bin/flor sync --confirm "$(${pkgs.jq}/bin/jq -r .id "$change")"
       }
     '';
   };

@@ -81,7 +81,7 @@ var examples = map[string]string{
   flor sync`,
 	"sync arm": `# Prepare to go back from the unpacked bundle in this directory.
   flor sync arm /var/lib/florete/documents`,
-	"sync rollback": `# Wait for the deadline of the pending commit.
+	"sync rollback": `# Wait for the deadline of the pending change.
   flor sync rollback`,
 	"top": `# Show the traffic until interrupted.
   flor top`,

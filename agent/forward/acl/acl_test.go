@@ -123,19 +123,19 @@ func TestLostLogins(t *testing.T) {
 	}
 }
 
-func TestGateAdmitsNothingByDefault(t *testing.T) {
-	var g acl.Enforcer[int]
-	if _, ok := g.Admit(1, func() {}); ok {
+func TestEnforcerAdmitsNothingByDefault(t *testing.T) {
+	var e acl.Enforcer[int]
+	if _, ok := e.Admit(1, func() {}); ok {
 		t.Error("the zero enforcer admits")
 	}
 }
 
-func TestGateClosesWhatANewRuleDenies(t *testing.T) {
-	var g acl.Enforcer[int]
-	g.SetRule(func(int) bool { return true })
+func TestEnforcerClosesWhatANewRuleDenies(t *testing.T) {
+	var e acl.Enforcer[int]
+	e.SetRule(func(int) bool { return true })
 	var closed [4]int
 	for i := range closed {
-		release, ok := g.Admit(i, func() { closed[i]++ })
+		release, ok := e.Admit(i, func() { closed[i]++ })
 		if !ok {
 			t.Fatal("not admitted")
 		}
@@ -144,42 +144,42 @@ func TestGateClosesWhatANewRuleDenies(t *testing.T) {
 		}
 	}
 	odd := func(i int) bool { return i%2 == 1 && i != 3 }
-	g.SetRule(odd)
-	g.SetRule(odd)
+	e.SetRule(odd)
+	e.SetRule(odd)
 	if want := [4]int{1, 0, 1, 0}; closed != want {
 		t.Errorf("closed %v, want %v", closed, want)
 	}
 }
 
-func TestGateCloses(t *testing.T) {
-	var g acl.Enforcer[int]
-	g.SetRule(func(int) bool { return true })
+func TestEnforcerCloses(t *testing.T) {
+	var e acl.Enforcer[int]
+	e.SetRule(func(int) bool { return true })
 	var closed [2]int
 	for i := range closed {
-		g.Admit(i, func() { closed[i]++ })
+		e.Admit(i, func() { closed[i]++ })
 	}
 	one := func(i int) bool { return i == 1 }
-	g.Close(one)
-	g.Close(one)
+	e.Close(one)
+	e.Close(one)
 	if closed != [2]int{0, 1} {
 		t.Errorf("closed %v", closed)
 	}
-	if _, ok := g.Admit(1, func() {}); !ok {
+	if _, ok := e.Admit(1, func() {}); !ok {
 		t.Error("not admitted again")
 	}
 }
 
-// TestGateLaw admits connections and changes rules at the same time: connections open under the
+// TestEnforcerLaw admits connections and changes rules at the same time: connections open under the
 // last rule must be allowed by it.
-func TestGateLaw(t *testing.T) {
-	var g acl.Enforcer[int]
+func TestEnforcerLaw(t *testing.T) {
+	var e acl.Enforcer[int]
 	var open [8]atomic.Int64
 	var wg sync.WaitGroup
 	for i := range open {
 		wg.Go(func() {
 			for range 500 {
 				open[i].Add(1)
-				if _, ok := g.Admit(i, func() { open[i].Add(-1) }); !ok {
+				if _, ok := e.Admit(i, func() { open[i].Add(-1) }); !ok {
 					open[i].Add(-1)
 				}
 			}
@@ -187,9 +187,9 @@ func TestGateLaw(t *testing.T) {
 	}
 	rule := func(n int) func(int) bool { return func(i int) bool { return i < n } }
 	for n := range 400 {
-		g.SetRule(rule(n % 9))
+		e.SetRule(rule(n % 9))
 	}
-	g.SetRule(rule(3))
+	e.SetRule(rule(3))
 	wg.Wait()
 	for i := range open {
 		if n := open[i].Load(); i >= 3 && n != 0 {

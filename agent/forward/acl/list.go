@@ -1,6 +1,6 @@
 // Package acl enforces the access rules and limits of the topology on a host. A List answers which
-// callers may connect to a service. An Enforcer closes live connections that a new list denies. Limits
-// bounds connections, new connections per second, and bytes per second.
+// callers may connect to a service. An Enforcer closes live connections that a new list denies.
+// Limits bounds connections, new connections per second, and bytes per second.
 package acl
 
 import (

@@ -79,7 +79,7 @@ func Next(list *trust.Revocations, cluster string, now time.Time, lifetime time.
 func Continue(list *trust.Revocations, others []*trust.Revocations, ahead int64, cluster string, now time.Time, lifetime time.Duration) *trust.Revocations {
 	next := Next(list, cluster, now, lifetime)
 	for _, other := range others {
-		Keep(next, list, other)
+		keep(next, list, other)
 	}
 	if ahead != 0 {
 		next.Number, next.Former = ahead+1, ""
@@ -87,13 +87,13 @@ func Continue(list *trust.Revocations, others []*trust.Revocations, ahead int64,
 	return next
 }
 
-// Keep makes a new revocation list contain the revocations of another list as well. This is needed
+// keep makes a new revocation list contain the revocations of another list as well. This is needed
 // if two operators have published lists at the same time, so that neither list follows the other.
-// The new list, next, is one that Next made from the list before. Keep adds to it the entries of
-// the list other that before lacks. A list also tells hosts which published version of the
-// documents is the newest, and the new list then tells the newer of both. It no longer says which
-// list it follows, so that hosts with either list accept it.
-func Keep(next, before, other *trust.Revocations) {
+// The new list, next, is one that Next made from the list before. The function keep adds to it the
+// entries of the list other that before lacks. A list also tells hosts which published version of
+// the documents is the newest, and the new list then tells the newer of both. It no longer says
+// which list it follows, so that hosts with either list accept it.
+func keep(next, before, other *trust.Revocations) {
 	next.Former = ""
 	if d := other.Documents; d != nil && (next.Documents == nil || d.Serial > next.Documents.Serial) {
 		next.Documents = d

@@ -6,8 +6,9 @@
 //
 // The keyring of the tree begins with the sealing key of the file, so that sealed values can still
 // be opened and derived secrets stay the same. Move compares the file with the tree, page by page,
-// and copies the differences, until few are left. Then it freezes the file, compares once more, and
-// marks the tree as complete. If a move is interrupted, run it again.
+// and copies the differences, until few are left or their number no longer halves. Then it freezes
+// the file, compares once more, and marks the tree as complete. If a move is interrupted, run it
+// again.
 package move
 
 import (
@@ -121,13 +122,12 @@ func (m Move) Run(ctx context.Context) error {
 		return err
 	}
 	if left.Host == "" {
-		for range 100 { // as long as more changes than a transaction takes
-			n, err := m.compare(ctx, fence)
-			if err != nil {
+		for n, before := 0, 0; ; before = n {
+			if n, err = m.compare(ctx, fence); err != nil {
 				return err
 			}
-			if n <= store.MaxOps {
-				break
+			if n <= store.MaxOps || before > 0 && n > before/2 {
+				break // few are left, or the file changes as fast as it is copied
 			}
 		}
 		if err := m.File.Freeze(ctx, Mark{Host: m.Host, To: m.Endpoints, Time: now()}.op(moved)); err != nil {

@@ -174,8 +174,13 @@ func TestMove(t *testing.T) {
 		}
 	})
 	<-began
+	rounds := 0
+	m.Copied = func(int) { rounds++ }
 	if err := m.Run(t.Context()); err != nil {
 		t.Fatal(err)
+	}
+	if rounds > 20 {
+		t.Errorf("%d comparisons: a file that changes without a pause must be frozen after a few", rounds)
 	}
 	changing.Wait()
 	same(t, other, to)

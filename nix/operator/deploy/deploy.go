@@ -2,10 +2,10 @@
 // force only if the host reports that it runs this version.
 //
 // Before any change, the host arms a rollback: unless the change is confirmed in time, the host
-// restores the old version, whatever happens to its network or to this process (package commit of
+// restores the old version, whatever happens to its network or to this process (package confirm of
 // activation). Then deploy installs the bundle, or runs nixos-rebuild. The proof of success is a
 // report from the host, received through the cluster's providers, that names the documents and the
-// commit. Deploy then confirms the new version over a new SSH connection.
+// change. Deploy then confirms the new version over a new SSH connection.
 package deploy
 
 import (
@@ -142,7 +142,7 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	}
 	pending, err := put(ctx, h, remote)
 	if err != nil && pending != nil && !cutOff(err) {
-		return fmt.Errorf("%w; commit %s may be partly in force, and goes back by itself by %s: run flor status on the host", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
+		return fmt.Errorf("%w; change %s may be partly in force, and goes back by itself by %s: run flor status on the host", err, pending.ID, pending.Deadline.UTC().Format(time.TimeOnly))
 	}
 	if err == nil {
 		err = d.reported(ctx, h, pending)
@@ -156,7 +156,7 @@ func (d Deployment) host(ctx context.Context, h Host) (failed error) {
 	if err != nil {
 		return d.wentBack(ctx, remote, pending, err)
 	}
-	d.Log(h.Name, fmt.Sprintf("deployed: commit %s is confirmed", pending.ID))
+	d.Log(h.Name, fmt.Sprintf("deployed: change %s is confirmed", pending.ID))
 	return nil
 }
 
@@ -226,7 +226,7 @@ func (d Deployment) byHand(h Host) string {
 }
 
 // install arms the rollback of the host, copies the bundle to it, and runs the installer. It
-// returns the pending commit, or nil if nothing changes.
+// returns the pending change, or nil if nothing changes.
 func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Change, error) {
 	var packed bytes.Buffer
 	if err := h.Bundle.WriteTar(&packed); err != nil {
@@ -252,7 +252,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 		if err := json.Unmarshal(out, pending); err != nil {
 			return nil, fmt.Errorf("flor sync arm: %w", err)
 		}
-		d.Log(h.Name, fmt.Sprintf("installing: commit %s, which goes back at %s unless it is confirmed", pending.ID, pending.Deadline.UTC().Format(time.TimeOnly)))
+		d.Log(h.Name, fmt.Sprintf("installing: change %s, which goes back at %s unless it is confirmed", pending.ID, pending.Deadline.UTC().Format(time.TimeOnly)))
 	}
 	out, err = remote.run(ctx, nil, dir+"/install.sh")
 	if err == nil && pending == nil {
@@ -261,7 +261,7 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, err
 }
 
-// reported waits until a report of the host names the new documents and the commit.
+// reported waits until a report of the host names the new documents and the change.
 func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Change) error {
 	d.Log(h.Name, "waiting for its report")
 	ctx, cancel := context.WithTimeout(ctx, d.Timeout)
@@ -287,7 +287,7 @@ func (d Deployment) reported(ctx context.Context, h Host, pending *hostdir.Chang
 	}
 }
 
-// names returns an error that tells which documents or which commit are missing in a report.
+// names returns an error that tells which documents or which change are missing in a report.
 func names(received hostreport.Kept, documents []document.Document, pending *hostdir.Change) error {
 	if received.Sequence == 0 {
 		return errors.New("it has never reported")
@@ -314,7 +314,7 @@ func names(received hostreport.Kept, documents []document.Document, pending *hos
 // wentBack waits until the host has rolled back, and returns the error of the deployment. The
 // argument because is the reason for the rollback.
 func (d Deployment) wentBack(ctx context.Context, remote *remote, c *hostdir.Change, because error) error {
-	d.Log(remote.name, fmt.Sprintf("%v: commit %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
+	d.Log(remote.name, fmt.Sprintf("%v: change %s goes back by %s", because, c.ID, c.Deadline.UTC().Format(time.TimeOnly)))
 	ctx, cancel := context.WithDeadline(ctx, c.Deadline.Time.Add(grace))
 	defer cancel()
 	for {

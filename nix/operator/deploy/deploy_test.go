@@ -38,8 +38,8 @@ func TestNames(t *testing.T) {
 		lacks    string
 	}{
 		"none":              {hostreport.Kept{}, pending, "never reported"},
-		"other commit":      {reported("sha256-new", "other"), pending, "older than the deployment"},
-		"no commit":         {reported("sha256-new", ""), pending, "older than the deployment"},
+		"other change":      {reported("sha256-new", "other"), pending, "older than the deployment"},
+		"no change":         {reported("sha256-new", ""), pending, "older than the deployment"},
 		"other documents":   {reported("sha256-old", "mine"), pending, "reports manifest 7, not 7"},
 		"both":              {reported("sha256-new", "mine"), pending, ""},
 		"nothing to undo":   {reported("sha256-new", ""), nil, ""},
@@ -84,7 +84,7 @@ func TestConnect(t *testing.T) {
 }
 
 // tools puts stand-ins for ssh and nixos-rebuild into PATH, and returns the file that records their
-// arguments. After a switch a commit is pending.
+// arguments. After a switch a change is pending.
 func tools(t *testing.T, rebuild string) (calls string) {
 	dir := t.TempDir()
 	calls = filepath.Join(dir, "calls")
@@ -94,8 +94,8 @@ func tools(t *testing.T, rebuild string) (calls string) {
 "-G "*) echo "hostname $2"; exit ;;
 *"test -e "*"/needs/cert-node/current "*) [ ! -e DIR/new ] || echo no certificate ;;
 *"cat "*undone.json) cat DIR/undone ;;
-*"cat "*) [ ! -e DIR/commit ] || cat DIR/commit ;;
-*"--confirm "*) echo "confirm ${*##* }" >> DIR/calls; rm DIR/commit ;;
+*"cat "*) [ ! -e DIR/change ] || cat DIR/change ;;
+*"--confirm "*) echo "confirm ${*##* }" >> DIR/calls; rm DIR/change ;;
 esac`,
 		"nixos-rebuild": `echo "nixos-rebuild $*" >> DIR/calls` + "\n" + rebuild,
 	} {
@@ -151,19 +151,19 @@ func TestCannotReport(t *testing.T) {
 
 const switched = "nixos-rebuild switch --flake .#forge --target-host root@forge\n"
 
-// TestRebuild checks that a NixOS host is switched, and confirmed when it reports the commit.
+// TestRebuild checks that a NixOS host is switched, and confirmed when it reports the change.
 func TestRebuild(t *testing.T) {
 	deadline := time.Now().Add(time.Second).UTC().Unix()
-	commit, err := json.Marshal(hostdir.Change{ID: "abc", Deadline: unixtime.Unix(deadline)})
+	change, err := json.Marshal(hostdir.Change{ID: "abc", Deadline: unixtime.Unix(deadline)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, x := range map[string]struct{ rebuild, pending, calls, failed string }{
-		"armed":         {"echo '" + string(commit) + "' > DIR/commit", "abc", switched + "confirm abc\n", ""},
+		"armed":         {"echo '" + string(change) + "' > DIR/change", "abc", switched + "confirm abc\n", ""},
 		"not armed":     {"", "", switched, ""},
 		"fails":         {"echo no space >&2; exit 1", "", switched, "nixos-rebuild: exit status 1: no space"},
-		"fails, armed":  {"echo '" + string(commit) + "' > DIR/commit; echo no space >&2; exit 1", "", switched, "no space; commit abc may be partly in force, and goes back by itself by "},
-		"never reports": {"echo '" + string(commit) + "' | tee DIR/commit > DIR/undone", "other", switched, "it went back, since it was not confirmed: no report within"},
+		"fails, armed":  {"echo '" + string(change) + "' > DIR/change; echo no space >&2; exit 1", "", switched, "no space; change abc may be partly in force, and goes back by itself by "},
+		"never reports": {"echo '" + string(change) + "' | tee DIR/change > DIR/undone", "other", switched, "it went back, since it was not confirmed: no report within"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			calls := tools(t, x.rebuild)

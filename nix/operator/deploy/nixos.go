@@ -14,7 +14,7 @@ import (
 )
 
 // rebuild runs nixos-rebuild switch for a host. The host arms its rollback itself if its
-// configuration sets services.florete.confirm. rebuild returns the pending commit, or nil if
+// configuration sets services.florete.confirm. rebuild returns the pending change, or nil if
 // the host has no such setting or if nothing changes.
 func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostdir.Change, error) {
 	before, err := remote.pending(ctx)
@@ -44,7 +44,7 @@ func (d Deployment) rebuild(ctx context.Context, h Host, remote *remote) (*hostd
 	return pending, errors.Join(err, unread)
 }
 
-// pending returns the commit that waits for confirmation on a host, or nil if there is none.
+// pending returns the change that waits for confirmation on a host, or nil if there is none.
 func (r *remote) pending(ctx context.Context) (*hostdir.Change, error) {
 	out, err := r.run(ctx, nil, fmt.Sprintf("cat %[1]s 2>/dev/null || test ! -e %[1]s", r.state.ChangeFile()))
 	if err != nil || len(out) == 0 {

@@ -83,10 +83,14 @@ class Container(Host):
 
 def remove_cgroup(name: str) -> float:
     """Removes what a host that ended has left of its cgroups, and returns the seconds of a
-    processor that it took. They keep settings, a frozen one would freeze the unit at the next boot."""
+    processor that it took. They keep settings, a frozen one would freeze the unit at the next boot.
+    Where systemd-nspawn itself was killed, the host goes on: it ends here."""
     top = cgroup(name)
     if not top:
         return 0
+    (top / "cgroup.kill").write_text("1")
+    while "populated 1" in (top / "cgroup.events").read_text():
+        time.sleep(0.01)
     spent = usage(top)
     for path, _, _ in os.walk(top, topdown=False):
         os.rmdir(path)

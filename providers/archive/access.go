@@ -60,18 +60,6 @@ func (a Archive) Access(ctx context.Context, now time.Time) (s Access, err error
 	return s, nil
 }
 
-// Of returns the grants for the roles that a host gets grants for, and the statements that end
-// them.
-func (s Access) Of(host string, requests map[string]document.RequestPolicy) []accessgrant.Signed {
-	of := []accessgrant.Signed{}
-	for _, signed := range s.Grants {
-		if g, err := signed.Open(); err == nil && slices.Contains(requests[g.Role].Hosts, host) {
-			of = append(of, signed)
-		}
-	}
-	return of
-}
-
 // RequestAccess records a user's request for a role. Record returns changes to make in the same
 // transaction. The error is a Refusal if the policy does not permit the request.
 func (a Archive) RequestAccess(ctx context.Context, r AccessRequest, p document.Policy, record func() []store.Op) error {

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/rollout"
 	"github.com/florete/florete/providers/store"
 )
@@ -114,29 +113,6 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 		all = append(all, rollout.Host{Name: name, Serial: r.Bridge.Serial, Before: whole[name][0].Before, New: !slices.ContainsFunc(former[name], isPolicy)})
 	}
 	return all, nil
-}
-
-// Documents returns the documents that a host should have now, or none if there are none for the
-// host. The last argument is the tag of the documents that the host already has, or empty. If these
-// are up to date, same is true and no documents are returned. The result can change only when the
-// key config/rollout or a key below config/version/ changes.
-func (a Archive) Documents(ctx context.Context, host, has string) (found []hostapi.SignedDocument, same bool, err error) {
-	err = a.offered(ctx, host, func(entries []entry) (err error) {
-		if same = has != "" && tagOf(entries) == has; same {
-			return nil
-		}
-		found, err = a.documents(ctx, entries)
-		return err
-	})
-	return found, same, err
-}
-
-func tagOf(entries []entry) string {
-	var envelopes [][]byte
-	for _, e := range entries {
-		envelopes = append(envelopes, []byte(e.Envelope))
-	}
-	return hostapi.Tag(envelopes...)
 }
 
 // offering is a consistent view of the state that decides which documents hosts are offered.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/florete/florete/internal/hostapi"
 	"github.com/florete/florete/providers/archive"
@@ -54,54 +53,21 @@ func (d *Distribution) read(ctx context.Context, a *server.Request, node string,
 	return artifact, server.Change{Signed: true}, err
 }
 
-// offer returns the documents of a node, which are all of one version, and the revocation list. It
-// leaves out documents and a list that the node already has, and access grants that it has received.
-func (d *Distribution) offer(ctx context.Context, a *server.Request, has, received string) (hostapi.Artifact, error) {
+// offer returns what is new for a node that has the documents and the access grants with the given
+// tags.
+func (d *Distribution) offer(ctx context.Context, a *server.Request, documents, grants string) (hostapi.Artifact, error) {
 	if _, err := a.Granted(); err != nil {
 		return hostapi.Artifact{}, err
 	}
-	newest, err := d.near.Revocations(ctx)
-	if err != nil {
-		return hostapi.Artifact{}, err
-	}
-	documents, same, err := d.near.Documents(ctx, a.Caller.Name(), has)
+	has := archive.Has{Documents: documents, List: a.List, Grants: grants}
+	artifact, err := d.near.Offer(ctx, a.Caller.Name(), has, d.server.Policies.Newest().Requests)
 	switch {
 	case errors.Is(err, archive.ErrRestored):
 		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here since its state was restored", a.Caller.Short())
-	case errors.Is(err, archive.ErrNone), err == nil && !same && len(documents) == 0:
+	case errors.Is(err, archive.ErrNone):
 		err = hostapi.Errorf(hostapi.CodeMissing, "documents of %s: none are published here yet", a.Caller.Short())
 	}
-	artifact := hostapi.Artifact{Documents: documents, NotModified: same}
-	if err != nil {
-		return artifact, err
-	}
-	if a.List >= 0 && newest.Number > a.List {
-		artifact.Revocations = &newest.Signed
-	}
-	if artifact.Grants, err = d.grants(ctx, a, received); err != nil {
-		return hostapi.Artifact{}, err
-	}
-	if same && (artifact.Revocations != nil || artifact.Grants != nil) {
-		artifact.Documents, artifact.NotModified = []hostapi.SignedDocument{}, false
-	}
-	return artifact, nil
-}
-
-// grants returns the access grants of a node, or nil if they are those that the node has received
-// last. Their tag is in the header of the request, which is empty if the node has no use for grants.
-func (d *Distribution) grants(ctx context.Context, a *server.Request, received string) (*hostapi.Grants, error) {
-	if received == "" {
-		return nil, nil
-	}
-	access, err := d.near.Access(ctx, time.Now())
-	if err != nil {
-		return nil, err
-	}
-	grants := hostapi.Grants(access.Of(a.Caller.Name(), d.server.Policies.Newest().Requests))
-	if grants.Tag() == received {
-		return nil, nil
-	}
-	return &grants, nil
+	return artifact, err
 }
 
 // notModified is the answer to a node that already has the newest documents. Its value is the tag

@@ -21,7 +21,9 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -51,10 +53,18 @@ type Config struct {
 	// Reserve is the number of bytes that must stay free on the file system with the recordings. The
 	// default is DefaultReserve.
 	Reserve uint64
+
+	// Idle is the interval at which Serve looks whether a session is under way, and returns if there
+	// is none. The default is DefaultIdle.
+	Idle time.Duration
 }
 
 // DefaultReserve leaves a host enough room for its documents and logs.
 const DefaultReserve = 256 << 20
+
+// DefaultIdle lets an upgraded program record the sessions that begin at most ten minutes after the
+// last one ended: systemd starts it when a session begins.
+const DefaultIdle = 10 * time.Minute
 
 // Time between two pieces of a recording, and limits on what a client may send.
 const (
@@ -96,27 +106,30 @@ const (
 	frameExit   = 'x' // exit status, four bytes
 )
 
-// Serve records sessions whose clients connect to ln, until ctx ends. It first finishes the
-// recordings that an earlier process did not finish.
-func Serve(ctx context.Context, ln net.Listener, c Config) error {
+// Serve records sessions whose clients connect to ln, until ctx ends or nobody uses it. It first
+// finishes the recordings that an earlier process did not finish.
+func Serve(ctx context.Context, ln *net.UnixListener, c Config) error {
 	c.Reserve = cmp.Or(c.Reserve, DefaultReserve)
 	d := &directory{layout: c.Layout, log: c.Log}
 	d.recover()
 	r := &recorder{Config: c, dir: d}
 	limits := unixsock.Limits{Each: perAccount, Total: total, Named: func(_ *net.UnixConn, uid uint32) bool { return r.mayLogIn(uid) }}
-	ln = conns.Patient(limits.Listen(ln), nil)
+	used := &inUse{UnixListener: ln, look: cmp.Or(c.Idle, DefaultIdle)}
+	accept := conns.Patient(limits.Listen(used), nil).Accept
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	var sessions sync.WaitGroup
-	defer sessions.Wait()
+	var under sync.WaitGroup
+	defer under.Wait()
 	for {
-		conn, err := ln.Accept()
+		conn, err := accept()
 		if err != nil {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || errors.Is(err, errIdle) {
 				return nil
 			}
 			return err
 		}
-		sessions.Go(func() {
+		used.sessions.Add(1)
+		under.Go(func() {
+			defer used.sessions.Add(-1)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()
 			if err := r.serve(ctx, conn); err != nil {
@@ -125,6 +138,29 @@ func Serve(ctx context.Context, ln net.Listener, c Config) error {
 				_ = json.NewEncoder(conn).Encode(answer{Error: err.Error()})
 			}
 		})
+	}
+}
+
+// inUse is a listener whose Accept fails with errIdle if there is no session when it looks. A
+// client that connects then is served by the next process.
+type inUse struct {
+	*net.UnixListener
+	look     time.Duration // interval
+	sessions atomic.Int64  // sessions under way
+}
+
+var errIdle = errors.New("no session is under way")
+
+func (l *inUse) Accept() (net.Conn, error) {
+	for {
+		_ = l.SetDeadline(time.Now().Add(l.look))
+		conn, err := l.UnixListener.Accept()
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return conn, err
+		}
+		if l.sessions.Load() == 0 {
+			return nil, errIdle
+		}
 	}
 }
 

@@ -90,7 +90,7 @@ func (h *host) start(t *testing.T) {
 	check(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, ln, h.Config) }()
+	go func() { ended <- Serve(ctx, ln.(*net.UnixListener), h.Config) }()
 	stopped := false
 	h.stop = func() error {
 		if stopped {
@@ -230,6 +230,56 @@ func TestStopped(t *testing.T) {
 	h.wantRecording(t, all[0], "last words")
 	if !all[0].Cut || l.end.Complete {
 		t.Errorf("%+v, %+v", all[0], l.end)
+	}
+}
+
+// TestIdle checks that the recorder ends while there is no session, and only then. The next process
+// serves a client that connects in between.
+func TestIdle(t *testing.T) {
+	h := newHost(t, nil)
+	h.Idle = time.Millisecond
+	ln, err := net.Listen("unix", h.socket)
+	check(t, err)
+	systemd, err := ln.(*net.UnixListener).File()
+	check(t, err)
+	defer systemd.Close()
+	ln.(*net.UnixListener).SetUnlinkOnClose(false)
+	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
+	defer cancel()
+	serve := func() error {
+		ln, err := net.FileListener(systemd)
+		check(t, err)
+		defer ln.Close()
+		return Serve(ctx, ln.(*net.UnixListener), h.Config)
+	}
+	ln.Close()
+	if err := serve(); err != nil || ctx.Err() != nil {
+		t.Fatal(err, ctx.Err())
+	}
+	dialled := make(chan *line)
+	go func() {
+		l, err := dial(ctx, h.socket, h.hello())
+		if err != nil {
+			t.Error(err)
+		}
+		dialled <- l
+	}()
+	kit.Eventually(t, "it connects", func() bool {
+		open, err := os.ReadFile("/proc/net/unix")
+		check(t, err)
+		return strings.Count(string(open), h.socket) > 1
+	})
+	ended := make(chan error, 1)
+	go func() { ended <- serve() }()
+	first := <-dialled
+	for range 20 {
+		l, err := dial(ctx, h.socket, h.hello())
+		check(t, err)
+		check(t, l.exit(0))
+	}
+	check(t, first.exit(0))
+	if err := <-ended; err != nil || ctx.Err() != nil {
+		t.Error(err, ctx.Err())
 	}
 }
 

@@ -46,7 +46,7 @@ in
           StateDirectory = "${prefix}/recordings";
           StateDirectoryMode = "0700";
           UMask = "0077";
-          # A restart would end the sessions that it records.
+          # A restart would end the sessions that it records. It ends by itself when there are none.
           X-RestartIfChanged = false;
         };
     };

@@ -2,6 +2,7 @@ package main
 
 import (
 	"log/slog"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -14,7 +15,8 @@ func newRecorderCmd(m *instance) *cobra.Command {
 		Use:   "recorder",
 		Short: "Record SSH sessions",
 		Long: `Record the SSH sessions at services of this host that have record in the topology, in the directory
-/var/lib/florete/recordings. systemd starts this command when the first session begins. The
+/var/lib/florete/recordings. systemd starts this command when a session begins. It ends within ten
+minutes of the last session, so that sessions after an upgrade are recorded by the new program. The
 recordings are encrypted to the recipients in the topology, and this host cannot read them:
 florctl sessions replay.`,
 		Args: cobra.NoArgs,
@@ -23,7 +25,7 @@ florctl sessions replay.`,
 			if err != nil {
 				return err
 			}
-			return recorder.Serve(cmd.Context(), ln, c)
+			return recorder.Serve(cmd.Context(), ln.(*net.UnixListener), c)
 		},
 	}
 	m.state(cmd, &c.Layout)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	docpages "github.com/florete/florete/tests/docs/pages"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestPictures checks that the picture of the example cluster is the one that florctl graph draws
@@ -15,9 +16,12 @@ func TestPictures(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it compiles florctl")
 	}
-	root := docpages.Root(t)
-	drawn := filepath.Join(t.TempDir(), "cluster.svg")
-	cmd := exec.Command("go", "run", "./nix/cmd/florctl", "graph", "tests/cluster", "--override-input", "florete="+root, "--out", drawn)
+	root, dir := docpages.Root(t), t.TempDir()
+	if err := kit.Programs(t.Context(), root, dir, "florctl"); err != nil {
+		t.Fatal(err)
+	}
+	drawn := filepath.Join(dir, "cluster.svg")
+	cmd := exec.Command(filepath.Join(dir, "florctl"), "graph", "tests/cluster", "--override-input", "florete="+root, "--out", drawn)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -70,6 +71,11 @@ func scripts(t *testing.T, dir string, more func(*testscript.Env) error) {
 			for _, name := range []string{"NIX_CONFIG", "NIX_SSL_CERT_FILE"} {
 				env.Setenv(name, os.Getenv(name))
 			}
+			cache, err := os.UserCacheDir() // of Go: with an empty one, a script compiles Go's runtime
+			if err != nil {
+				return err
+			}
+			env.Setenv("GOCACHE", cmp.Or(os.Getenv("GOCACHE"), filepath.Join(cache, "go-build")))
 			env.Setenv("HOME", env.WorkDir)
 			// The library alone, as a flake: what users have as an input.
 			lib := filepath.Join(env.WorkDir, "florete")

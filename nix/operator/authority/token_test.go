@@ -148,9 +148,10 @@ func TestOpenToken(t *testing.T) {
 	_ = token.Close()
 }
 
-// TestWithoutCgo builds this package as our programs are built.
+// TestWithoutCgo builds this package as our programs are built. tests/run has compiled what it needs
+// with the same tags.
 func TestWithoutCgo(t *testing.T) {
-	cmd := exec.Command("go", "test", "-count=1", "-run", "TestNoCgo", "-v", ".")
+	cmd := exec.Command("go", "test", "-count=1", "-tags=netgo,osusergo", "-run", "TestNoCgo", "-v", ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: TestNoCgo") {
 		t.Errorf("%v: %s", err, out)

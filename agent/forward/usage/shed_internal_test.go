@@ -77,11 +77,12 @@ func TestEstimate(t *testing.T) {
 	if testing.Short() {
 		t.Skip("left out by -short: it takes long")
 	}
+	bytes, messages := kit.Often(100<<20, 20<<20), kit.Often(20_000, 4000)
 	for name, use := range map[string]func(t *testing.T, client, server *quic.Conn, c *Conn){
 		"uploads": func(t *testing.T, client, server *quic.Conn, c *Conn) {
 			from, to := stream(t, client, server, c)
 			go func() {
-				from.Write(make([]byte, 100<<20))
+				from.Write(make([]byte, bytes))
 				from.Close()
 			}()
 			read(c, to, func([]byte) {})
@@ -89,7 +90,7 @@ func TestEstimate(t *testing.T) {
 		"downloads": func(t *testing.T, client, server *quic.Conn, c *Conn) {
 			from, to := stream(t, client, server, c)
 			go func() {
-				to.Write(make([]byte, 100<<20))
+				to.Write(make([]byte, bytes))
 				to.Close()
 			}()
 			io.Copy(io.Discard, from)
@@ -97,7 +98,7 @@ func TestEstimate(t *testing.T) {
 		"small messages": func(t *testing.T, client, server *quic.Conn, c *Conn) {
 			from, to := stream(t, client, server, c)
 			go read(c, to, func(b []byte) { to.Write(b) })
-			for range 20_000 {
+			for range messages {
 				from.Write([]byte("message"))
 				from.Read(make([]byte, 64))
 			}

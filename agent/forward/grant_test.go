@@ -85,7 +85,7 @@ func TestGrant(t *testing.T) {
 			t.Errorf("in force after %s", took)
 		}
 	}
-	grant := g.grant(grantID, 5*time.Second)
+	grant := g.grant(grantID, 20*time.Second)
 	signed := kit.SignGrant(grant, g.key)
 	opens(signed)
 	asBob := g.dialAsBob(t)

@@ -117,8 +117,8 @@ func Serve(ctx context.Context, ln *net.UnixListener, c Config) error {
 	used := &inUse{UnixListener: ln, look: cmp.Or(c.Idle, DefaultIdle)}
 	accept := conns.Patient(limits.Listen(used), nil).Accept
 	defer context.AfterFunc(ctx, func() { ln.Close() })()
-	var under sync.WaitGroup
-	defer under.Wait()
+	var running sync.WaitGroup
+	defer running.Wait()
 	for {
 		conn, err := accept()
 		if err != nil {
@@ -128,7 +128,7 @@ func Serve(ctx context.Context, ln *net.UnixListener, c Config) error {
 			return err
 		}
 		used.sessions.Add(1)
-		under.Go(func() {
+		running.Go(func() {
 			defer used.sessions.Add(-1)
 			defer conn.Close()
 			defer context.AfterFunc(ctx, func() { conn.Close() })()

@@ -3,7 +3,6 @@ package archive
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -113,88 +112,6 @@ func (a Archive) Waited(ctx context.Context, r Rollout) (all []rollout.Host, err
 		all = append(all, rollout.Host{Name: name, Serial: r.Bridge.Serial, Before: whole[name][0].Before, New: !slices.ContainsFunc(former[name], isPolicy)})
 	}
 	return all, nil
-}
-
-// offering is a consistent view of the state that decides which documents hosts are offered.
-type offering struct {
-	rollout Rollout
-	newest  Version
-}
-
-// offering reads the rollout and the newest version. If either has changed meanwhile, it reads both
-// again, because the newest version may belong to another rollout.
-func (a Archive) offering(ctx context.Context) (offering, error) {
-	r, err := a.Rollout(ctx)
-	for err == nil {
-		newest, failed := a.Newest(ctx)
-		if failed != nil && !errors.Is(failed, ErrNone) {
-			return offering{}, failed
-		}
-		var now Rollout
-		if now, err = a.Rollout(ctx); err == nil && now.revision == r.revision {
-			return offering{r, newest}, failed
-		}
-		r = now
-	}
-	return offering{}, err
-}
-
-// offered reads the documents that a host is offered. If they are removed during the read, it
-// starts again.
-func (a Archive) offered(ctx context.Context, host string, read func([]entry) error) error {
-	is, err := a.memory.read(ctx, a.offering)
-	for err == nil {
-		entries, err := a.offer(ctx, is.rollout, is.newest, host)
-		if err == nil {
-			err = read(entries)
-		}
-		if !errors.Is(err, store.ErrNotFound) {
-			return err
-		}
-		now, failed := a.memory.read(ctx, a.offering)
-		if failed != nil || now.rollout.revision == is.rollout.revision && now.newest.Tree == is.newest.Tree {
-			return err
-		}
-		is = now
-	}
-	return err
-}
-
-// offer returns the documents that a host is offered during a rollout to the newest version.
-func (a Archive) offer(ctx context.Context, r Rollout, newest Version, host string) ([]entry, error) {
-	entries, err := a.entries(ctx, newest, host)
-	if err != nil || !r.AtWork() {
-		return entries, err
-	}
-	wave, group := 0, ""
-	if len(entries) > 0 {
-		wave, group = entries[0].Wave, entries[0].Group
-	}
-	stage, bridged := r.Stage(host, wave, group)
-	from := newest.Serial
-	switch {
-	case stage == rollout.StageFormer, stage == rollout.StagePolicy, len(entries) == 0 && r.Status != rollout.Returning:
-		from = r.Former
-	case stage == rollout.StageVersion, stage == rollout.StageWhole:
-		from = r.Serial
-	}
-	if from != newest.Serial {
-		v, err := a.version(ctx, from)
-		if err != nil {
-			return nil, err
-		}
-		if entries, err = a.entries(ctx, v, host); err != nil {
-			return nil, err
-		}
-	}
-	if r.Bridge == nil || !bridged {
-		return entries, nil
-	}
-	bridge, err := a.entries(ctx, *r.Bridge, host)
-	if err != nil || len(bridge) == 0 {
-		return entries, err
-	}
-	return append(slices.DeleteFunc(slices.Clone(entries), isPolicy), bridge[0]), nil
 }
 
 // version returns the version with the given serial, if the archive keeps it.

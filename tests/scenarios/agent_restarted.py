@@ -18,7 +18,7 @@ with subtest("started again while a connection stays open, it fails none"):
         ursula.succeed("systemctl restart florete-agent")
         wait_until(lambda: traffic.so_far()["requests"] >= before["requests"] + 40, lambda: f"requests go on: {traffic.so_far()}")
         assert not traffic.so_far()["failed"], traffic.so_far()
-    print(f"       {traffic.so_far()['requests']} requests, none failed")
+    print(f"       {traffic.so_far()['requests']} requests, none failed; the slowest took {traffic.so_far()['longest']:.1f} s")
 
 with subtest("killed, it is there again, and only requests that it had begun fail"):
     resets = []

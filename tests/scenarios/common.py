@@ -180,7 +180,7 @@ class Traffic:
         host.wait_for_file(self.out)
 
     def so_far(self):
-        """{"requests": how many, "failed": [[when it began, what], …]}"""
+        """{"requests": how many, "failed": [[when it began, what], …], "longest": the slowest answer}"""
         return json.loads(self.host.succeed(f"cat {self.out}"))
 
     def end(self):

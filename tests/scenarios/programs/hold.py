@@ -11,7 +11,7 @@ from http.client import HTTPConnection, HTTPException
 
 out, host, port = sys.argv[1:]
 result: dict = {"requests": 0, "error": "", "longest": 0, "answered": []}
-connection = HTTPConnection(host, int(port), timeout=60)
+connection = HTTPConnection(host, int(port), timeout=120)
 connection.connect()
 connection.auto_open = 0
 while not result["error"]:

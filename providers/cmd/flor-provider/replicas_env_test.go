@@ -94,7 +94,7 @@ func (c *replicas) add(name string) *replica {
 	by := &kit.CA{Root: root, Issuing: root}
 	for _, kind := range c.kinds {
 		service := spiffe.ProviderService(kind)
-		by.Deliver(filepath.Join(r.dir, "activation", "needs", "cert-service-"+service), kit.ID("service/"+name+"/"+service), time.Hour)
+		by.Deliver(filepath.Join(r.dir, "activation", "needs", "cert-service-"+service), kit.ID("service/"+name+"/"+service), 7*24*time.Hour)
 	}
 	c.all = append(c.all, r)
 	return r

@@ -28,6 +28,9 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
+// valid is how long certificates are valid: longer than any test takes.
+const valid = 7 * 24 * time.Hour
+
 // Cluster is an etcd cluster that runs for a test.
 type Cluster struct {
 	Members []*Member
@@ -74,7 +77,7 @@ func (c *Cluster) Certificates(host string) string {
 	c.t.Helper()
 	dir := c.t.TempDir()
 	c.pair(dir, "client", func(k crypto.PublicKey) (*x509.Certificate, error) {
-		return c.ca.IssueClient(k, host, time.Now().Add(time.Hour), time.Now())
+		return c.ca.IssueClient(k, host, time.Now().Add(valid), time.Now())
 	})
 	return dir
 }
@@ -115,7 +118,7 @@ func (c *Cluster) secure(m *Member) []string {
 		return nil
 	}
 	c.pair(m.Dir, "member", func(k crypto.PublicKey) (*x509.Certificate, error) {
-		return c.ca.IssueMember(k, []string{"127.0.0.1"}, time.Now().Add(time.Hour), time.Now())
+		return c.ca.IssueMember(k, []string{"127.0.0.1"}, time.Now().Add(valid), time.Now())
 	})
 	file := func(name string) string { return filepath.Join(m.Dir, name) }
 	return []string{

@@ -93,6 +93,7 @@ func TestHistory(t *testing.T) {
 			shared.Endpoints = append(shared.Endpoints, cuts[p.Host].to(t, e))
 		}
 		p.Store = &shared
+		p.Kinds["cert"] = fmt.Appendf(nil, `{"lifetime":%.0f}`, trust.MaxLifetime.Seconds()) // the host keeps the SVID of its enrolment
 	}
 	for _, name := range []string{"a", "b", "d"} {
 		cuts[name] = &cut{}

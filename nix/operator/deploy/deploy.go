@@ -14,6 +14,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -228,17 +229,10 @@ func (d Deployment) byHand(h Host) string {
 // install arms the rollback of the host, copies the bundle to it, and runs the installer. It
 // returns the pending change, or nil if nothing changes.
 func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostdir.Change, error) {
-	var packed bytes.Buffer
-	if err := h.Bundle.WriteTar(&packed); err != nil {
-		return nil, err
-	}
 	m := h.Topology.Instance
 	base := path.Join("/usr/local/lib", m.String(), "deploy")
 	dir := path.Join(base, m.Unit(h.Name))
-	d.Log(h.Name, fmt.Sprintf("copying %s, %d MB", h.Bundle.Version(), packed.Len()>>20))
-	copying := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; rm -rf %s; mkdir -p %s; tar xzf - -C %s",
-		m.State().ChangeFile(), base, base, base)
-	if _, err := remote.run(ctx, &packed, copying); err != nil {
+	if err := d.send(ctx, h, remote, base, dir); err != nil {
 		return nil, err
 	}
 	remote.flor = path.Join(dir, "bin/flor") + instanceFlag(m)
@@ -259,6 +253,43 @@ func (d Deployment) install(ctx context.Context, h Host, remote *remote) (*hostd
 		d.Log(h.Name, lastLine(out))
 	}
 	return pending, err
+}
+
+// send copies the bundle to the directory dir of the host, which is in base. Programs that are
+// installed on the host are copied from there, not over the network.
+func (d Deployment) send(ctx context.Context, h Host, remote *remote, base, dir string) error {
+	installed, digests := bundle.BinTar(h.Topology.Instance), h.Bundle.Programs.Digests()
+	out, err := remote.run(ctx, nil, fmt.Sprintf("cd %s && sha256sum flor flor-provider 2>/dev/null || true", installed))
+	if err != nil {
+		return err
+	}
+	maps.DeleteFunc(digests, func(name, digest string) bool {
+		return !slices.Contains(strings.Split(string(out), "\n"), digest+"  "+name)
+	})
+	present := slices.Sorted(maps.Keys(digests))
+	var packed bytes.Buffer
+	if err := h.Bundle.WriteTarWithout(&packed, present); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("copying %s, %d KiB", h.Bundle.Version(), packed.Len()>>10)
+	if len(present) > 0 {
+		text += "; the host has " + strings.Join(present, " and ")
+	}
+	d.Log(h.Name, text)
+	_, err = remote.run(ctx, &packed, unpack(remote.state.ChangeFile(), base, dir, installed, digests))
+	return err
+}
+
+// unpack returns a shell command that unpacks a bundle from its input in the directory base, and
+// completes it in dir with programs from the directory installed. They must have the given SHA-256
+// digests. While a change is pending, the command fails and changes nothing.
+func unpack(change, base, dir, installed string, programs map[string]string) string {
+	command := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; rm -rf %s && mkdir -p %s/bin && tar xzf - -C %[2]s",
+		change, base, dir)
+	for _, name := range slices.Sorted(maps.Keys(programs)) {
+		command += fmt.Sprintf(" && cp -p %s/%s %s/bin && echo '%s  %[3]s/bin/%[2]s' | sha256sum --check --quiet", installed, name, dir, programs[name])
+	}
+	return command
 }
 
 // reported waits until a report of the host names the new documents and the change.

@@ -1,10 +1,14 @@
 package deploy
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -50,6 +54,57 @@ func TestNames(t *testing.T) {
 		if x.lacks == "" && err != nil || x.lacks != "" && (err == nil || !strings.Contains(err.Error(), x.lacks)) {
 			t.Errorf("%s: %v, want %q", name, err, x.lacks)
 		}
+	}
+}
+
+// TestUnpack checks that a bundle arrives with the programs that the host has, and that one which
+// changed meanwhile is refused.
+func TestUnpack(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	put := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(at(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(at(name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("packed/florete-forge/version", "7-abc\n")
+	put("installed/flor", "program")
+	bundle, err := exec.Command("tar", "czf", "-", "-C", at("packed"), "florete-forge").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := func() (string, error) {
+		programs := map[string]string{"flor": fmt.Sprintf("%x", sha256.Sum256([]byte("program")))}
+		cmd := exec.Command("sh", "-c", unpack(at("change.json"), at("deploy"), at("deploy/florete-forge"), at("installed"), programs))
+		cmd.Stdin = bytes.NewReader(bundle)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	if out, err := run(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for name, want := range map[string]string{"version": "7-abc\n", "bin/flor": "program"} {
+		if got, err := os.ReadFile(at("deploy/florete-forge/" + name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
+		}
+	}
+	if fi, err := os.Stat(at("deploy/florete-forge/bin/flor")); err != nil || fi.Mode().Perm() != 0o755 {
+		t.Errorf("%v, %v, want an executable program", fi, err)
+	}
+	put("installed/flor", "another")
+	if out, err := run(); err == nil || !strings.Contains(out, "florete-forge/bin/flor: FAILED") {
+		t.Errorf("another program on the host: %v, %s", err, out)
+	}
+	put("change.json", "{}")
+	put("deploy/pending", "")
+	if out, err := run(); err == nil || !strings.Contains(out, "another change of this host is pending") {
+		t.Errorf("a pending change: %v, %s", err, out)
+	}
+	if _, err := os.Stat(at("deploy/pending")); err != nil {
+		t.Errorf("a pending change: %v, want nothing changed", err)
 	}
 }
 

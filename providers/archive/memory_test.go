@@ -28,8 +28,14 @@ func TestMemoryReads(t *testing.T) {
 		})
 	}
 	all.Wait()
-	held := make(chan struct{})
-	go m.read(t.Context(), func(context.Context) (offering, error) { <-held; return offering{}, nil })
+	begun, held := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(begun) }) // it reads once more for the one who has gone
+	go m.read(t.Context(), func(context.Context) (offering, error) {
+		begin()
+		<-held
+		return offering{}, nil
+	})
+	<-begun
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := m.read(gone, read); err == nil {

@@ -7,15 +7,15 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# For each processor: hosts of a scenario wait for each other more than half of the time, but more at
-# once wait for processors, look again meanwhile, and end later. Five hosts have at most so much
-# memory, in KiB.
+# For each processor: hosts of a scenario wait for each other more than half of the time, but where
+# more run at once they wait for processors, look again meanwhile, and all end later. Five hosts have
+# at most so much memory, in KiB.
 AT_ONCE, MEMORY = 2, 700 << 10
 
 
 def at_once() -> int:
     """How many scenarios this machine runs at once."""
-    return max(1, min(AT_ONCE * len(os.sched_getaffinity(0)), available() // MEMORY))
+    return max(1, min(AT_ONCE * len(os.sched_getaffinity(0)) + 1, available() // MEMORY))
 
 
 def available() -> int:

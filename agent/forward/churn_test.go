@@ -103,7 +103,11 @@ func (x churn) run(t *testing.T) {
 	t.Logf("%d in %s", x.times, time.Since(began).Round(time.Millisecond))
 	after := settled(t, c, before)
 	t.Logf("before %+v, after %+v", before, after)
-	for _, l := range peerConnections(t, c) {
+	rows := peerConnections(t, c)
+	if x.times >= churned/2 && len(rows) == 0 {
+		t.Error("no connection between the forwarders, want one on each side")
+	}
+	for _, l := range rows {
 		// A caller may go before it has a stream, a port may come again as the same session.
 		if x.times >= churned/2 && l.Opened < int64(x.times)*9/10 || l.Full {
 			t.Errorf("connection %+v, want %d streams over it", l, x.times)
@@ -124,7 +128,8 @@ func settled(t *testing.T, c *cluster, before footprint) (f footprint) {
 	t.Helper()
 	const slack = 8 << 20
 	if before.goroutines > 0 {
-		kit.Eventually(t, "one connection between the forwarders", func() bool { return len(peerConnections(t, c)) == 2 })
+		// There is none where every caller was gone before its stream was opened.
+		kit.Eventually(t, "one connection between the forwarders at most", func() bool { return len(peerConnections(t, c)) <= 2 })
 	}
 	last := footprint{}
 	// A connection over TCP waits a minute for another stream.

@@ -284,7 +284,7 @@ func (d Deployment) send(ctx context.Context, h Host, remote *remote, base, dir 
 // completes it in dir with programs from the directory installed. They must have the given SHA-256
 // digests. While a change is pending, the command fails and changes nothing.
 func unpack(change, base, dir, installed string, programs map[string]string) string {
-	command := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; rm -rf %s && mkdir -p %s/bin && tar xzf - -C %[2]s",
+	command := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; umask 022; rm -rf %s && mkdir -p %s/bin && tar xzf - -C %[2]s",
 		change, base, dir)
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
 		command += fmt.Sprintf(" && cp -p %s/%s %s/bin && echo '%s  %[3]s/bin/%[2]s' | sha256sum --check --quiet", installed, name, dir, programs[name])

@@ -78,7 +78,7 @@ func TestUnpack(t *testing.T) {
 	}
 	run := func() (string, error) {
 		programs := map[string]string{"flor": fmt.Sprintf("%x", sha256.Sum256([]byte("program")))}
-		cmd := exec.Command("sh", "-c", unpack(at("change.json"), at("deploy"), at("deploy/florete-forge"), at("installed"), programs))
+		cmd := exec.Command("sh", "-c", "umask 077; "+unpack(at("change.json"), at("deploy"), at("deploy/florete-forge"), at("installed"), programs))
 		cmd.Stdin = bytes.NewReader(bundle)
 		out, err := cmd.CombinedOutput()
 		return string(out), err
@@ -91,8 +91,14 @@ func TestUnpack(t *testing.T) {
 			t.Errorf("%s: %q, %v, want %q", name, got, err, want)
 		}
 	}
-	if fi, err := os.Stat(at("deploy/florete-forge/bin/flor")); err != nil || fi.Mode().Perm() != 0o755 {
-		t.Errorf("%v, %v, want an executable program", fi, err)
+	for _, name := range []string{"bin", "bin/flor"} { // services run it as their own accounts
+		fi, err := os.Stat(at("deploy/florete-forge/" + name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if fi.Mode().Perm() != 0o755 {
+			t.Errorf("%s: %s, want mode 755", name, fi.Mode())
+		}
 	}
 	put("installed/flor", "another")
 	if out, err := run(); err == nil || !strings.Contains(out, "florete-forge/bin/flor: FAILED") {

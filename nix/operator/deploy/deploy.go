@@ -287,7 +287,9 @@ func unpack(change, base, dir, installed string, programs map[string]string) str
 	command := fmt.Sprintf("[ ! -e %s ] || { echo 'another change of this host is pending: flor status' >&2; exit 1; }; umask 022; rm -rf %s && mkdir -p %s/bin && tar xzf - -C %[2]s",
 		change, base, dir)
 	for _, name := range slices.Sorted(maps.Keys(programs)) {
-		command += fmt.Sprintf(" && cp -p %s/%s %s/bin && echo '%s  %[3]s/bin/%[2]s' | sha256sum --check --quiet", installed, name, dir, programs[name])
+		from, to := path.Join(installed, name), path.Join(dir, "bin", name)
+		command += fmt.Sprintf(" && cp -p %s %s && { echo '%s  %[2]s' | sha256sum --check --status || { echo '%[1]s was replaced meanwhile: run florctl deploy again' >&2; exit 1; }; }",
+			from, to, programs[name])
 	}
 	return command
 }

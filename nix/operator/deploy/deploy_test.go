@@ -101,7 +101,7 @@ func TestUnpack(t *testing.T) {
 		}
 	}
 	put("installed/flor", "another")
-	if out, err := run(); err == nil || !strings.Contains(out, "florete-forge/bin/flor: FAILED") {
+	if out, err := run(); err == nil || !strings.Contains(out, at("installed/flor")+" was replaced meanwhile: run florctl deploy again") {
 		t.Errorf("another program on the host: %v, %s", err, out)
 	}
 	put("change.json", "{}")

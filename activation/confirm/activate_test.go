@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -55,12 +54,7 @@ func TestSupervisedActivation(t *testing.T) {
 	h := newHost(t)
 	h.forge.SetWatch(true)
 	right := h.manifest
-	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody.Close()
-	h.manifest.Providers = map[string]map[string]document.Provider{"forge": Provides("forge", nobody.Addr().String())}
+	h.manifest.Providers = map[string]map[string]document.Provider{"forge": Provides("forge", kit.Address())}
 	h.publish(2)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup

@@ -2,6 +2,7 @@ package forward_test
 
 import (
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -32,12 +33,7 @@ func TestBehindNAT(t *testing.T) {
 // hosts(5), or to several addresses does not affect the addresses to listen on.
 func TestNameOfTheOwnMachine(t *testing.T) {
 	c := newCluster(t, agenttest.Echo(t))
-	free, err := net.ListenPacket("udp", ":0") // ports of agenttest are those of one address, here and in other processes
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, _ := net.SplitHostPort(free.LocalAddr().String())
-	free.Close()
+	port := strconv.Itoa(kit.Port())
 	kit.Names(t, map[string][]string{"ursula.example.org": {"127.0.1.1", "::1"}})
 	c.Publish.Listen = []string{":" + port}
 	c.Reach.Reach[0].Endpoints = []document.Addresses{{"ursula.example.org:" + port}}

@@ -99,12 +99,7 @@ func TestEntry(t *testing.T) {
 // TestEntryOnAllAddresses checks that the entry and the local listener of a service have the same
 // port. The entry appears while the local listener is open, and is open before a new one.
 func TestEntryOnAllAddresses(t *testing.T) {
-	free, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := uint16(free.Addr().(*net.TCPAddr).Port)
-	free.Close()
+	port := uint16(kit.Port())
 	c, e := entered(t, agenttest.Echo(t), document.TCP)
 	me := document.Caller{ID: alice, UIDs: c.Reach.Callers[0].UIDs}
 	c.Reach.Callers, c.Reach.Reach[0].Callers = []document.Caller{me}, []spiffe.ID{laptop, alice}
@@ -314,12 +309,7 @@ func TestEntryForDatagrams(t *testing.T) {
 	if err := exchange(p, []byte("ping")); err != nil {
 		t.Fatal(err)
 	}
-	free, err := net.ListenPacket("udp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.LocalAddr().(*net.UDPAddr).Port
-	free.Close()
+	port := kit.Port()
 	e.Listen = fmt.Sprintf(":%d", port)
 	c.acceptLaptop(t)
 	// A connected socket accepts answers from the address that it called only.

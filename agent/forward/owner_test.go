@@ -93,7 +93,7 @@ func TestSquatterOfUDP(t *testing.T) {
 	defer squatter.Close()
 	sendInVain(t, conn, []byte("secret"))
 	refusals(t, c.Ursula, "upstream-foreign", 1)
-	squatter.SetReadDeadline(time.Now().Add(10 * time.Millisecond)) // what came waits already
+	squatter.SetReadDeadline(time.Now().Add(100 * time.Millisecond)) // what came waits already; less only makes the test easier
 	if n, _, err := squatter.ReadFrom(make([]byte, 64)); err == nil {
 		t.Errorf("the squatter got %d bytes", n)
 	}

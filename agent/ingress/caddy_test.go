@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/florete/florete/tests/kit/acmetest"
+	"github.com/florete/florete/tests/kit"
 	"github.com/florete/florete/tests/kit/agenttest"
 )
 
@@ -20,7 +20,7 @@ import (
 // API.
 func TestCaddyKeys(t *testing.T) {
 	t.Parallel()
-	ports := acmetest.Ports(t, 2)
+	ports := kit.Ports(2)
 	s := newCaddy(t, ports[0], ports[1])
 	s.start(t)
 	caddy := s.Proxy.(*Caddy)

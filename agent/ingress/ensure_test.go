@@ -22,7 +22,7 @@ import (
 // each name belongs to a single need.
 func TestEnsure(t *testing.T) {
 	t.Parallel()
-	ports := acmetest.Ports(t, 2)
+	ports := kit.Ports(2)
 	n := newNginx(t, ports[0], ports[1])
 	n.start(t)
 	backend := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, "from ", r.Host) }))

@@ -20,7 +20,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
-	"github.com/florete/florete/tests/kit/acmetest"
 	"github.com/florete/florete/tests/kit/gatetest"
 )
 
@@ -35,7 +34,7 @@ type gated struct {
 }
 
 func newGated(t *testing.T, start func(*testing.T, int, int) started) *gated {
-	ports := acmetest.Ports(t, 2)
+	ports := kit.Ports(2)
 	g := &gated{ingress: ingress{started: start(t, ports[0], ports[1]), http: ports[0], https: ports[1]}}
 	g.start(t)
 	g.issuer = gatetest.Start(t, []string{"writers"}, map[string][]string{

@@ -17,7 +17,6 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
-	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // healthService starts a gRPC service that reports one status for every name, and returns its
@@ -44,7 +43,7 @@ func TestGRPCRules(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, int, int) started{"nginx": newNginx, "caddy": newCaddy} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ports := acmetest.Ports(t, 2)
+			ports := kit.Ports(2)
 			i := &ingress{started: start(t, ports[0], ports[1]), http: ports[0], https: ports[1]}
 			i.start(t)
 			crt, key, roots := certificate(t, "open.example", "closed.example", "other.example", "near.example", "far.example")

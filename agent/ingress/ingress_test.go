@@ -53,7 +53,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	ca := acmetest.Start(t, acmetest.Options{})
-	c := &cluster{t: t, ca: ca, https: acmetest.Ports(t, 1)[0], layout: hostdir.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
+	c := &cluster{t: t, ca: ca, https: kit.Ports(1)[0], layout: hostdir.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
 	env := providertest.NewEnv(t, activationtest.Node.Name())
 	of := activationtest.NewCluster(t)
 	of.CA = env.CA
@@ -360,7 +360,7 @@ func (c *cluster) grpc(t *testing.T) {
 // one. The cause may also be a file beside it.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
-	ports := acmetest.Ports(t, 2)
+	ports := kit.Ports(2)
 	n := newNginx(t, ports[0], ports[1])
 	nginx := n.Proxy.(*Nginx)
 	n.start(t)

@@ -25,7 +25,6 @@ import (
 
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/tests/kit"
-	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // service is a service behind an ingress with rules. It decodes paths as leniently as any service
@@ -124,14 +123,14 @@ type ingress struct {
 }
 
 func newIngress(t *testing.T, start func(*testing.T, int, int) started) *ingress {
-	ports := acmetest.Ports(t, 2)
+	ports := kit.Ports(2)
 	for { // Caddy also listens on UDP, for HTTP/3.
 		udp, err := net.ListenPacket("udp", local(ports[1]))
 		if err == nil {
 			udp.Close()
 			break
 		}
-		ports = acmetest.Ports(t, 2)
+		ports = kit.Ports(2)
 	}
 	i := &ingress{started: start(t, ports[0], ports[1]), http: ports[0], https: ports[1]}
 	i.start(t)

@@ -23,7 +23,6 @@ import (
 	"github.com/florete/florete/internal/document"
 	"github.com/florete/florete/internal/hostdir"
 	"github.com/florete/florete/tests/kit"
-	"github.com/florete/florete/tests/kit/acmetest"
 )
 
 // certificate creates a self-signed certificate for some names. It returns the paths of the
@@ -66,7 +65,7 @@ func TestWildcard(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ports := acmetest.Ports(t, 3)
+			ports := kit.Ports(3)
 			proxy := start(t, ports)
 			proxy.start(t)
 			crt, key, roots := certificate(t, "*.apps.example")

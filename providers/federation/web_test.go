@@ -94,12 +94,7 @@ func TestServesWeb(t *testing.T) {
 	}
 	first, _ := webCertificate()
 	write(first)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := kit.Address()
 	e := newEndpoint(t)
 	e.listen = Web{at, filepath.Join(dir, "crt"), filepath.Join(dir, "key")}
 	run(t, e)

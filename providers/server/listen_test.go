@@ -3,26 +3,28 @@ package server_test
 import (
 	"errors"
 	"net"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/florete/florete/providers/server"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestListen checks that a server listens on all of its addresses until it is closed, and on none
 // of them if one is not available.
 func TestListen(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	port := strconv.Itoa(kit.Port())
+	taken, err := net.Listen("tcp", "127.0.0.1:"+port)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, _ := net.SplitHostPort(free.Addr().String())
 	addresses := []string{"127.0.0.1:" + port, "127.0.0.2:" + port, "[::1]:" + port}
 	if l, err := server.Listen(addresses); err == nil {
 		l.Close()
 		t.Fatal("listens on an address that is taken")
 	}
-	free.Close()
+	taken.Close()
 	l, err := server.Listen(addresses)
 	if err != nil {
 		t.Fatal(err)

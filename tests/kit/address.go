@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"strconv"
 	"sync"
 )
 
@@ -19,11 +20,23 @@ var ports struct {
 	given  int            // ports given out, over all blocks
 }
 
-// Address returns a TCP address on the loopback interface for a server that a test starts, possibly
-// later or in another process. The server can also be restarted at the same address. While this
-// process runs, no other caller gets that address, not even in another test process, because each
-// process reserves blocks of ports by listening on the first port of each block.
-func Address() string {
+// Address returns a TCP address on the loopback interface for a server that a test starts. Its port
+// is one of Port.
+func Address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(Port())) }
+
+// Ports returns n ports of Port.
+func Ports(n int) (all []int) {
+	for range n {
+		all = append(all, Port())
+	}
+	return all
+}
+
+// Port returns a port for a server that a test starts, possibly later or in another process. The
+// server can also be restarted at the same port. While this process runs, no other caller gets that
+// port, not even in another test process, because each process reserves blocks of ports by listening
+// on the first port of each block. The kernel gives these ports to nobody who lets it choose.
+func Port() int {
 	ports.Lock()
 	defer ports.Unlock()
 	for range 4 * portBlocks * blockPorts {
@@ -34,10 +47,9 @@ func Address() string {
 		block := ports.blocks[ports.given/own].Addr().(*net.TCPAddr)
 		port := block.Port + 1 + ports.given%own
 		ports.given++
-		at := fmt.Sprintf("127.0.0.1:%d", port)
-		if l, err := net.Listen("tcp", at); err == nil {
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
 			l.Close()
-			return at
+			return port
 		}
 	}
 	panic("no port of loopback is free")

@@ -271,8 +271,8 @@ func TestRestartOverQUIC(t *testing.T) {
 			t.Logf("NOT RUN: %s: %v", ip, err)
 			continue
 		}
-		at := fmt.Sprintf("%s:%d/quic", ip, free.LocalAddr().(*net.UDPAddr).Port)
 		free.Close()
+		at := fmt.Sprintf("%s:%d/quic", ip, kit.Port())
 		first := m.start("listen " + at)
 		if len(m.held) != 2 {
 			t.Fatalf("held %v", m.held)

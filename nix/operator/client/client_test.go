@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/florete/florete/nix/operator/compile"
+	"github.com/florete/florete/tests/kit"
 )
 
 // TestUnreachable checks that errors on the way to a config provider have a remedy.
@@ -31,11 +32,6 @@ func TestUnreachable(t *testing.T) {
 			c.Close()
 		}
 	}()
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone.Close()
 	answers := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusForbidden)
 		if r.Method == http.MethodPost {
@@ -45,7 +41,7 @@ func TestUnreachable(t *testing.T) {
 	defer answers.Close()
 	for _, c := range []struct{ name, base, method, want string }{
 		{"no name", "http://florete-control.drhorrible.demo.invalid", "GET", "this host does not know the name: run florctl on a host of the cluster"},
-		{"no forwarder", "http://" + gone.Addr().String(), "GET", "the forwarder of this host does not run: flor doctor, or use --via ssh"},
+		{"no forwarder", "http://" + kit.Address(), "GET", "the forwarder of this host does not run: flor doctor, or use --via ssh"},
 		{"no caller", "http://" + hangUp.Addr().String(), "GET", "the forwarder closed the connection: either this account acts as nobody who may call it (florctl who-can florete-control), or the config provider of drhorrible does not answer"},
 		{"no provider", answers.URL, "GET", "answered with 403 Forbidden, want that of a config provider"},
 		{"no right", answers.URL, "POST", "drhorrible: POST /v1/publish: user/bob may read here, want write"},

@@ -100,9 +100,7 @@ func TestReplicasRevoked(t *testing.T) {
 	put(kit.Revocations(lists.number+1, signing))
 
 	t.Log("no majority")
-	for _, m := range c.etcd.Members[:2] {
-		m.Kill()
-	}
+	c.etcd.KillMajority()
 	for _, r := range c.all {
 		if err := ask(r); err == nil || hostapi.AsError(err).Code != hostapi.CodeStore.Name {
 			t.Errorf("got %v, want %s", err, hostapi.CodeStore.Name)
@@ -135,9 +133,7 @@ func TestReplicasWatch(t *testing.T) {
 		first, err = p.Artifact(t.Context())
 		return hostapi.Answer{}, err
 	})
-	for _, m := range c.etcd.Members[:2] {
-		m.Kill()
-	}
+	c.etcd.KillMajority()
 	ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 	defer cancel()
 	watching := c.client(a, "config")

@@ -139,8 +139,7 @@ func TestNoMajority(t *testing.T) {
 	if _, err := s.Commit(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
-	c.Members[0].Kill()
-	c.Members[1].Kill()
+	c.KillMajority()
 	for name, request := range map[string]func() error{
 		"get":    func() error { _, err := s.Get(t.Context(), "a"); return err },
 		"list":   func() error { _, _, err := s.List(t.Context(), ""); return err },
@@ -168,10 +167,10 @@ func TestNoMajority(t *testing.T) {
 		t.Errorf("commit to what may be old: got %v, want ErrUnavailable", err)
 	}
 	c.Members[0].Start()
-	c.Leader()
-	if _, err := s.Commit(t.Context(), put); err != nil {
-		t.Errorf("with a majority again: %v", err)
-	}
+	kit.Succeeds(t, "a write with a majority again", func() error {
+		_, err := s.Commit(t.Context(), put)
+		return err
+	})
 }
 
 // TestFull checks that a store that has reached its quota can be read, and that refused writes name

@@ -76,7 +76,7 @@ func Start(t testing.TB, o Options) *CA {
 		o.Rejected = "15"
 	}
 	dir := t.TempDir()
-	ports := Ports(t, 5)
+	ports := kit.Ports(5)
 	at := func(i int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(ports[i])) }
 	c := &CA{
 		t: t, Directory: "https://" + at(0) + "/dir", management: "https://" + at(1), DNS: at(2), dns: "http://" + at(3), HTTPPort: ports[4],
@@ -176,20 +176,6 @@ func (c *CA) post(url string, v any) []byte {
 // address in its arguments. Use it in place of net.Dialer.DialContext.
 func (c *CA) Dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, net.JoinHostPort("127.0.0.1", strconv.Itoa(c.HTTPPort)))
-}
-
-// Ports returns n free TCP ports of 127.0.0.1.
-func Ports(t testing.TB, n int) (ports []int) {
-	t.Helper()
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
-	}
-	return ports
 }
 
 // Run starts a program, and terminates it at the end of the test. The program gets the variables in

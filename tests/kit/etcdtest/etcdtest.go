@@ -288,6 +288,20 @@ func (m *Member) Kill() {
 	}
 }
 
+// KillMajority kills all members but the last. Before that, it waits until the last has applied
+// every committed change, for the others alone may have done so.
+func (c *Cluster) KillMajority() {
+	c.t.Helper()
+	rest, last := c.Members[:len(c.Members)-1], c.Members[len(c.Members)-1]
+	c.wait(last.Name+" is behind", func() bool {
+		leader, s := c.Leader().status(), last.status()
+		return leader != nil && s != nil && s.RaftAppliedIndex >= leader.RaftIndex
+	})
+	for _, m := range rest {
+		m.Kill()
+	}
+}
+
 // Lose deletes the data of a member that is not running, as if the member had lost its disk.
 func (m *Member) Lose() {
 	m.t.Helper()

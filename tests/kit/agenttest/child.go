@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/florete/florete/tests/kit"
 )
 
 // childEnv is the environment variable that tells this test binary to act as the child of DialAs or
@@ -142,7 +144,7 @@ func child(uid uint32, cgroup *os.File, what string, enough func() bool) error {
 }
 
 // pingOnce sends one byte to an address and waits until the byte comes back. It stops waiting after
-// ten seconds or when standard input ends.
+// kit.Patience or when standard input ends.
 func pingOnce(network, addr string, from []string) error {
 	var dialer net.Dialer
 	if len(from) > 0 {
@@ -153,7 +155,7 @@ func pingOnce(network, addr string, from []string) error {
 		return err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(10 * time.Second))
+	c.SetDeadline(time.Now().Add(kit.Patience))
 	go func() {
 		io.Copy(io.Discard, os.Stdin)
 		c.SetDeadline(time.Now())

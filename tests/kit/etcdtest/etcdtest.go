@@ -311,7 +311,7 @@ func (m *Member) Lose() {
 }
 
 // Ended waits until the process of the member has ended by itself, and returns the last lines of
-// its log. If this takes longer than 30 seconds, the test fails.
+// its log. If this takes longer than kit.Patience, the test fails.
 func (m *Member) Ended() string {
 	m.t.Helper()
 	ended := make(chan error, 1)
@@ -319,8 +319,8 @@ func (m *Member) Ended() string {
 	select {
 	case <-ended:
 		m.cmd = nil
-	case <-time.After(30 * time.Second):
-		m.t.Fatalf("etcd: %s runs after 30 seconds", m.Name)
+	case <-time.After(kit.Patience):
+		m.t.Fatalf("etcd: waited in vain for the end of %s", m.Name)
 	}
 	b, _ := os.ReadFile(m.log)
 	return string(b[max(0, len(b)-2000):])

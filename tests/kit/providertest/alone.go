@@ -70,18 +70,32 @@ func (a *Alone[P]) Decide() (server.Decision, error) {
 	})
 }
 
-// Reads requests the need, commits the decision, and returns the values in the answer. If the
-// request is refused, the test fails.
+// Reads requests the need, commits the decision, and returns the values in the answer. Like a host,
+// it requests the need again after a transient refusal. If the request is refused for good, the test
+// fails.
 func (a *Alone[P]) Reads() map[string]string {
 	a.T.Helper()
-	d, err := a.Decide()
-	if err == nil {
-		_, err = a.Store.Commit(a.T.Context(), store.Txn{If: d.If, Then: d.Then})
-	}
-	if err != nil {
+	var d server.Decision
+	a.again(func() (err error) {
+		d, err = a.Decide()
+		return err
+	})
+	if _, err := a.Store.Commit(a.T.Context(), store.Txn{If: d.If, Then: d.Then}); err != nil {
 		a.T.Fatal(err)
 	}
 	return d.Answer.Values
+}
+
+// again calls try until it returns nil. An error that is not transient fails the test.
+func (a *Alone[P]) again(try func() error) {
+	a.T.Helper()
+	kit.Succeeds(a.T, "an answer", func() error {
+		err := try()
+		if err != nil && hostapi.AsError(err).Kind != hostapi.Transient {
+			a.T.Fatal(err)
+		}
+		return err
+	})
 }
 
 // Refused requests the need and returns the message of the refusal. The test fails unless the
@@ -96,11 +110,10 @@ func (a *Alone[P]) Refused() string {
 	return e.Message
 }
 
-// Passes moves the time Now forward by the duration d, and then calls the kind's method Sweep once.
+// Passes moves the time Now forward by the duration d, and then calls the kind's method Sweep once,
+// or again after a transient error.
 func (a *Alone[P]) Passes(d time.Duration) {
 	a.T.Helper()
 	a.Now = a.Now.Add(d)
-	if err := a.Kind.Sweep(a.T.Context(), a.Now, a.Compiled()); err != nil {
-		a.T.Fatal(err)
-	}
+	a.again(func() error { return a.Kind.Sweep(a.T.Context(), a.Now, a.Compiled()) })
 }

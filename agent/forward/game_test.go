@@ -63,7 +63,7 @@ func startGame(t *testing.T) *game {
 	}
 	g := &game{conn: conn, players: map[uint32]*playing{}}
 	var running sync.WaitGroup
-	tick, ended := time.NewTicker(5*time.Millisecond), make(chan struct{})
+	tick, ended := time.NewTicker(50*time.Millisecond), make(chan struct{})
 	t.Cleanup(func() {
 		tick.Stop()
 		close(ended)
@@ -150,9 +150,14 @@ func (p *player) receive(deadline time.Time) (uint32, error) {
 }
 
 // move sends moves until the server has answered n of them, each again while its answer is missing,
-// because datagrams can be lost. At most 16 of them wait for an answer.
+// because datagrams can be lost. At most 16 of them wait for an answer. The pauses grow, or a slow
+// machine would have more moves to answer than it can.
 func (p *player) move(n uint32) error {
-	waiting := map[uint32]time.Time{}
+	type attempt struct {
+		next  time.Time
+		pause time.Duration
+	}
+	waiting := map[uint32]attempt{}
 	last := p.moved + n
 	for limit := time.Now().Add(kit.Patience); p.moved < last || len(waiting) > 0; {
 		if time.Now().After(limit) {
@@ -160,11 +165,11 @@ func (p *player) move(n uint32) error {
 		}
 		for p.moved < last && len(waiting) < 16 {
 			p.moved++
-			waiting[p.moved] = time.Time{}
+			waiting[p.moved] = attempt{pause: 200 * time.Millisecond}
 		}
-		for sequence, sent := range waiting {
-			if time.Since(sent) > 200*time.Millisecond {
-				waiting[sequence] = time.Now()
+		for sequence, a := range waiting {
+			if now := time.Now(); now.After(a.next) {
+				waiting[sequence] = attempt{now.Add(a.pause), 2 * a.pause}
 				if _, err := p.conn.Write(encodeMove(p.number, sequence)); err != nil {
 					return err
 				}
@@ -220,7 +225,7 @@ func TestGame(t *testing.T) {
 				}
 			}
 			play("at the beginning", p.move(moves))
-			play("while it is silent", p.watch(200))
+			play("while it is silent", p.watch(50))
 			play("after it was silent", p.move(moves))
 			if n := g.addresses(number); n != 1 {
 				t.Errorf("player %d had %d sessions, want 1", number, n)

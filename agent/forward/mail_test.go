@@ -203,7 +203,7 @@ func TestMail(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), kit.Patience)
 				defer cancel()
 				host, port, _ := net.SplitHostPort(e.Listen)
-				args := []string{"--server", host, "--port", port, "--local-interface", from, "--helo", "client.example.net", "--from", "ann@example.net", "--to", "bob@example.org", "--body", "A letter.\n.\nIts end."}
+				args := []string{"--timeout", "0", "--server", host, "--port", port, "--local-interface", from, "--helo", "client.example.net", "--from", "ann@example.net", "--to", "bob@example.org", "--body", "A letter.\n.\nIts end."}
 				return exec.CommandContext(ctx, command[0], slices.Concat(command[1:], args, c.flags, more)...).CombinedOutput()
 			}
 			const from = "127.0.0.77"

@@ -531,8 +531,9 @@ func TestUDPDoesNotPass(t *testing.T) {
 	p := newPatient(t)
 	p.Publish.Transport = document.OverTCP
 	p.AcceptUrsula()
-	const without = "no answer over UDP, TCP carries what goes there => let UDP port "
-	p.eventually(without, func(found []string) bool { return strings.Contains(strings.Join(found, "\n"), without) })
+	kit.Eventually(t, "a forwarder without UDP", func() bool {
+		return strings.Contains(strings.Join(p.findings(), "\n"), "no answer over UDP, TCP carries what goes there => let UDP port ")
+	})
 	p.Reach.Reach[0].Transport = document.OverTCP
 	p.AcceptLaptop()
 	p.healthy()

@@ -53,7 +53,7 @@ type cluster struct {
 
 func newCluster(t *testing.T) *cluster {
 	ca := acmetest.Start(t, acmetest.Options{})
-	c := &cluster{t: t, ca: ca, https: kit.Ports(1)[0], layout: hostdir.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
+	c := &cluster{t: t, ca: ca, https: kit.Port(), layout: hostdir.Layout(t.TempDir()), closure: t.TempDir(), begun: make(chan struct{})}
 	env := providertest.NewEnv(t, activationtest.Node.Name())
 	of := activationtest.NewCluster(t)
 	of.CA = env.CA

@@ -124,14 +124,6 @@ type ingress struct {
 
 func newIngress(t *testing.T, start func(*testing.T, int, int) started) *ingress {
 	ports := kit.Ports(2)
-	for { // Caddy also listens on UDP, for HTTP/3.
-		udp, err := net.ListenPacket("udp", local(ports[1]))
-		if err == nil {
-			udp.Close()
-			break
-		}
-		ports = kit.Ports(2)
-	}
 	i := &ingress{started: start(t, ports[0], ports[1]), http: ports[0], https: ports[1]}
 	i.start(t)
 	i.main = newService(t, "main", "/metrics", "/ws")

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -163,7 +164,7 @@ func runPostgres(root, initdb string) place {
 		b, _ := os.ReadFile(log)
 		return place{missing: fmt.Errorf("initdb: %w\n%s", err, b)}
 	}
-	_, port, _ := net.SplitHostPort(kit.Address())
+	port := strconv.Itoa(kit.Port())
 	return serve(dir, func(ctx context.Context, address string) error {
 		conn, err := connect(ctx, postgresURL(address, "root", rootPassword, "postgres"))
 		if err != nil {
@@ -230,7 +231,7 @@ func runRedis(name string) place {
 	if err := os.WriteFile(users, []byte("user default off\nuser florete on >providers ~* &* +@all\n"), 0o600); err != nil {
 		return place{missing: err}
 	}
-	_, port, _ := net.SplitHostPort(kit.Address())
+	port := strconv.Itoa(kit.Port())
 	return serve(dir, func(ctx context.Context, address string) error {
 		r, err := openRedis(ctx, serveraccount.Server{Address: address, User: "florete"}, "providers")
 		if err == nil {

@@ -107,8 +107,9 @@ func done(ctx context.Context, known bool) <-chan struct{} {
 // begin starts all work that is due, such as requests, restarts of units, and reports. It returns
 // the time at which it must be called again, or the zero time if no work is planned.
 func (a *activation) begin(ctx context.Context, start needstate.Start) (next time.Time) {
-	a.setBack(time.Now())
-	now := time.Now().Round(0)
+	now := time.Now()
+	a.setBack(now)
+	now = now.Round(0)
 	if next = a.documents.Prove(ctx, now); !next.IsZero() && !next.After(now) {
 		return next // other documents came into force
 	}

@@ -68,14 +68,15 @@ type seen struct {
 // it reports this as an event. If resumed is true, an operator has restarted activation, and a need
 // that waits or was refused is due at once.
 func (n *Need) Begin(resumed bool) {
-	n.Look(time.Now().Round(0))
-	v := n.observe()
-	n.State.RetryLocal(v.Now)
+	now := time.Now().Round(0)
+	n.Look(now)
+	v := n.observe(now)
+	n.State.RetryLocal(now)
 	n.State.Reconcile(v)
 	if resumed {
-		n.State.Resumed(v.Now)
+		n.State.Resumed(now)
 	}
-	if due, ok := n.State.Due(n.Renew); n.is(hostdir.NeedFulfilled) && (!ok || due.After(v.Now)) {
+	if due, ok := n.State.Due(n.Renew); n.is(hostdir.NeedFulfilled) && (!ok || due.After(now)) {
 		n.table.Report(event.Event{Event: event.Kept, Need: n.ID, Provider: n.State.Provider, Message: n.origin(), Next: due})
 	}
 }
@@ -108,11 +109,12 @@ func (n *Need) present() bool {
 }
 
 // observe returns the facts about the need that its state must be consistent with.
-func (n *Need) observe() Observed {
-	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: time.Now().Round(0)}
+func (n *Need) observe(now time.Time) Observed {
+	return Observed{Need: n.Need, Digest: n.Digest, Manifest: n.table.Manifest, Present: n.seen.present, Foreign: n.Foreign, Now: now}
 }
 
 // Request starts an attempt if the need is due, by calling attempt with the number of the attempt.
+// It reads no clock but uses now, because the wall clock may be set back at any moment.
 // The time at which the need is due is first passed to the function due, which may return another
 // one. Request returns the time at which it must be called again, or the zero time if nothing is
 // planned.
@@ -125,7 +127,7 @@ func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time
 	if t.Refetch != "" {
 		next = n.seen.at.Add(RefetchPoll)
 	}
-	s.Reconcile(n.observe())
+	s.Reconcile(n.observe(now))
 	if n.awaitsKey() {
 		if t.Host.KeySeen() != n.key {
 			s.KeyChanged(now)
@@ -160,7 +162,7 @@ func (n *Need) Request(now time.Time, due func(at time.Time, ok bool) (time.Time
 		s.WantRotation = n.Order
 	}
 	s.RotateByAge(n.Renew, now)
-	number := s.Begin(n.observe())
+	number := s.Begin(n.observe(now))
 	n.key = t.Host.KeySeen()
 	attempt(number)
 	return next
@@ -203,19 +205,19 @@ func (n *Need) Fulfil(provider string, answer hostapi.Answer) {
 // if the delivered files have not changed.
 func (n *Need) Confirm(provider string, answer hostapi.Answer) {
 	n.Foreign = false
-	n.State.Fulfil(n.observe(), provider, answer)
+	n.State.Fulfil(n.observe(time.Now().Round(0)), provider, answer)
 	n.Save()
 }
 
 // CountAttempt counts an attempt that was not begun by Request.
-func (n *Need) CountAttempt() { n.State.Begin(n.observe()) }
+func (n *Need) CountAttempt() { n.State.Begin(n.observe(time.Now().Round(0))) }
 
 // Fail records that an attempt has failed, plans the next attempt, and reports an event.
 func (n *Need) Fail(provider string, failed *fetch.Error) {
 	if !failed.Received {
 		provider = ""
 	}
-	n.State.Fail(n.observe(), provider, failed.Error, n.backoff())
+	n.State.Fail(n.observe(time.Now().Round(0)), provider, failed.Error, n.backoff())
 	n.Save()
 	n.reportFailed(provider, failed)
 }

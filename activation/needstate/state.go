@@ -133,7 +133,9 @@ func (s *State) restart(now time.Time) {
 func (s *State) hurry() { s.Attempts, s.Next = 0, s.NotBefore }
 
 // rewind repairs recorded times that lie in the future. If the clock was set back, waits keep their
-// length. A wait that is longer than this package ever chooses is shortened.
+// length. A wait that is longer than this package ever chooses is shortened. The times of a running
+// attempt must be repaired before its end is recorded, so that a newly planned wait is not taken for
+// one from before.
 func (s *State) rewind(now time.Time) {
 	const rounding = time.Second // rounding of times on disk
 	if back := s.LastAttempt.Sub(now); back > rounding {
@@ -234,6 +236,7 @@ func NewError(e *hostapi.Error) *hostdir.NeedError {
 // a newer release. If all providers or this host itself consider it invalid, the need becomes
 // invalid and no attempt is planned.
 func (s *State) Fail(v Observed, provider string, e *hostapi.Error, b Backoff) {
+	s.rewind(v.Now)
 	s.Provider = provider
 	s.Error = NewError(e)
 	s.Next, s.NotBefore = unixtime.Time{}, unixtime.Time{}
@@ -273,6 +276,7 @@ func (s *State) round(providers []string) (number int, ends bool) {
 // moved to an earlier time at random, by up to a twentieth of the wait, so that hosts do not all
 // renew at the same time.
 func (s *State) Fulfil(v Observed, provider string, answer hostapi.Answer) {
+	s.rewind(v.Now)
 	s.noteRotation(v, answer)
 	s.setStatus(hostdir.NeedFulfilled, v.Now)
 	s.Answers++

@@ -181,6 +181,46 @@ func TestClockJumps(t *testing.T) {
 	}
 }
 
+// TestClockJumpsDuringAttempt checks that what an attempt plans at its end does not depend on the
+// clock at its beginning.
+func TestClockJumpsDuringAttempt(t *testing.T) {
+	year := 365 * 24 * time.Hour
+	for _, jump := range []time.Duration{-year, -time.Hour, 0, time.Hour, year} {
+		for _, e := range []*hostapi.Error{nil, transient, denied} {
+			s, name := fulfilled(24*time.Hour), "fulfilled"
+			s.Begin(observed(0))
+			v := observed(jump)
+			if e == nil {
+				s.Fulfil(v, "forge", hostapi.Answer{Expires: v.Now.Add(24 * time.Hour).Unix()})
+			} else {
+				name = string(e.Kind)
+				s.Fail(v, "forge", e, Backoff{})
+			}
+			planned, _ := s.Due(v.Need.Renew)
+			s.Reconcile(v)
+			if at, _ := s.Due(v.Need.Renew); at.Before(v.Now) || !at.Equal(planned) {
+				t.Errorf("clock by %s, %s: due after %s, planned after %s", jump, name, at.Sub(v.Now), planned.Sub(v.Now))
+			}
+		}
+	}
+}
+
+// TestClockJumpsDuringPass checks that a need is not due because the clock was set back after the
+// pass over all needs has read it.
+func TestClockJumpsDuringPass(t *testing.T) {
+	now := time.Now().Add(16 * time.Hour)
+	v := observed(0)
+	n := Need{Need: v.Need, Digest: v.Digest, table: &Table{Manifest: v.Manifest}, seen: seen{at: now, present: true}}
+	v.Now = now
+	n.State.Begin(v)
+	n.State.Fulfil(v, "forge", hostapi.Answer{Expires: now.Add(8 * time.Hour).Unix()})
+	planned := func(at time.Time, ok bool) (time.Time, bool) { return at, ok }
+	next := n.Request(now, planned, func(int) { t.Error("requested again") })
+	if at, _ := n.State.Due(n.Renew); !next.Equal(at) || at.Before(now.Add(5*time.Hour)) {
+		t.Errorf("due %s from now, want %s", next.Sub(now), at.Sub(now))
+	}
+}
+
 func TestClockChangedRetriesWhatWaitsForTheClock(t *testing.T) {
 	clock := hostapi.Errorf(hostapi.CodeClock, "set the clock")
 	for _, e := range []*hostapi.Error{clock, transient, denied, invalid} {

@@ -79,6 +79,7 @@ func (a *activation) loop(ctx context.Context) string {
 		select {
 		case note := <-notes:
 			busy--
+			a.setBack(time.Now()) // before the note plans anything by the new clock
 			note()
 			a.Status(a.summary())
 		case <-timer.C:

@@ -171,11 +171,10 @@ func (p *patient) findings() (found []string) {
 	return found
 }
 
-// examine checks that the findings are as wanted. It examines the host again if a forwarder or a
-// provider answered too late for an examination, as on a busy machine.
-func (p *patient) examine(want string, wanted func(found []string) bool) {
+// examine returns the findings and checks that they are as wanted. It examines the host again if a
+// forwarder or a provider answered too late for an examination, as on a busy machine.
+func (p *patient) examine(want string, wanted func(found []string) bool) (found []string) {
 	p.Helper()
-	var found []string
 	var is bool
 	_ = kit.Poll(p.Context(), func() error {
 		found = p.findings()
@@ -187,6 +186,7 @@ func (p *patient) examine(want string, wanted func(found []string) bool) {
 	if !is {
 		p.Errorf("want %s\ngot %q", want, found)
 	}
+	return found
 }
 
 // finds checks that there is exactly one finding. The finding must have the given beginning and
@@ -208,13 +208,9 @@ func (p *patient) healthy() {
 // fixed runs the command of the only finding, and checks that the problem is gone.
 func (p *patient) fixed() {
 	p.Helper()
-	p.examine("one finding", func(found []string) bool {
-		if len(found) != 1 {
-			return false
-		}
-		_, fix, _ := strings.Cut(found[0], " => ")
+	for _, f := range p.examine("one finding", func(found []string) bool { return len(found) == 1 }) {
+		_, fix, _ := strings.Cut(f, " => ")
 		p.sh(fix)
-		return true
-	})
+	}
 	p.healthy()
 }
